@@ -1,0 +1,162 @@
+//! What the YAML file says, as plain data: one struct per table of the config reference.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use crate::model::Format;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub server: Server,
+    pub keys: Vec<Key>,
+    pub upstreams: Vec<Upstream>,
+    pub models: Vec<Model>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub listen: Vec<Listen>,
+    /// Absent: no admin port is opened.
+    pub admin: Option<SocketAddr>,
+    pub body_limit: usize,
+    pub drain_timeout: Duration,
+    pub on_unsupported: OnUnsupported,
+    pub access_log: AccessLog,
+    pub timeouts: ClientTimeouts,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    pub addr: SocketAddr,
+    pub tls: Option<TlsFiles>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnsupported {
+    Report,
+    Reject,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessLog {
+    Off,
+    Json,
+}
+
+/// How long the gateway waits for its clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientTimeouts {
+    pub header: Duration,
+    pub body_idle: Duration,
+    pub write_idle: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Key {
+    pub name: String,
+    /// SHA-256 of the secret; the secret itself is forgotten while the file is read.
+    pub sha256: [u8; 32],
+    /// In the currency of the price list, as written; absent: unlimited quota.
+    pub spending_cap: Option<String>,
+    /// Globs; absent: every model.
+    pub models: Option<Vec<String>>,
+    pub limits: Limits,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub requests_per_minute: Option<u64>,
+    pub tokens_per_minute: Option<u64>,
+    pub concurrency: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    pub name: String,
+    pub format: Format,
+    pub base_url: BaseUrl,
+    pub auth: Option<Auth>,
+    pub headers: Vec<(String, String)>,
+    pub timeouts: UpstreamTimeouts,
+    pub protocol: Protocol,
+    pub brand: String,
+}
+
+/// `https://host:port/prefix`, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    pub tls: bool,
+    /// A name or an address literal, IPv6 without brackets.
+    pub host: String,
+    pub port: u16,
+    /// What stands in the `host` header: the port only where it is not the scheme's own.
+    pub authority: String,
+    /// Without a trailing slash; empty when the URL has no path.
+    pub prefix: String,
+}
+
+#[derive(Debug, Clone)]
+pub enum Auth {
+    Bearer(SecretString),
+    Header { name: String, value: SecretString },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpstreamTimeouts {
+    pub connect: Duration,
+    pub first_byte: Duration,
+    pub idle: Duration,
+}
+
+/// Which HTTP is spoken to an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// With TLS whatever the two agree on, HTTP/1.1 in the clear.
+    Auto,
+    Http1,
+    /// Without asking: in the clear this is HTTP/2 with prior knowledge.
+    Http2,
+}
+
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub id: String,
+    pub provider: String,
+    pub model_type: String,
+    pub features: Vec<String>,
+    pub pricing: Pricing,
+    pub api_doc_url: Option<String>,
+    pub max_output_tokens: Option<u64>,
+    /// Flag name and value as written; what each means is known where requests are encoded.
+    pub capabilities: Vec<(String, String)>,
+    pub upstreams: Vec<Target>,
+    pub fallbacks: Vec<String>,
+}
+
+/// Prices as written in the file: they are shown in the catalog, and money is never a float.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pricing {
+    pub currency: Option<String>,
+    pub input: Option<String>,
+    pub output: Option<String>,
+    pub per_request: Option<String>,
+    pub per_second: Option<String>,
+}
+
+/// One of a model's upstreams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub name: String,
+    /// The upstream's own name for the model; absent: the id itself.
+    pub model: Option<String>,
+    pub weight: u32,
+}

@@ -1,0 +1,5 @@
+//! Omniglot: one API key in front of model backends that speak different wire formats.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod model;

@@ -1,0 +1,103 @@
+//! Anything that goes wrong and that a client may be told.
+
+use std::time::Duration;
+
+/// Rendered by the codec of the client's format, nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: FaultKind,
+    /// The status a client of any format would see; a format may have its own (529).
+    pub status: u16,
+    pub message: String,
+    /// The field at fault, in the client's own words.
+    pub param: Option<String>,
+    /// A more precise code than the kind's own, where an upstream gave one.
+    pub code: Option<String>,
+    pub retry_after: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    Invalid,
+    ContextTooLong,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    Conflict,
+    TooLarge,
+    RateLimited,
+    OverQuota,
+    Internal,
+    Unsupported,
+    BadGateway,
+    Overloaded,
+    Timeout,
+}
+
+impl FaultKind {
+    pub const fn status(self) -> u16 {
+        match self {
+            FaultKind::Invalid | FaultKind::ContextTooLong => 400,
+            FaultKind::Unauthenticated => 401,
+            FaultKind::Forbidden => 403,
+            FaultKind::NotFound => 404,
+            FaultKind::MethodNotAllowed => 405,
+            FaultKind::Conflict => 409,
+            FaultKind::TooLarge => 413,
+            FaultKind::RateLimited | FaultKind::OverQuota => 429,
+            FaultKind::Internal => 500,
+            FaultKind::Unsupported => 501,
+            FaultKind::BadGateway => 502,
+            FaultKind::Overloaded => 503,
+            FaultKind::Timeout => 504,
+        }
+    }
+
+    /// The kind a bare HTTP status stands for.
+    pub const fn of_status(status: u16) -> FaultKind {
+        match status {
+            401 => FaultKind::Unauthenticated,
+            402 => FaultKind::OverQuota,
+            403 => FaultKind::Forbidden,
+            404 => FaultKind::NotFound,
+            405 => FaultKind::MethodNotAllowed,
+            409 => FaultKind::Conflict,
+            413 => FaultKind::TooLarge,
+            429 => FaultKind::RateLimited,
+            501 => FaultKind::Unsupported,
+            502 => FaultKind::BadGateway,
+            503 | 529 => FaultKind::Overloaded,
+            408 | 504 => FaultKind::Timeout,
+            400..=499 => FaultKind::Invalid,
+            _ => FaultKind::Internal,
+        }
+    }
+}
+
+impl Fault {
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
+        Fault {
+            kind,
+            status: kind.status(),
+            message: message.into(),
+            param: None,
+            code: None,
+            retry_after: None,
+        }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::Invalid, message)
+    }
+
+    pub fn bad_gateway(message: impl Into<String>) -> Fault {
+        Fault::new(FaultKind::BadGateway, message)
+    }
+
+    #[must_use]
+    pub fn at(mut self, param: impl Into<String>) -> Fault {
+        self.param = Some(param.into());
+        self
+    }
+}
