@@ -2,4 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod formats;
+pub mod json;
 pub mod model;
+pub mod sse;

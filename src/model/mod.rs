@@ -1,8 +1,23 @@
 //! What a conversation is, in no wire format's words.
 
+mod event;
 mod fault;
+mod lost;
+mod request;
+mod response;
+mod seal;
+mod text;
 
+pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
+pub use lost::{Action, Losses, Lost, Place, Setting};
+pub use request::{
+    Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
+    Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
+};
+pub use response::{Choice, Citation, Finish, Logprob, Response, Usage};
+pub use seal::{Issuer, Seal};
+pub use text::{Detail, Json, Media, Source, Text, split_data_url};
 
 /// The wire formats spoken on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,228 @@
+//! What pass-through reads and touches: model, stream and usage in requests, the same in replies.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::formats::{Glance, Named, Peek, Watch, read_reply, read_request};
+use crate::json::{Edit, range_of};
+use crate::model::{Fault, Usage};
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    stream: Option<bool>,
+    #[serde(borrow)]
+    stream_options: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions<'a> {
+    #[serde(borrow)]
+    include_usage: Option<&'a RawValue>,
+}
+
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
+    let request: Request<'_> = read_request(body)?;
+    let model = request.model.map(|raw| named(body, raw)).transpose()?;
+    let stream = request.stream.unwrap_or(false);
+    let ask_usage = if stream {
+        ask_usage(body, request.stream_options)?
+    } else {
+        None
+    };
+    Ok(Peek {
+        model,
+        stream,
+        ask_usage,
+    })
+}
+
+pub(in crate::formats) fn named<'a>(body: &[u8], raw: &'a RawValue) -> Result<Named<'a>, Fault> {
+    #[derive(Deserialize)]
+    struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+    let Name(name) = serde_json::from_str(raw.get())
+        .map_err(|_| Fault::invalid("model: expected a string").at("model"))?;
+    Ok(Named {
+        name,
+        range: range_of(body, raw),
+    })
+}
+
+/// Without `include_usage` no tokens can be counted, so every stream asks for it.
+fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fault> {
+    let Some(options) = options else {
+        let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
+        let with = br#""stream_options":{"include_usage":true},"#.to_vec();
+        return Ok(Some(Edit {
+            range: first..first,
+            with,
+        }));
+    };
+    let range = range_of(body, options);
+    let inner: StreamOptions<'_> = serde_json::from_str(options.get())
+        .map_err(|_| Fault::invalid("stream_options: expected an object").at("stream_options"))?;
+    Ok(match inner.include_usage {
+        Some(value) if value.get() == "true" => None,
+        Some(value) => Some(Edit {
+            range: range_of(body, value),
+            with: b"true".to_vec(),
+        }),
+        None => {
+            let empty = options.get()[1..].trim_start().starts_with('}');
+            let comma = if empty { "" } else { "," };
+            Some(Edit {
+                range: range.start + 1..range.start + 1,
+                with: format!(r#""include_usage":true{comma}"#).into_bytes(),
+            })
+        }
+    })
+}
+
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    choices: Option<Vec<PieceChoice<'a>>>,
+    usage: Option<RawUsage>,
+    /// One compatible backend reports the usage of streams here.
+    x_groq: Option<Groq>,
+    error: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct PieceChoice<'a> {
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    tool_calls: Option<IgnoredAny>,
+    reasoning: Option<IgnoredAny>,
+    reasoning_content: Option<IgnoredAny>,
+    reasoning_details: Option<IgnoredAny>,
+    refusal: Option<IgnoredAny>,
+}
+
+impl Delta<'_> {
+    fn holds_content(&self) -> bool {
+        self.content.is_some_and(|content| content.get() != "\"\"")
+            || self.tool_calls.is_some()
+            || self.reasoning.is_some()
+            || self.reasoning_content.is_some()
+            || self.reasoning_details.is_some()
+            || self.refusal.is_some()
+    }
+}
+
+#[derive(Deserialize)]
+struct Groq {
+    usage: Option<RawUsage>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(super) struct RawUsage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
+    prompt_cache_hit_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    num_cached_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
+}
+
+impl RawUsage {
+    pub(super) fn read(&self) -> Usage {
+        let prompt = self.prompt_tokens_details.as_ref();
+        let cached = prompt
+            .and_then(|details| details.cached_tokens)
+            .or(self.prompt_cache_hit_tokens)
+            .or(self.cached_tokens)
+            .or(self.num_cached_tokens);
+        let thinking = self
+            .completion_tokens_details
+            .as_ref()
+            .and_then(|details| details.reasoning_tokens)
+            .unwrap_or(0);
+        let sum = self.prompt_tokens + self.completion_tokens;
+        // One backend counts reasoning beside the completion instead of inside it.
+        let beside = thinking > 0 && self.total_tokens == Some(sum + thinking);
+        Usage {
+            input: self.prompt_tokens,
+            cached: cached.unwrap_or(0),
+            cache_written: prompt
+                .and_then(|details| details.cache_write_tokens)
+                .unwrap_or(0),
+            output: self.completion_tokens + if beside { thinking } else { 0 },
+            thinking,
+        }
+    }
+}
+
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    let piece: Piece<'_> = read_reply(body)?;
+    if piece.error.is_some() && piece.choices.is_none() {
+        return Err(super::error::decode(200, body));
+    }
+    note_usage(&piece, watch);
+    (watch.begun, watch.ended) = (true, true);
+    Ok(Glance {
+        model: piece.model.map(|raw| range_of(body, raw)),
+        usage_only: false,
+    })
+}
+
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    if data == "[DONE]" {
+        watch.ended = true;
+        return Ok(Glance::default());
+    }
+    let piece: Piece<'_> = read_reply(data.as_bytes())?;
+    if piece.error.is_some() {
+        watch.fault = Some(super::error::decode(200, data.as_bytes()));
+        watch.ended = true;
+        return Ok(Glance::default());
+    }
+    note_usage(&piece, watch);
+    let choices = piece.choices.as_deref().unwrap_or(&[]);
+    for choice in choices {
+        watch.begun |= choice.delta.as_ref().is_some_and(Delta::holds_content);
+        if choice.finish_reason.is_some() {
+            (watch.begun, watch.ended) = (true, true);
+        }
+    }
+    Ok(Glance {
+        model: piece.model.map(|raw| range_of(data.as_bytes(), raw)),
+        usage_only: choices.is_empty() && piece.usage.is_some(),
+    })
+}
+
+fn note_usage(piece: &Piece<'_>, watch: &mut Watch) {
+    let beside = piece.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
+    if let Some(usage) = piece.usage.as_ref().or(beside) {
+        watch.usage = Some(usage.read());
+    }
+}

@@ -1,0 +1,68 @@
+//! The messages format: `POST /v1/messages`.
+
+mod error;
+mod pass;
+mod request;
+mod response;
+mod stream;
+
+use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch};
+use crate::model::{Fault, Losses, Request, Response};
+use crate::sse::SseWriter;
+
+pub(super) struct Messages;
+
+impl Codec for Messages {
+    fn decode_request<'a>(
+        &self,
+        _head: &Head<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, Fault> {
+        request::decode(body, losses)
+    }
+
+    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+        response::encode(response, asked)
+    }
+
+    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+        Box::new(stream::Encoder::new(asked))
+    }
+
+    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+        error::decode(status, body)
+    }
+
+    fn encode_error(&self, fault: &Fault, request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(fault, request_id)
+    }
+
+    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+        error::encode_in_stream(fault, out);
+    }
+
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+        pass::peek(body)
+    }
+
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_reply(body, watch)
+    }
+
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_event(data, watch)
+    }
+
+    fn upstream_path(&self, operation: Operation, _model: &str) -> String {
+        match operation {
+            Operation::CountTokens => "/v1/messages/count_tokens",
+            Operation::Generate | Operation::Stream(_) => "/v1/messages",
+        }
+        .to_owned()
+    }
+
+    fn own_headers(&self) -> &'static [&'static str] {
+        &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+}

@@ -1,0 +1,157 @@
+//! One folder per wire format; no field name of a format is spelled anywhere else.
+
+mod chat;
+mod messages;
+mod native;
+mod responses;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::json::Edit;
+use crate::model::{Event, Fault, Format, Losses, Request, Response, Usage};
+use crate::sse::SseWriter;
+
+/// Everything one format knows.
+pub trait Codec: Sync {
+    fn decode_request<'a>(
+        &self,
+        head: &Head<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, Fault>;
+
+    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8>;
+    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder>;
+
+    /// Also for bodies that are not JSON at all.
+    fn decode_error(&self, status: u16, body: &[u8]) -> Fault;
+    /// The status goes with the body: formats disagree on some.
+    fn encode_error(&self, fault: &Fault, request_id: &str) -> (u16, Vec<u8>);
+    /// The format's own error event, for a stream that has begun and cannot go on.
+    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter);
+
+    /// What routing must know of a request, without building a tree of it.
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
+    /// What metering and honesty must know of a whole reply that passes unchanged.
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault>;
+    /// The same for one event of a stream.
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault>;
+
+    /// Below the upstream's base URL.
+    fn upstream_path(&self, operation: Operation, model: &str) -> String;
+    /// Request headers that belong to the format itself and go through to an upstream of it.
+    fn own_headers(&self) -> &'static [&'static str];
+}
+
+pub trait StreamEncoder: Send {
+    fn event(&mut self, event: Event<'_>, out: &mut SseWriter);
+    /// The format's own in-stream error; nothing may follow it.
+    fn fault(&mut self, fault: &Fault, out: &mut SseWriter);
+}
+
+/// What is asked of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// One JSON reply, or a stream where the body says so.
+    Generate,
+    /// A stream because the path says so.
+    Stream(Framing),
+    CountTokens,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Sse,
+    /// A JSON array that arrives element by element.
+    Array,
+}
+
+/// What the path of a request says, for formats that do not say it in the body.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Head<'a> {
+    pub path_model: Option<&'a str>,
+    pub stream: bool,
+}
+
+/// What a reply must know of its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The id the client asked for.
+    pub model: String,
+    pub stream: bool,
+    pub framing: Framing,
+    pub include_usage: bool,
+    pub request_id: String,
+    /// Unix seconds.
+    pub at: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peek<'a> {
+    pub model: Option<Named<'a>>,
+    pub stream: bool,
+    /// What must change in the body so that the stream tells its usage; `None`: it does so already.
+    pub ask_usage: Option<Edit>,
+}
+
+/// A name in the body and the place where it stands, quotes included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named<'a> {
+    pub name: Cow<'a, str>,
+    pub range: Range<usize>,
+}
+
+/// What has been learned of a reply so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watch {
+    pub usage: Option<Usage>,
+    /// Content has come, not only the frame around it.
+    pub begun: bool,
+    /// The format's own mark of a proper end has come.
+    pub ended: bool,
+    /// The upstream itself reported a failure in the stream.
+    pub fault: Option<Fault>,
+}
+
+/// What one piece of a reply holds that pass-through may have to touch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// Where the model's name stands, quotes included.
+    pub model: Option<Range<usize>>,
+    /// Nothing but usage: not for clients that did not ask for it.
+    pub usage_only: bool,
+}
+
+impl Format {
+    pub fn codec(self) -> &'static dyn Codec {
+        match self {
+            Format::Chat => &chat::Chat,
+            Format::Messages => &messages::Messages,
+            Format::Native => &native::Native,
+            Format::Responses => &responses::Responses,
+        }
+    }
+}
+
+/// A name as a JSON string.
+pub fn quoted(name: &str) -> Vec<u8> {
+    serde_json::to_vec(name).expect("a string is always valid JSON")
+}
+
+/// A request body, which must be an object: derived readers would take an array for one.
+fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Fault::invalid("the body must be a JSON object"));
+    }
+    serde_json::from_slice(body)
+        .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))
+}
+
+fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+    serde_json::from_slice(body).map_err(|error| {
+        Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
+    })
+}

@@ -1,0 +1,66 @@
+//! Errors in a stream; HTTP error bodies are those of the chat format.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::formats::chat;
+use crate::model::{Fault, FaultKind};
+use crate::sse::SseWriter;
+
+/// The nested form: clients raise on it, while they merely show the flat one.
+#[derive(Serialize)]
+struct ErrorEvent<'a> {
+    r#type: &'static str,
+    sequence_number: u64,
+    error: Inner<'a>,
+}
+
+#[derive(Serialize)]
+struct Inner<'a> {
+    r#type: &'static str,
+    code: &'a str,
+    message: &'a str,
+    param: Option<&'a str>,
+}
+
+pub(super) const fn code(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::RateLimited => "rate_limit_exceeded",
+        FaultKind::OverQuota => "insufficient_quota",
+        FaultKind::Invalid | FaultKind::ContextTooLong => "invalid_prompt",
+        _ => "server_error",
+    }
+}
+
+pub(super) fn encode_in_stream(fault: &Fault, sequence_number: u64, out: &mut SseWriter) {
+    let event = ErrorEvent {
+        r#type: "error",
+        sequence_number,
+        error: Inner {
+            r#type: "server_error",
+            code: fault.code.as_deref().unwrap_or(code(fault.kind)),
+            message: &fault.message,
+            param: fault.param.as_deref(),
+        },
+    };
+    out.event("error", &event);
+}
+
+/// An error event, flat or nested, or a failed response.
+pub(super) fn decode_in_stream(data: &str) -> Fault {
+    let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
+    let inner = match (&event["response"]["error"], &event["error"]) {
+        (Value::Object(_), _) => &event["response"]["error"],
+        (_, Value::Object(_)) => &event["error"],
+        _ => &event,
+    };
+    let code = inner["code"].as_str();
+    let status = match code {
+        Some("rate_limit_exceeded" | "insufficient_quota") => 429,
+        Some("invalid_prompt" | "context_length_exceeded") => 400,
+        Some("server_error") => 500,
+        _ => 502,
+    };
+    let body = serde_json::json!({ "error": inner });
+    chat::decode_error(status, body.to_string().as_bytes())
+}

@@ -1,0 +1,68 @@
+//! The responses format: `POST /v1/responses`.
+
+mod error;
+mod pass;
+mod request;
+mod response;
+mod stream;
+
+use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch, chat};
+use crate::model::{Fault, Losses, Request, Response};
+use crate::sse::SseWriter;
+
+pub(super) struct Responses;
+
+impl Codec for Responses {
+    fn decode_request<'a>(
+        &self,
+        _head: &Head<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, Fault> {
+        request::decode(body, losses)
+    }
+
+    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+        response::encode(response, asked)
+    }
+
+    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+        Box::new(stream::Encoder::new(asked))
+    }
+
+    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+        chat::decode_error(status, body)
+    }
+
+    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
+        chat::encode_error(fault)
+    }
+
+    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+        error::encode_in_stream(fault, 0, out);
+    }
+
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+        pass::peek(body)
+    }
+
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_reply(body, watch)
+    }
+
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_event(data, watch)
+    }
+
+    fn upstream_path(&self, operation: Operation, _model: &str) -> String {
+        match operation {
+            Operation::CountTokens => "/responses/input_tokens",
+            Operation::Generate | Operation::Stream(_) => "/responses",
+        }
+        .to_owned()
+    }
+
+    fn own_headers(&self) -> &'static [&'static str] {
+        &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+}

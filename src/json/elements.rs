@@ -1,0 +1,86 @@
+//! The elements of a JSON array that arrives in pieces, each handed over as soon as it is complete.
+
+/// Finds element borders without building a tree; it trusts nothing but quotes and brackets,
+/// so an element must still be parsed by whoever receives it.
+#[derive(Debug, Default)]
+pub struct Elements {
+    held: Vec<u8>,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    closed: bool,
+}
+
+impl Elements {
+    /// Whether the array's closing bracket has come.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Bytes held back because their element is not complete.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8])) {
+        for &byte in chunk {
+            let inside = self.depth >= 2;
+            self.step(byte);
+            if inside || self.depth >= 2 {
+                self.held.push(byte);
+            }
+            if inside && self.depth == 1 {
+                element(&self.held);
+                self.held.clear();
+            }
+        }
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'[' | b'{' => self.depth += 1,
+            b']' | b'}' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.closed |= self.depth == 0;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Elements;
+
+    #[test]
+    fn any_cut_gives_the_same_elements() {
+        let text = br#"[{"a":"}]\"","b":[1,{"c":2}]}
+,
+{"d":"\\"}]"#;
+        for cut in 0..text.len() {
+            let mut elements = Elements::default();
+            let mut seen = Vec::new();
+            for piece in [&text[..cut], &text[cut..]] {
+                elements.push(piece, |element| seen.push(element.to_vec()));
+            }
+            assert_eq!(
+                seen,
+                [
+                    br#"{"a":"}]\"","b":[1,{"c":2}]}"#.to_vec(),
+                    br#"{"d":"\\"}"#.to_vec()
+                ]
+            );
+            assert!(elements.closed());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One JSON object being read: fields are taken by name and type, what remains was not understood.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::model::{Fault, Json, Losses, Place, Text};
+
+/// Where a value stands, as `messages[3].content`; costs nothing until it is printed.
+#[derive(Debug, Clone, Copy)]
+pub enum Path<'p> {
+    Root,
+    Key(&'p Path<'p>, &'p str),
+    Index(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Key(Path::Root, key) => out.write_str(key),
+            Path::Key(parent, key) => write!(out, "{parent}.{key}"),
+            Path::Index(parent, index) => write!(out, "{parent}[{index}]"),
+        }
+    }
+}
+
+impl Path<'_> {
+    pub fn wrong(&self, expected: &str) -> Fault {
+        Fault::invalid(format!("{self}: expected {expected}")).at(self.to_string())
+    }
+}
+
+/// A value and where it stands.
+#[derive(Debug)]
+pub struct Node<'a, 'p> {
+    pub value: Json<'a>,
+    pub path: Path<'p>,
+}
+
+impl<'a> Node<'a, '_> {
+    pub fn text(self) -> Result<Text<'a>, Fault> {
+        match self.value {
+            Json::Str(text) => Ok(text),
+            _ => Err(self.path.wrong("a string")),
+        }
+    }
+
+    pub fn f64(self) -> Result<f64, Fault> {
+        self.value
+            .as_f64()
+            .ok_or_else(|| self.path.wrong("a number"))
+    }
+
+    /// Whole numbers may be spelled `40.0`.
+    pub fn i64(self) -> Result<i64, Fault> {
+        let whole = |number: f64| (number.fract() == 0.0).then_some(number as i64);
+        self.value
+            .as_i64()
+            .or_else(|| self.value.as_f64().and_then(whole))
+            .ok_or_else(|| self.path.wrong("an integer"))
+    }
+
+    pub fn u64(self) -> Result<u64, Fault> {
+        let path = self.path;
+        u64::try_from(self.i64()?).map_err(|_| path.wrong("a non-negative integer"))
+    }
+
+    pub fn bool(self) -> Result<bool, Fault> {
+        self.value
+            .as_bool()
+            .ok_or_else(|| self.path.wrong("true or false"))
+    }
+
+    pub fn fields<T>(
+        self,
+        read: impl FnOnce(Fields<'a, '_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match self.value {
+            Json::Object(object) => read(Fields {
+                entries: object.into_vec(),
+                path: self.path,
+            }),
+            _ => Err(self.path.wrong("an object")),
+        }
+    }
+
+    pub fn each(
+        self,
+        mut read: impl FnMut(u32, Node<'a, '_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let Json::Array(items) = self.value else {
+            return Err(self.path.wrong("an array"));
+        };
+        for (index, value) in items.into_iter().enumerate() {
+            let path = Path::Index(&self.path, index);
+            let number = u32::try_from(index).map_err(|_| path.wrong("a shorter array"))?;
+            read(number, Node { value, path })?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub struct Fields<'a, 'p> {
+    entries: Vec<(Cow<'a, str>, Json<'a>)>,
+    pub path: Path<'p>,
+}
+
+impl<'a> Fields<'a, 'static> {
+    /// A whole request body.
+    pub fn of_body(body: &'a [u8]) -> Result<Self, Fault> {
+        let value: Json<'a> = serde_json::from_slice(body)
+            .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))?;
+        match value {
+            Json::Object(object) => Ok(Fields {
+                entries: object.into_vec(),
+                path: Path::Root,
+            }),
+            _ => Err(Fault::invalid("the body must be a JSON object")),
+        }
+    }
+}
+
+impl<'a, 'p> Fields<'a, 'p> {
+    /// The value of a key, taken out; `null` is the same as absent.
+    pub fn take(&mut self, key: &str) -> Option<Json<'a>> {
+        let at = self.entries.iter().position(|(name, _)| name == key)?;
+        let (_, value) = self.entries.remove(at);
+        (!value.is_null()).then_some(value)
+    }
+
+    pub fn node<'s>(&'s mut self, key: &'s str) -> Option<Node<'a, 's>> {
+        let value = self.take(key)?;
+        Some(Node {
+            value,
+            path: Path::Key(&self.path, key),
+        })
+    }
+
+    pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, Fault> {
+        self.node(key).map(Node::text).transpose()
+    }
+
+    pub fn f64(&mut self, key: &str) -> Result<Option<f64>, Fault> {
+        self.node(key).map(Node::f64).transpose()
+    }
+
+    pub fn u64(&mut self, key: &str) -> Result<Option<u64>, Fault> {
+        self.node(key).map(Node::u64).transpose()
+    }
+
+    pub fn i64(&mut self, key: &str) -> Result<Option<i64>, Fault> {
+        self.node(key).map(Node::i64).transpose()
+    }
+
+    pub fn bool(&mut self, key: &str) -> Result<Option<bool>, Fault> {
+        self.node(key).map(Node::bool).transpose()
+    }
+
+    pub fn each(
+        &mut self,
+        key: &str,
+        read: impl FnMut(u32, Node<'a, '_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        match self.node(key) {
+            Some(node) => node.each(read),
+            None => Ok(()),
+        }
+    }
+
+    /// The fault for a key that must be there.
+    pub fn need<T>(&self, key: &str, value: Option<T>) -> Result<T, Fault> {
+        value.ok_or_else(|| {
+            let path = Path::Key(&self.path, key);
+            Fault::invalid(format!("missing required field {path}")).at(path.to_string())
+        })
+    }
+
+    /// Whatever was not taken has no counterpart.
+    pub fn finish(self, losses: &mut Losses) {
+        for (key, value) in &self.entries {
+            if !value.is_null() {
+                let path = Path::Key(&self.path, key).to_string();
+                losses.dropped(Place::Path(path.into()));
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Reading JSON politely: errors carry the path, leftovers are reported, edits touch only their range.
+
+mod elements;
+mod fields;
+mod splice;
+
+pub use elements::Elements;
+pub use fields::{Fields, Node, Path};
+pub use splice::{Edit, range_of, replace};

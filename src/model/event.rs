@@ -1,0 +1,281 @@
+//! A reply in pieces, and the way between pieces and the whole.
+//!
+//! Grammar: `Start ( Open Delta* Close | Finish | Usage )* End`; per choice at most one block is open.
+
+use super::{
+    Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Seal,
+    Text, ToolKind, Usage,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event<'a> {
+    Start {
+        id: Text<'a>,
+        model: Text<'a>,
+        created: i64,
+    },
+    Open {
+        choice: u32,
+        block: Block<'a>,
+    },
+    Delta {
+        choice: u32,
+        delta: Delta<'a>,
+    },
+    Close {
+        choice: u32,
+    },
+    Finish {
+        choice: u32,
+        reason: Finish<'a>,
+    },
+    Usage(Usage),
+    End,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block<'a> {
+    Text,
+    Refusal,
+    Thought,
+    Call {
+        id: Option<Text<'a>>,
+        name: Text<'a>,
+        kind: ToolKind,
+    },
+    Media(Media<'a>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta<'a> {
+    /// Of a text, refusal or thought block.
+    Text(Text<'a>),
+    Arguments(Text<'a>),
+    Seal(Seal<'a>),
+    /// May come outside of a block: sources are often known only at the end.
+    Citation(Citation<'a>),
+    Logprob(Logprob<'a>),
+}
+
+impl Response<'_> {
+    /// The events that a stream of this reply would be, each block in one delta.
+    pub fn unfold(&self, out: &mut dyn FnMut(Event<'_>)) {
+        out(Event::Start {
+            id: self.id.as_ref().into(),
+            model: self.model.as_ref().into(),
+            created: self.created,
+        });
+        for (number, choice) in (0u32..).zip(&self.choices) {
+            for part in &choice.parts {
+                unfold_part(number, &part.kind, out);
+            }
+            for citation in &choice.citations {
+                let delta = Delta::Citation(citation.clone());
+                out(Event::Delta {
+                    choice: number,
+                    delta,
+                });
+            }
+            for logprob in &choice.logprobs {
+                let delta = Delta::Logprob(logprob.clone());
+                out(Event::Delta {
+                    choice: number,
+                    delta,
+                });
+            }
+            out(Event::Finish {
+                choice: number,
+                reason: choice.finish.clone(),
+            });
+        }
+        if let Some(usage) = self.usage {
+            out(Event::Usage(usage));
+        }
+        out(Event::End);
+    }
+}
+
+fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    let block = match part {
+        PartKind::Text(_) => Block::Text,
+        PartKind::Refusal(_) => Block::Refusal,
+        PartKind::Thought { .. } => Block::Thought,
+        PartKind::Call(call) => Block::Call {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            kind: call.kind,
+        },
+        PartKind::Media(media) => Block::Media(media.clone()),
+        PartKind::Result(_) => return,
+    };
+    out(Event::Open { choice, block });
+    let mut delta = |delta| out(Event::Delta { choice, delta });
+    match part {
+        PartKind::Text(text) | PartKind::Refusal(text) => delta(Delta::Text(text.clone())),
+        PartKind::Thought { text, seal } => {
+            if !text.is_empty() {
+                delta(Delta::Text(text.clone()));
+            }
+            if let Some(seal) = seal {
+                delta(Delta::Seal(seal.clone()));
+            }
+        }
+        PartKind::Call(call) => {
+            delta(Delta::Arguments(call.arguments.to_text()));
+            if let Some(seal) = &call.seal {
+                delta(Delta::Seal(seal.clone()));
+            }
+        }
+        PartKind::Media(_) | PartKind::Result(_) => {}
+    }
+    out(Event::Close { choice });
+}
+
+impl<'a> Arguments<'a> {
+    /// As the JSON text that some formats want.
+    pub fn to_text(&self) -> Text<'a> {
+        match self {
+            Arguments::Text(text) => text.clone(),
+            Arguments::Tree(tree) => tree.to_string().into(),
+        }
+    }
+}
+
+/// Gathers events into the reply they make up.
+#[derive(Debug, Default)]
+pub struct Fold {
+    start: Option<(String, String, i64)>,
+    choices: Vec<Choice<'static>>,
+    usage: Option<Usage>,
+}
+
+impl Fold {
+    pub fn push(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start { id, model, created } => {
+                self.start = Some((id.into_owned(), model.into_owned(), created));
+            }
+            Event::Open { choice, block } => {
+                let part = open_part(block);
+                self.choice(choice).parts.push(part);
+            }
+            Event::Delta { choice, delta } => extend(self.choice(choice), delta),
+            Event::Finish { choice, reason } => self.choice(choice).finish = owned_finish(reason),
+            Event::Usage(usage) => self.usage = Some(usage),
+            Event::Close { .. } | Event::End => {}
+        }
+    }
+
+    pub fn finish(self) -> Response<'static> {
+        let (id, model, created) = self.start.unwrap_or_default();
+        Response {
+            id: id.into(),
+            model: model.into(),
+            created,
+            choices: self.choices,
+            usage: self.usage,
+        }
+    }
+
+    fn choice(&mut self, number: u32) -> &mut Choice<'static> {
+        let number = number as usize;
+        while self.choices.len() <= number {
+            self.choices.push(Choice {
+                parts: Vec::new(),
+                citations: Vec::new(),
+                logprobs: Vec::new(),
+                finish: Finish::Other,
+            });
+        }
+        &mut self.choices[number]
+    }
+}
+
+fn own<'b>(text: Text<'_>) -> Text<'b> {
+    Text::Owned(text.into_owned())
+}
+
+fn open_part(block: Block<'_>) -> Part<'static> {
+    let kind = match block {
+        Block::Text => PartKind::Text(Text::default()),
+        Block::Refusal => PartKind::Refusal(Text::default()),
+        Block::Thought => PartKind::Thought {
+            text: Text::default(),
+            seal: None,
+        },
+        Block::Call { id, name, kind } => PartKind::Call(Call {
+            id: id.map(own),
+            name: own(name),
+            arguments: Arguments::Text(Text::default()),
+            seal: None,
+            kind,
+        }),
+        Block::Media(media) => PartKind::Media(own_media(media)),
+    };
+    Part { kind, at: None }
+}
+
+fn own_media(media: Media<'_>) -> Media<'static> {
+    use super::Source;
+    Media {
+        mime: own(media.mime),
+        source: match media.source {
+            Source::Base64(text) => Source::Base64(own(text)),
+            Source::Url(text) => Source::Url(own(text)),
+            Source::File(text) => Source::File(own(text)),
+            Source::Plain(text) => Source::Plain(own(text)),
+        },
+        name: media.name.map(own),
+        detail: media.detail,
+    }
+}
+
+fn own_seal(seal: Seal<'_>) -> Seal<'static> {
+    Seal {
+        issuer: seal.issuer,
+        data: own(seal.data),
+    }
+}
+
+fn owned_finish(finish: Finish<'_>) -> Finish<'static> {
+    match finish {
+        Finish::StopSequence(text) => Finish::StopSequence(text.map(own)),
+        Finish::Filtered(text) => Finish::Filtered(text.map(own)),
+        Finish::Stop => Finish::Stop,
+        Finish::Length => Finish::Length,
+        Finish::ContextFull => Finish::ContextFull,
+        Finish::Tools => Finish::Tools,
+        Finish::Refused => Finish::Refused,
+        Finish::Paused => Finish::Paused,
+        Finish::MalformedCall => Finish::MalformedCall,
+        Finish::Other => Finish::Other,
+    }
+}
+
+fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
+    match (choice.parts.last_mut().map(|part| &mut part.kind), delta) {
+        (_, Delta::Citation(citation)) => choice.citations.push(Citation {
+            url: own(citation.url),
+            title: citation.title.map(own),
+            ..citation
+        }),
+        (_, Delta::Logprob(logprob)) => choice.logprobs.push(Logprob {
+            token: own(logprob.token),
+            logprob: logprob.logprob,
+            top: logprob.top.into_iter().map(|(t, p)| (own(t), p)).collect(),
+        }),
+        (
+            Some(PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. }),
+            Delta::Text(more),
+        ) => text.to_mut().push_str(&more),
+        (Some(PartKind::Call(call)), Delta::Arguments(more)) => {
+            if let Arguments::Text(text) = &mut call.arguments {
+                text.to_mut().push_str(&more);
+            }
+        }
+        (Some(PartKind::Thought { seal, .. }), Delta::Seal(new)) => *seal = Some(own_seal(new)),
+        (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(own_seal(new)),
+        // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
+        (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => {}
+    }
+}

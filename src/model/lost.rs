@@ -1,0 +1,86 @@
+//! What a translation could not say, and where the client had written it.
+
+use std::borrow::Cow;
+
+/// One thing of the request that the other format cannot say, says differently, or insists on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    pub action: Action,
+    pub place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Dropped,
+    Approximated,
+    Added,
+}
+
+/// Where it stands in the client's body; the client's codec turns it into a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A path already in the client's words.
+    Path(Cow<'static, str>),
+    Setting(Setting),
+    Turn {
+        turn: Option<u32>,
+    },
+    Part {
+        turn: Option<u32>,
+        part: Option<u32>,
+    },
+    Tool {
+        tool: u32,
+    },
+}
+
+/// Settings that every format spells in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    MaxTokens,
+    Temperature,
+    TopP,
+    TopK,
+    Seed,
+    Stop,
+    PresencePenalty,
+    FrequencyPenalty,
+    Choices,
+    Logprobs,
+    Thinking,
+    ToolChoice,
+    ParallelTools,
+    OutputShape,
+    Verbosity,
+    Search,
+    CodeExecution,
+    User,
+    CacheKey,
+    ServiceTier,
+    Metadata,
+    Images,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses(pub Vec<Lost>);
+
+impl Losses {
+    pub fn dropped(&mut self, place: Place) {
+        self.note(Action::Dropped, place);
+    }
+
+    pub fn approximated(&mut self, place: Place) {
+        self.note(Action::Approximated, place);
+    }
+
+    pub fn added(&mut self, place: Place) {
+        self.note(Action::Added, place);
+    }
+
+    fn note(&mut self, action: Action, place: Place) {
+        let lost = Lost { action, place };
+        if !self.0.contains(&lost) {
+            self.0.push(lost);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A conversation as a client sends it.
+
+use super::{Json, Media, Seal, Text};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request<'a> {
+    /// System turns stay where the client put them; encoders move them where their format wants.
+    pub turns: Vec<Turn<'a>>,
+    pub tools: Vec<Tool<'a>>,
+    pub tool_choice: Option<ToolChoice<'a>>,
+    /// `Some(false)`: at most one call at a time.
+    pub parallel_tools: Option<bool>,
+    pub thinking: Thinking,
+    pub output: Output<'a>,
+    pub sampling: Sampling<'a>,
+    pub search: Option<Search<'a>>,
+    pub code_execution: bool,
+    pub labels: Labels<'a>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn<'a> {
+    pub role: Role,
+    pub parts: Vec<Part<'a>>,
+    /// Index in the client's own list; `None`: it came from a field of its own (the system prompt).
+    pub at: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    System,
+    /// A system turn that the client called `developer`.
+    Developer,
+    User,
+    Model,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part<'a> {
+    pub kind: PartKind<'a>,
+    /// Index in the client's own list of parts; `None`: the content was a bare string.
+    pub at: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum PartKind<'a> {
+    Text(Text<'a>),
+    Media(Media<'a>),
+    Thought {
+        text: Text<'a>,
+        seal: Option<Seal<'a>>,
+    },
+    Call(Call<'a>),
+    Result(ToolResult<'a>),
+    Refusal(Text<'a>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call<'a> {
+    pub id: Option<Text<'a>>,
+    pub name: Text<'a>,
+    pub arguments: Arguments<'a>,
+    pub seal: Option<Seal<'a>>,
+    pub kind: ToolKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult<'a> {
+    pub id: Option<Text<'a>>,
+    pub name: Option<Text<'a>>,
+    pub parts: Vec<Part<'a>>,
+    pub failed: bool,
+}
+
+/// Some formats say arguments as text, some as an object; converted when the target needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arguments<'a> {
+    Text(Text<'a>),
+    Tree(Json<'a>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool<'a> {
+    pub name: Text<'a>,
+    pub description: Option<Text<'a>>,
+    pub schema: Option<Json<'a>>,
+    pub strict: Option<bool>,
+    pub kind: ToolKind,
+    pub at: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ToolKind {
+    #[default]
+    Function,
+    /// Takes free text instead of JSON arguments.
+    Custom,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolChoice<'a> {
+    Auto,
+    None,
+    Required,
+    One(Text<'a>),
+    Subset {
+        names: Vec<Text<'a>>,
+        required: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Thinking {
+    pub depth: Option<Depth>,
+    /// Whether the client wants to see the thoughts.
+    pub show: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Depth {
+    Off,
+    /// The model decides, without a hint.
+    Dynamic,
+    Effort(Effort),
+    /// Tokens.
+    Budget(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    Minimal,
+    Low,
+    Medium,
+    High,
+    ExtraHigh,
+    Max,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output<'a> {
+    pub shape: Shape<'a>,
+    pub images: bool,
+    pub verbosity: Option<Text<'a>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Shape<'a> {
+    #[default]
+    Text,
+    Json,
+    Schema {
+        name: Option<Text<'a>>,
+        description: Option<Text<'a>>,
+        schema: Json<'a>,
+        strict: Option<bool>,
+    },
+    /// One of the schema's words, bare.
+    Enum(Json<'a>),
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sampling<'a> {
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub top_k: Option<u64>,
+    pub seed: Option<i64>,
+    pub stop: Vec<Text<'a>>,
+    pub presence_penalty: Option<f64>,
+    pub frequency_penalty: Option<f64>,
+    pub choices: Option<u32>,
+    pub logprobs: bool,
+    pub top_logprobs: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Search<'a> {
+    pub context_size: Option<Text<'a>>,
+    pub city: Option<Text<'a>>,
+    pub region: Option<Text<'a>>,
+    pub country: Option<Text<'a>>,
+    pub timezone: Option<Text<'a>>,
+    pub allowed_domains: Vec<Text<'a>>,
+}
+
+/// What the request says about itself rather than to the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Labels<'a> {
+    pub user: Option<Text<'a>>,
+    pub cache_key: Option<Text<'a>>,
+    pub service_tier: Option<Text<'a>>,
+    pub metadata: Option<Json<'a>>,
+}

@@ -1,0 +1,67 @@
+//! A whole reply.
+
+use super::{Part, Text};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response<'a> {
+    pub id: Text<'a>,
+    /// What the upstream called the model.
+    pub model: Text<'a>,
+    /// Unix seconds; 0 when the upstream did not say.
+    pub created: i64,
+    pub choices: Vec<Choice<'a>>,
+    /// `None`: not known, and never invented.
+    pub usage: Option<Usage>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice<'a> {
+    pub parts: Vec<Part<'a>>,
+    pub citations: Vec<Citation<'a>>,
+    pub logprobs: Vec<Logprob<'a>>,
+    pub finish: Finish<'a>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish<'a> {
+    Stop,
+    StopSequence(Option<Text<'a>>),
+    Length,
+    /// The context window, not the limit that was asked for, is full.
+    ContextFull,
+    Tools,
+    /// Stopped by a filter, with its words where it gave any.
+    Filtered(Option<Text<'a>>),
+    /// The model declined in words; the words are a `Refusal` part.
+    Refused,
+    Paused,
+    /// The model tried to call a tool and failed to write the call.
+    MalformedCall,
+    Other,
+}
+
+/// One convention for all formats: input includes cached, output includes thinking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input: u64,
+    pub cached: u64,
+    pub cache_written: u64,
+    pub output: u64,
+    pub thinking: u64,
+}
+
+/// A source for a stretch of the answer's text, in characters from the start of the choice's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Citation<'a> {
+    pub url: Text<'a>,
+    pub title: Option<Text<'a>>,
+    pub start: u64,
+    pub end: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logprob<'a> {
+    pub token: Text<'a>,
+    pub logprob: f64,
+    pub top: Vec<(Text<'a>, f64)>,
+}

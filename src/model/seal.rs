@@ -1,0 +1,114 @@
+//! Proofs a model attaches to its own words, and the wrapping that carries them through another format.
+//!
+//! A seal goes back only to the format that issued it. In any other format it travels in that
+//! format's own opaque field as `base64("omniglot/1 " + code + "\n" + raw)`.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+
+use super::Text;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal<'a> {
+    pub issuer: Issuer,
+    pub data: Text<'a>,
+}
+
+/// Which opaque field of which format the data came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Issuer {
+    /// The signature of a thinking block of the messages format.
+    Thinking,
+    /// A redacted thinking block of the messages format.
+    Redacted,
+    /// A part's signature in the native format.
+    Native,
+    /// A reasoning item of the responses format: its id, a line feed, its ciphertext.
+    Responses,
+}
+
+const MARK: &str = "omniglot/1 ";
+
+/// Clients may re-encode what they were given with the URL-safe alphabet, with or without padding.
+const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+
+impl Issuer {
+    const ALL: [Issuer; 4] = [
+        Issuer::Thinking,
+        Issuer::Redacted,
+        Issuer::Native,
+        Issuer::Responses,
+    ];
+
+    const fn code(self) -> char {
+        match self {
+            Issuer::Thinking => 'm',
+            Issuer::Redacted => 'r',
+            Issuer::Native => 'n',
+            Issuer::Responses => 'e',
+        }
+    }
+}
+
+impl Seal<'_> {
+    /// The form that travels in a foreign format's opaque field.
+    pub fn wrap(&self) -> String {
+        STANDARD.encode(format!("{MARK}{}\n{}", self.issuer.code(), self.data))
+    }
+
+    /// What `wrap` made, taken apart again; `None` for anything else.
+    pub fn unwrap_text(wrapped: &str) -> Option<Seal<'static>> {
+        let url_safe = wrapped.contains(['-', '_']);
+        let alphabet = if url_safe {
+            &alphabet::URL_SAFE
+        } else {
+            &alphabet::STANDARD
+        };
+        let bytes = GeneralPurpose::new(alphabet, LENIENT)
+            .decode(wrapped)
+            .ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        let (code, data) = text.strip_prefix(MARK)?.split_once('\n')?;
+        let issuer = Issuer::ALL
+            .into_iter()
+            .find(|issuer| code.len() == 1 && code.starts_with(issuer.code()))?;
+        Some(Seal {
+            issuer,
+            data: data.to_owned().into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_survives_both_alphabets_and_lost_padding() {
+        for issuer in Issuer::ALL {
+            let seal = Seal {
+                issuer,
+                data: "a?>~ÿ\nsecond line".into(),
+            };
+            let wrapped = seal.wrap();
+            assert!(wrapped.starts_with("b21uaWdsb3QvMS"));
+            assert_eq!(Seal::unwrap_text(&wrapped), Some(seal.clone()));
+            let url_safe = wrapped.replace('+', "-").replace('/', "_");
+            assert_eq!(
+                Seal::unwrap_text(url_safe.trim_end_matches('=')),
+                Some(seal)
+            );
+        }
+    }
+
+    #[test]
+    fn what_we_did_not_wrap_is_not_ours() {
+        for foreign in ["", "EqQBCkYIBRgC", "skip_thought_signature_validator", "{}"] {
+            assert_eq!(Seal::unwrap_text(foreign), None);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Text and media, borrowed from the body they arrived in wherever JSON allows it.
+
+use std::borrow::Cow;
+
+/// Borrowed unless the wire form held escapes.
+pub type Text<'a> = Cow<'a, str>;
+
+/// A JSON value carried as it is: a schema, a call's arguments.
+pub type Json<'a> = serde_json_borrow::Value<'a>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Media<'a> {
+    /// As `image/png`; empty when the wire did not say.
+    pub mime: Text<'a>,
+    pub source: Source<'a>,
+    pub name: Option<Text<'a>>,
+    pub detail: Option<Detail>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source<'a> {
+    /// Moved as text, never decoded.
+    Base64(Text<'a>),
+    Url(Text<'a>),
+    /// An id in some vendor's file store.
+    File(Text<'a>),
+    /// A document that is plain text on the wire.
+    Plain(Text<'a>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    Auto,
+    Low,
+    High,
+    Original,
+}
+
+/// `data:image/png;base64,AAAA` → (`image/png`, `AAAA`).
+pub fn split_data_url(url: &str) -> Option<(&str, &str)> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    let head = head.strip_suffix(";base64")?;
+    let mime = head.split(';').next().unwrap_or(head);
+    Some((mime, data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_data_url;
+
+    #[test]
+    fn data_urls_split_into_type_and_base64() {
+        assert_eq!(
+            split_data_url("data:image/png;base64,AAAA"),
+            Some(("image/png", "AAAA"))
+        );
+        assert_eq!(
+            split_data_url("data:text/plain;charset=utf-8;base64,eA=="),
+            Some(("text/plain", "eA=="))
+        );
+        assert_eq!(split_data_url("data:text/plain,hello"), None);
+        assert_eq!(split_data_url("https://example.com/a,b"), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! Server-sent events: frames with their exact bytes coming in, events going out.
+//!
+//! Frames keep the place of their payload, which parsers of the event alone do not tell:
+//! pass-through must change a value inside an event and leave every other byte as it was.
+
+use std::borrow::Cow;
+
+use bytes::{Bytes, BytesMut};
+use serde::Serialize;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// One event as it stands on the wire, up to and including the blank line that ends it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    pub raw: &'a [u8],
+    /// Empty when the event has no name.
+    pub name: Cow<'a, str>,
+    /// `None`: comments or blank lines only, nothing that counts as an event.
+    pub data: Option<Cow<'a, str>>,
+    /// Where `data` begins in `raw`; known when it is one line of valid text.
+    pub data_at: Option<usize>,
+}
+
+/// Cuts a byte stream, split anywhere, into frames. Bytes are copied only when a frame is split.
+#[derive(Debug, Default)]
+pub struct Frames {
+    held: Vec<u8>,
+    /// How far `held` was searched, and where the line being searched begins.
+    searched: usize,
+    line: usize,
+    started: bool,
+}
+
+impl Frames {
+    /// Bytes of a frame that is not complete yet.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Frame<'_>)) {
+        if self.held.is_empty() {
+            let rest = self.cut(chunk, &mut each);
+            self.held.extend_from_slice(&chunk[rest..]);
+        } else {
+            self.held.extend_from_slice(chunk);
+            let mut held = std::mem::take(&mut self.held);
+            let rest = self.cut(&held, &mut each);
+            held.drain(..rest);
+            self.held = held;
+        }
+    }
+
+    /// The stream is over: whatever is left, as the frame it would have been.
+    pub fn finish(&mut self, mut each: impl FnMut(Frame<'_>)) {
+        let held = std::mem::take(&mut self.held);
+        (self.searched, self.line) = (0, 0);
+        if !held.is_empty() {
+            let first = !std::mem::replace(&mut self.started, true);
+            each(read_frame(&held, first));
+        }
+    }
+
+    /// Hands over the complete frames of `bytes`; returns where the incomplete one begins.
+    fn cut(&mut self, bytes: &[u8], each: &mut impl FnMut(Frame<'_>)) -> usize {
+        let (mut frame, mut line, mut at) = (0, self.line, self.searched);
+        while let Some(found) = memchr::memchr2(b'\n', b'\r', &bytes[at..]) {
+            let end = at + found;
+            let blank = line == end || (!self.started && bytes[line..end] == *BYTE_ORDER_MARK);
+            let next = match bytes[end..] {
+                [b'\r', b'\n', ..] => end + 2,
+                // A line feed may follow; a frame that is complete must not wait for it.
+                [b'\r'] if !blank => break,
+                _ => end + 1,
+            };
+            if blank {
+                let first = !std::mem::replace(&mut self.started, true);
+                each(read_frame(&bytes[frame..next], first));
+                frame = next;
+            }
+            (line, at) = (next, next);
+        }
+        let tail_carriage_return = bytes.last() == Some(&b'\r') && line < bytes.len();
+        at = bytes.len() - usize::from(tail_carriage_return);
+        (self.searched, self.line) = (at.max(line) - frame, line - frame);
+        frame
+    }
+}
+
+fn read_frame(raw: &[u8], first: bool) -> Frame<'_> {
+    let mut frame = Frame {
+        raw,
+        name: Cow::Borrowed(""),
+        data: None,
+        data_at: None,
+    };
+    let mut at = if first && raw.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len()
+    } else {
+        0
+    };
+    while at < raw.len() {
+        let end = memchr::memchr2(b'\n', b'\r', &raw[at..]).map_or(raw.len(), |found| at + found);
+        read_line(&mut frame, &raw[at..end], at);
+        at = match raw[end..] {
+            [b'\r', b'\n', ..] => end + 2,
+            _ => end + 1,
+        };
+    }
+    frame
+}
+
+fn read_line<'a>(frame: &mut Frame<'a>, line: &'a [u8], at: usize) {
+    let colon = memchr::memchr(b':', line);
+    let (field, mut value_at) = match colon {
+        Some(colon) => (&line[..colon], colon + 1),
+        None => (line, line.len()),
+    };
+    if line.get(value_at) == Some(&b' ') {
+        value_at += 1;
+    }
+    let value = String::from_utf8_lossy(&line[value_at..]);
+    match field {
+        b"event" => frame.name = value,
+        b"data" => {
+            frame.data_at = match (&frame.data, &value) {
+                (None, Cow::Borrowed(_)) => Some(at + value_at),
+                _ => None,
+            };
+            frame.data = Some(match frame.data.take() {
+                None => value,
+                Some(before) => Cow::Owned(format!("{before}\n{value}")),
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Writes events; the only place that knows how one is framed.
+#[derive(Debug, Default)]
+pub struct SseWriter {
+    out: BytesMut,
+}
+
+impl SseWriter {
+    /// An event without a name.
+    pub fn data(&mut self, payload: &impl Serialize) {
+        self.out.extend_from_slice(b"data: ");
+        self.payload(payload);
+    }
+
+    pub fn event(&mut self, name: &str, payload: &impl Serialize) {
+        self.out.extend_from_slice(b"event: ");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\ndata: ");
+        self.payload(payload);
+    }
+
+    /// An event whose payload is a bare word, like `[DONE]`.
+    pub fn word(&mut self, word: &str) {
+        self.out.extend_from_slice(b"data: ");
+        self.out.extend_from_slice(word.as_bytes());
+        self.out.extend_from_slice(b"\n\n");
+    }
+
+    /// Bytes that are already framed, or that are no event at all.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// What was written since the last time.
+    pub fn take(&mut self) -> Bytes {
+        self.out.split().freeze()
+    }
+
+    fn payload(&mut self, payload: &impl Serialize) {
+        use bytes::BufMut as _;
+        serde_json::to_writer((&mut self.out).writer(), payload)
+            .expect("our own structs with string keys always serialise, and memory does not fail");
+        self.out.extend_from_slice(b"\n\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Seen = Vec<(Vec<u8>, String, Option<String>)>;
+
+    fn frames(pieces: &[&[u8]]) -> Seen {
+        let mut frames = Frames::default();
+        let mut seen = Seen::new();
+        let mut note = |frame: Frame<'_>| {
+            if let (Some(at), Some(data)) = (frame.data_at, &frame.data) {
+                assert_eq!(&frame.raw[at..at + data.len()], data.as_bytes());
+            }
+            let data = frame.data.map(Cow::into_owned);
+            seen.push((frame.raw.to_vec(), frame.name.into_owned(), data));
+        };
+        for piece in pieces {
+            frames.push(piece, &mut note);
+        }
+        frames.finish(&mut note);
+        seen
+    }
+
+    #[test]
+    fn every_framing_gives_the_same_events_wherever_it_is_cut() {
+        let text = "\u{feff}: hello\nevent: a\ndata: {\"x\":1}\n\ndata:two\ndata: lines\n\n\n\ndata\n\nid: 7\n\n";
+        for line_end in ["\n", "\r\n", "\r"] {
+            let bytes = text.replace('\n', line_end).into_bytes();
+            let whole: Vec<_> = frames(&[&bytes])
+                .into_iter()
+                .filter_map(|(_, name, data)| Some((name, data?)))
+                .collect();
+            let expected = [("a", "{\"x\":1}"), ("", "two\nlines"), ("", "")];
+            assert_eq!(
+                whole,
+                expected.map(|(name, data)| (name.to_owned(), data.to_owned()))
+            );
+            for cut in 0..bytes.len() {
+                let parts = frames(&[&bytes[..cut], &bytes[cut..]]);
+                let raw: Vec<u8> = parts.iter().flat_map(|part| part.0.clone()).collect();
+                assert_eq!(raw, bytes, "no byte may be lost");
+                let events: Vec<_> = parts
+                    .into_iter()
+                    .filter_map(|(_, name, data)| Some((name, data?)))
+                    .collect();
+                assert_eq!(events, whole, "cut at {cut} with {line_end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_complete_frame_does_not_wait_for_a_line_feed_that_may_follow() {
+        let mut seen = 0;
+        Frames::default().push(b"data: x\r\n\r", |frame| {
+            seen += usize::from(frame.data.is_some());
+        });
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn the_writer_frames_events() {
+        let mut writer = SseWriter::default();
+        writer.event("ping", &serde_json::json!({"type": "ping"}));
+        writer.data(&serde_json::json!({}));
+        writer.word("[DONE]");
+        assert_eq!(
+            writer.take().as_ref(),
+            b"event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {}\n\ndata: [DONE]\n\n"
+        );
+        assert!(writer.is_empty());
+    }
+}
