@@ -5,4 +5,6 @@ pub mod config;
 pub mod formats;
 pub mod json;
 pub mod model;
+pub mod runtime;
 pub mod sse;
+pub mod translate;

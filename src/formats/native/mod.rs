@@ -6,7 +6,7 @@ mod request;
 mod response;
 mod stream;
 
-use super::{Asked, Codec, Framing, Glance, Head, Operation, Peek, StreamEncoder, Watch};
+use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch};
 use crate::model::{Fault, Losses, Request, Response};
 use crate::sse::SseWriter;
 
@@ -57,8 +57,7 @@ impl Codec for Native {
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
         let verb = match operation {
             Operation::Generate => "generateContent",
-            Operation::Stream(Framing::Sse) => "streamGenerateContent?alt=sse",
-            Operation::Stream(Framing::Array) => "streamGenerateContent",
+            Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
         };
         format!("/v1beta/models/{model}:{verb}")

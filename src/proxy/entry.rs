@@ -1,0 +1,258 @@
+//! Method and path to what is asked, and in which format it must be answered.
+
+use http::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
+
+use crate::formats::{Framing, Operation};
+use crate::model::{Fault, FaultKind, Format};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Something for a model to do.
+    Call {
+        format: Format,
+        operation: Operation,
+        /// Where the path names the model.
+        model: Option<String>,
+    },
+    Models(Format),
+    Model(Format, String),
+    Catalog,
+}
+
+impl Entry {
+    /// On native paths the key may stand in the query too.
+    pub(super) fn key_in_query(&self) -> bool {
+        matches!(
+            self,
+            Entry::Call {
+                format: Format::Native,
+                ..
+            } | Entry::Models(Format::Native)
+                | Entry::Model(Format::Native, _)
+        )
+    }
+}
+
+/// The format an error is told in, known from the path alone.
+pub(super) fn error_format(path: &str) -> Format {
+    if is_below(path, "/v1/messages") {
+        Format::Messages
+    } else if is_below(path, "/v1/responses") {
+        Format::Responses
+    } else if is_below(path, "/v1beta") || (path.starts_with("/v1/models/") && verb(path).is_some())
+    {
+        Format::Native
+    } else {
+        Format::Chat
+    }
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// What was asked, or why it cannot be: 404 for the path, 405 for the method.
+pub(super) fn read(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Entry, Fault> {
+    let (entry, allowed) = match path {
+        "/v1/chat/completions" => (call(Format::Chat, Operation::Generate), Method::POST),
+        "/v1/messages" => (call(Format::Messages, Operation::Generate), Method::POST),
+        "/v1/messages/count_tokens" => {
+            (call(Format::Messages, Operation::CountTokens), Method::POST)
+        }
+        "/v1/responses" => (call(Format::Responses, Operation::Generate), Method::POST),
+        "/v1/responses/input_tokens" => (
+            call(Format::Responses, Operation::CountTokens),
+            Method::POST,
+        ),
+        "/api/models" => (Entry::Catalog, Method::GET),
+        "/v1/models" => (Entry::Models(list_shape(headers)), Method::GET),
+        "/v1beta/models" => (Entry::Models(Format::Native), Method::GET),
+        _ => below_models(path, query, headers)?,
+    };
+    if *method == allowed {
+        return Ok(entry);
+    }
+    let message = format!("{method} is not allowed here, use {allowed}");
+    let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
+    fault.param = Some(allowed.to_string());
+    Err(fault)
+}
+
+fn call(format: Format, operation: Operation) -> Entry {
+    Entry::Call {
+        format,
+        operation,
+        model: None,
+    }
+}
+
+/// Three formats share `/v1/models`; their clients differ in the headers they send.
+fn list_shape(headers: &HeaderMap) -> Format {
+    if headers.contains_key("anthropic-version") {
+        Format::Messages
+    } else if headers.contains_key("x-goog-api-key") || headers.contains_key("x-goog-api-client") {
+        Format::Native
+    } else {
+        Format::Chat
+    }
+}
+
+fn below_models(
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<(Entry, Method), Fault> {
+    let (rest, shape) = if let Some(rest) = path.strip_prefix("/v1beta/models/") {
+        (rest, Format::Native)
+    } else if let Some(rest) = path.strip_prefix("/v1/models/") {
+        (rest, list_shape(headers))
+    } else {
+        return Err(unknown(path));
+    };
+    let Some(verb) = verb(path) else {
+        let id = decode(rest)?;
+        return Ok((Entry::Model(shape, id), Method::GET));
+    };
+    let (model, _) = split_verb(rest).ok_or_else(|| unknown(path))?;
+    let operation = match verb {
+        "generateContent" => Operation::Generate,
+        "streamGenerateContent" => Operation::Stream(framing(query)?),
+        "countTokens" => Operation::CountTokens,
+        other => {
+            let message = format!(
+                "unknown operator `{other}`: use generateContent, streamGenerateContent or countTokens"
+            );
+            return Err(Fault::new(FaultKind::NotFound, message));
+        }
+    };
+    let model = decode(model)?;
+    let entry = Entry::Call {
+        format: Format::Native,
+        operation,
+        // Some clients write the resource name in full.
+        model: Some(model.strip_prefix("models/").unwrap_or(&model).to_owned()),
+    };
+    Ok((entry, Method::POST))
+}
+
+/// `{model}:{verb}`, where some clients write the colon as `%3A`.
+fn split_verb(path: &str) -> Option<(&str, &str)> {
+    let upper = path.rsplit_once("%3A");
+    let lower = path.rsplit_once("%3a");
+    [path.rsplit_once(':'), upper, lower]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(_, verb)| verb.len())
+}
+
+/// What looks like an operator; ids may hold colons too, but none that reads like a verb.
+fn verb(path: &str) -> Option<&str> {
+    let (_, verb) = split_verb(path)?;
+    let starts_small = verb.starts_with(|letter: char| letter.is_ascii_lowercase());
+    (starts_small && verb.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(verb)
+}
+
+fn framing(query: Option<&str>) -> Result<Framing, Fault> {
+    match parameter(query, "alt").as_deref() {
+        Some("sse") => Ok(Framing::Sse),
+        None | Some("json") => Ok(Framing::Array),
+        Some(other) => {
+            Err(Fault::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
+        }
+    }
+}
+
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.unwrap_or("").as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+fn decode(segment: &str) -> Result<String, Fault> {
+    let text = percent_decode_str(segment)
+        .decode_utf8()
+        .map_err(|_| Fault::invalid("the model id in the path is not valid text").at("model"))?;
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err(Fault::invalid("the path does not name a model").at("model"));
+    }
+    Ok(text.into_owned())
+}
+
+fn unknown(path: &str) -> Fault {
+    let mut fault = Fault::new(FaultKind::NotFound, format!("unknown path {path}"));
+    fault.code = Some("unknown_path".to_owned());
+    fault
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(method: &Method, path: &str, query: Option<&str>) -> Result<Entry, u16> {
+        read(method, path, query, &HeaderMap::new()).map_err(|fault| fault.status)
+    }
+
+    fn native(operation: Operation, model: &str) -> Entry {
+        Entry::Call {
+            format: Format::Native,
+            operation,
+            model: Some(model.to_owned()),
+        }
+    }
+
+    #[test]
+    fn native_verbs_answer_under_both_prefixes_and_spellings() {
+        for prefix in ["/v1beta/models", "/v1/models"] {
+            for colon in [":", "%3A", "%3a"] {
+                let path = format!("{prefix}/a%2Fb-1.5{colon}generateContent");
+                assert_eq!(
+                    ask(&Method::POST, &path, None),
+                    Ok(native(Operation::Generate, "a/b-1.5"))
+                );
+            }
+        }
+        let path = "/v1beta/models/org/name:tag:streamGenerateContent";
+        let sse = Operation::Stream(Framing::Sse);
+        assert_eq!(
+            ask(&Method::POST, path, Some("alt=sse&x=1")),
+            Ok(native(sse, "org/name:tag"))
+        );
+        let array = Operation::Stream(Framing::Array);
+        assert_eq!(ask(&Method::POST, path, None), Ok(native(array, "org/name:tag")));
+        assert_eq!(ask(&Method::POST, path, Some("alt=xml")), Err(400));
+        assert_eq!(ask(&Method::POST, "/v1beta/models/m:predict", None), Err(404));
+        assert_eq!(ask(&Method::GET, "/v1beta/models/m:generateContent", None), Err(405));
+    }
+
+    #[test]
+    fn ids_with_colons_are_not_operators() {
+        let id = "ft:gpt-4o:acme:7Q2";
+        assert_eq!(
+            ask(&Method::GET, &format!("/v1/models/{id}"), None),
+            Ok(Entry::Model(Format::Chat, id.to_owned()))
+        );
+    }
+
+    #[test]
+    fn errors_are_told_in_the_format_of_the_path() {
+        for (path, format) in [
+            ("/v1/messages", Format::Messages),
+            ("/v1/messages/nowhere", Format::Messages),
+            ("/v1/messagesx", Format::Chat),
+            ("/v1/responses/nowhere", Format::Responses),
+            ("/v1beta/nowhere", Format::Native),
+            ("/v1/models/m:generateContent", Format::Native),
+            ("/v1/models/m", Format::Chat),
+            ("/", Format::Chat),
+        ] {
+            assert_eq!(error_format(path), format, "{path}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Keys: looked up by the hash of what a client presents, compared in constant time.
+
+use std::sync::Arc;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::Snapshot;
+use crate::config;
+
+pub struct Key {
+    pub name: Arc<str>,
+    sha256: [u8; 32],
+    /// `None`: every model.
+    models: Option<GlobSet>,
+}
+
+pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
+    Sha256::digest(secret).into()
+}
+
+impl Key {
+    pub(super) fn build(settings: config::Key) -> Key {
+        let models = settings.models.map(|globs| {
+            let mut set = GlobSetBuilder::new();
+            for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
+                set.add(glob);
+            }
+            // The config was checked; a set that cannot be built must not open every model.
+            set.build().unwrap_or_else(|_| GlobSet::empty())
+        });
+        Key {
+            name: settings.name.into(),
+            sha256: settings.sha256,
+            models,
+        }
+    }
+
+    pub fn allows(&self, model: &str) -> bool {
+        self.models.as_ref().is_none_or(|set| set.is_match(model))
+    }
+}
+
+impl Snapshot {
+    pub fn key(&self, secret: &[u8]) -> Option<&Arc<Key>> {
+        let presented = fingerprint(secret);
+        self.keys
+            .get(&presented)
+            .filter(|key| bool::from(key.sha256.ct_eq(&presented)))
+    }
+}

@@ -1,0 +1,46 @@
+//! The config made ready to run on, and the one place where a reload swaps it.
+
+mod key;
+mod resolve;
+mod route;
+mod snapshot;
+mod upstream;
+
+pub use key::{Key, fingerprint};
+pub use resolve::Names;
+pub use route::{Attempt, attempts};
+pub use snapshot::{Model, Snapshot};
+pub use upstream::Upstream;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::config::Config;
+
+/// What every request takes its view of the world from.
+pub struct Runtime {
+    current: ArcSwap<Snapshot>,
+    pub names: Names,
+}
+
+impl Runtime {
+    pub fn new(config: Config) -> Runtime {
+        Runtime {
+            current: ArcSwap::from_pointee(Snapshot::build(config)),
+            names: Names::default(),
+        }
+    }
+
+    /// One request keeps the snapshot it began with, whatever is reloaded meanwhile.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Puts a new config in force; returns what of it needs a restart instead.
+    pub fn reload(&self, config: Config) -> Vec<&'static str> {
+        let next = Snapshot::build(config);
+        let before = self.current.swap(Arc::new(next));
+        self.snapshot().server.needs_restart_after(&before.server)
+    }
+}

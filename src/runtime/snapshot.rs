@@ -1,0 +1,97 @@
+//! One state of the config, immutable and ready: names looked up, globs compiled, headers built.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Key, Upstream};
+use crate::config::{self, Config, Server};
+
+pub struct Snapshot {
+    pub server: Server,
+    pub models: HashMap<String, Arc<Model>>,
+    /// In the order of the file, for lists.
+    pub listed: Vec<Arc<Model>>,
+    pub keys: HashMap<[u8; 32], Arc<Key>>,
+}
+
+pub struct Model {
+    pub settings: config::Model,
+    /// The id as label values want it.
+    pub label: Arc<str>,
+    pub targets: Vec<Target>,
+}
+
+/// One of a model's upstreams.
+pub struct Target {
+    pub upstream: Arc<Upstream>,
+    /// The upstream's own name for the model.
+    pub model: Arc<str>,
+    pub weight: u32,
+}
+
+impl Snapshot {
+    /// From a config that has passed its checks.
+    pub fn build(config: Config) -> Snapshot {
+        let upstreams: HashMap<String, Arc<Upstream>> = config
+            .upstreams
+            .into_iter()
+            .map(|settings| (settings.name.clone(), Arc::new(Upstream::build(settings))))
+            .collect();
+        let listed: Vec<Arc<Model>> = config
+            .models
+            .into_iter()
+            .map(|settings| Arc::new(Model::build(settings, &upstreams)))
+            .collect();
+        Snapshot {
+            server: config.server,
+            models: listed
+                .iter()
+                .map(|model| (model.settings.id.clone(), model.clone()))
+                .collect(),
+            listed,
+            keys: config
+                .keys
+                .into_iter()
+                .map(|settings| (settings.sha256, Arc::new(Key::build(settings))))
+                .collect(),
+        }
+    }
+}
+
+impl Model {
+    fn build(settings: config::Model, upstreams: &HashMap<String, Arc<Upstream>>) -> Model {
+        let targets = settings
+            .upstreams
+            .iter()
+            .filter_map(|target| {
+                Some(Target {
+                    upstream: upstreams.get(&target.name)?.clone(),
+                    model: target.model.as_deref().unwrap_or(&settings.id).into(),
+                    weight: target.weight,
+                })
+            })
+            .collect();
+        Model {
+            label: settings.id.as_str().into(),
+            targets,
+            settings,
+        }
+    }
+}
+
+impl Server {
+    /// The settings that a running process cannot change, where they differ.
+    pub(super) fn needs_restart_after(&self, before: &Server) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        if self.listen != before.listen {
+            names.push("server.listen");
+        }
+        if self.admin != before.admin {
+            names.push("server.admin");
+        }
+        if self.access_log != before.access_log {
+            names.push("server.access_log");
+        }
+        names
+    }
+}

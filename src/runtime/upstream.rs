@@ -1,0 +1,59 @@
+//! One upstream, ready to be called: what must be sent to it on every request.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
+
+use crate::config::{self, Auth, BaseUrl, Protocol, UpstreamTimeouts};
+use crate::model::Format;
+
+pub struct Upstream {
+    pub name: Arc<str>,
+    pub format: Format,
+    pub base: BaseUrl,
+    /// The address where the URL names one; other hosts are resolved when they are called.
+    pub literal: Option<SocketAddr>,
+    pub protocol: Protocol,
+    pub timeouts: UpstreamTimeouts,
+    /// Credentials and configured headers, in that order.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Upstream {
+    pub(super) fn build(settings: config::Upstream) -> Upstream {
+        let auth = settings.auth.and_then(|auth| auth_header(&auth));
+        let configured = settings.headers.iter().filter_map(|(name, value)| {
+            Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
+        });
+        let literal = settings
+            .base_url
+            .host
+            .parse::<IpAddr>()
+            .ok()
+            .map(|address| SocketAddr::new(address, settings.base_url.port));
+        Upstream {
+            name: settings.name.into(),
+            format: settings.format,
+            headers: auth.into_iter().chain(configured).collect(),
+            base: settings.base_url,
+            literal,
+            protocol: settings.protocol,
+            timeouts: settings.timeouts,
+        }
+    }
+}
+
+fn auth_header(auth: &Auth) -> Option<(HeaderName, HeaderValue)> {
+    let (name, text) = match auth {
+        Auth::Bearer(token) => (
+            http::header::AUTHORIZATION,
+            format!("Bearer {}", token.expose_secret()),
+        ),
+        Auth::Header { name, value } => (name.parse().ok()?, value.expose_secret().to_owned()),
+    };
+    let mut value = HeaderValue::from_str(&text).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
+}

@@ -1,0 +1,85 @@
+//! From the client's bytes to the upstream's and back.
+
+mod array;
+mod reply;
+mod tap;
+mod whole;
+
+pub use reply::{Reply, ReplyKind};
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::formats::{Codec, Operation, quoted};
+use crate::json::{Edit, replace};
+use crate::model::Fault;
+
+/// What routing learned of a request; it stays beside the body for every attempt.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The id the client asked for.
+    pub model: String,
+    /// Where the id stands in the body; `None`: it stands in the path.
+    pub model_at: Option<Range<usize>>,
+    pub operation: Operation,
+    pub stream: bool,
+    ask_usage: Option<Edit>,
+}
+
+impl Wanted {
+    pub fn of(
+        codec: &dyn Codec,
+        operation: Operation,
+        path_model: Option<&str>,
+        body: &[u8],
+    ) -> Result<Wanted, Fault> {
+        let peek = codec.peek(body)?;
+        let (model, model_at) = match (path_model, peek.model) {
+            (Some(model), _) => (model.to_owned(), None),
+            (None, Some(named)) => (named.name.into_owned(), Some(named.range)),
+            (None, None) => {
+                return Err(Fault::invalid("missing required field model").at("model"));
+            }
+        };
+        if model.is_empty() {
+            return Err(Fault::invalid("model: expected the id of a model").at("model"));
+        }
+        let stream = match operation {
+            Operation::Generate => peek.stream,
+            Operation::Stream(_) => true,
+            Operation::CountTokens => false,
+        };
+        Ok(Wanted {
+            model,
+            model_at,
+            operation,
+            stream,
+            ask_usage: peek.ask_usage.filter(|_| stream),
+        })
+    }
+
+    /// Whether the usage of a stream is only there because we asked for it.
+    pub fn hides_usage(&self) -> bool {
+        self.ask_usage.is_some()
+    }
+
+    /// The body for an upstream of the client's own format: the client's bytes, but for the
+    /// upstream's name of the model and the question for usage.
+    pub fn body_for(&self, body: &Bytes, upstream_model: &str) -> Bytes {
+        let rename = self
+            .model_at
+            .clone()
+            .filter(|_| upstream_model != self.model)
+            .map(|range| Edit {
+                range,
+                with: quoted(upstream_model),
+            });
+        let mut edits: Vec<Edit> = rename.into_iter().chain(self.ask_usage.clone()).collect();
+        if edits.is_empty() {
+            return body.clone();
+        }
+        edits.sort_by_key(|edit| edit.range.start);
+        replace(body, &edits)
+    }
+}

@@ -1,0 +1,125 @@
+//! A stream in the client's own format: its bytes pass, its events are read on the way.
+//!
+//! Only complete events go out, which costs a client nothing (it cannot use half an event) and
+//! lets the model's name be put right and the usage nobody asked for be left out.
+
+use bytes::{Bytes, BytesMut};
+
+use super::reply::{cut_short, too_long};
+use crate::formats::{Codec, Watch};
+use crate::model::Fault;
+use crate::sse::{Frame, Frames};
+
+pub(super) struct Tap {
+    codec: &'static dyn Codec,
+    frames: Frames,
+    /// The client's id for the model, as JSON.
+    name: Vec<u8>,
+    hide_usage: bool,
+}
+
+impl Tap {
+    pub(super) fn new(codec: &'static dyn Codec, name: Vec<u8>, hide_usage: bool) -> Tap {
+        Tap {
+            codec,
+            frames: Frames::default(),
+            name,
+            hide_usage,
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        chunk: &Bytes,
+        end: bool,
+        limit: usize,
+        watch: &mut Watch,
+        out: &mut Option<Bytes>,
+    ) -> Result<(), Fault> {
+        let mut passing = Passing {
+            codec: self.codec,
+            name: &self.name,
+            hide_usage: self.hide_usage,
+            watch,
+            chunk,
+            untouched: (self.frames.held() == 0).then_some(0),
+            copied: BytesMut::new(),
+            fault: None,
+        };
+        self.frames.push(chunk, |frame| passing.frame(&frame));
+        if end {
+            passing.copy_what_was_untouched();
+            self.frames.finish(|frame| passing.frame(&frame));
+        }
+        let (bytes, fault) = passing.finish();
+        *out = (!bytes.is_empty()).then_some(bytes);
+        match fault {
+            Some(fault) => Err(fault),
+            None if self.frames.held() > limit => Err(too_long(limit)),
+            None if end && !watch.ended => Err(cut_short()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One chunk on its way through. As long as nothing had to change, it is a slice of itself.
+struct Passing<'a> {
+    codec: &'static dyn Codec,
+    name: &'a [u8],
+    hide_usage: bool,
+    watch: &'a mut Watch,
+    chunk: &'a Bytes,
+    /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
+    untouched: Option<usize>,
+    copied: BytesMut,
+    fault: Option<Fault>,
+}
+
+impl Passing<'_> {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if self.fault.is_some() {
+            return;
+        }
+        let Some(data) = &frame.data else {
+            return self.pass(frame.raw);
+        };
+        let glance = match self.codec.glance_event(data, self.watch) {
+            Ok(glance) => glance,
+            Err(fault) => return self.fault = Some(fault),
+        };
+        if glance.usage_only && self.hide_usage {
+            return self.copy_what_was_untouched();
+        }
+        match (glance.model, frame.data_at) {
+            (Some(range), Some(at)) if data.as_bytes()[range.clone()] != *self.name => {
+                self.copy_what_was_untouched();
+                self.copied
+                    .extend_from_slice(&frame.raw[..at + range.start]);
+                self.copied.extend_from_slice(self.name);
+                self.copied.extend_from_slice(&frame.raw[at + range.end..]);
+            }
+            _ => self.pass(frame.raw),
+        }
+    }
+
+    fn pass(&mut self, raw: &[u8]) {
+        match &mut self.untouched {
+            Some(count) => *count += raw.len(),
+            None => self.copied.extend_from_slice(raw),
+        }
+    }
+
+    fn copy_what_was_untouched(&mut self) {
+        if let Some(count) = self.untouched.take() {
+            self.copied.extend_from_slice(&self.chunk[..count]);
+        }
+    }
+
+    fn finish(self) -> (Bytes, Option<Fault>) {
+        let bytes = match self.untouched {
+            Some(count) => self.chunk.slice(..count),
+            None => self.copied.freeze(),
+        };
+        (bytes, self.fault)
+    }
+}
