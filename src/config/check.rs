@@ -31,9 +31,9 @@ pub fn check(names: &Names, problems: &mut Problems) {
     addresses(names, problems);
     files(&names.files, problems);
     let models: Vec<_> = names.models.iter().filter_map(|m| m.id.clone()).collect();
-    unique("key", &names.keys, problems);
-    unique("upstream", &names.upstreams, problems);
-    unique("model", &models, problems);
+    unique("key name", &names.keys, problems);
+    unique("upstream name", &names.upstreams, problems);
+    unique("model id", &models, problems);
     for (again, first) in repeated(&names.secrets, |secret| secret.value) {
         let line = first.place.line;
         let message = format!("the key on line {line} has the same secret; give each its own");
@@ -93,7 +93,7 @@ fn files(files: &[Placed<String>], problems: &mut Problems) {
         let reason = match opened {
             Ok(metadata) if metadata.is_file() => continue,
             Ok(_) => "it is not a file".to_owned(),
-            Err(error) => error.kind().to_string(),
+            Err(error) => error.to_string(),
         };
         let message = format!("cannot read {:?}: {reason}; name a PEM file", file.written);
         problems.add(file.place, message);

@@ -57,7 +57,7 @@ pub struct Reader<'a> {
 impl Reader<'_> {
     pub fn table<'n>(&mut self, what: &'static str, field: Field<'n>) -> Option<Table<'n>> {
         let Kind::Map(entries) = &field.node.kind else {
-            self.wrong_kind(field, "a mapping (KEY: VALUE)");
+            self.wrong_kind(what, field.node, "a mapping (KEY: VALUE)");
             return None;
         };
         Some(Table {
@@ -83,7 +83,11 @@ impl Reader<'_> {
 
     pub fn list<'n>(&mut self, field: Field<'n>) -> Vec<Field<'n>> {
         let Kind::List(items) = &field.node.kind else {
-            self.wrong_kind(field, "a list ([A, B], or lines that begin with -)");
+            self.wrong_kind(
+                field.name,
+                field.node,
+                "a list ([A, B], or lines that begin with -)",
+            );
             return Vec::new();
         };
         let name = field.name;
@@ -146,7 +150,7 @@ impl Reader<'_> {
     ) -> Option<Field<'n>> {
         let field = table.take(name);
         if field.is_none() {
-            let message = format!("{} needs the key {name:?}", table.what);
+            let message = format!("{} needs {name:?}", table.what);
             self.problems.add(table.place, message);
         }
         field
@@ -174,7 +178,7 @@ impl Reader<'_> {
     ) -> Option<Placed<T>> {
         let Field { name, node } = field;
         let Kind::Scalar(written) = &node.kind else {
-            self.wrong_kind(field, "a single value");
+            self.wrong_kind(name, node, "a single value");
             return None;
         };
         let place = node.place;
@@ -210,16 +214,15 @@ impl Reader<'_> {
         }
     }
 
-    fn wrong_kind(&mut self, field: Field, expected: &str) {
-        let Field { name, node } = field;
-        let message = format!("{name} must be {expected}, not {}", node.kind.name());
+    fn wrong_kind(&mut self, what: &str, node: &Node, expected: &str) {
+        let message = format!("{what} must be {expected}, not {}", node.kind.name());
         self.problems.add(node.place, message);
     }
 }
 
 /// The candidate that a misspelt word most likely meant, if any is near.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
-    let allowed = (word.chars().count() / 3).max(1);
+    let allowed = (word.chars().count() + 1) / 3;
     candidates
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)

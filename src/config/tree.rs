@@ -77,11 +77,15 @@ fn place_of(location: Location) -> Place {
 
 fn syntax_message(error: &Error, text: &str, place: Place) -> String {
     match error {
+        Error::AliasError { error, .. } => return syntax_message(error, text, place),
         Error::MultipleDocuments { .. } => {
-            return "only one document is read; remove the --- and what follows it".to_owned();
+            return "only one document is read; remove this one and the --- above it".to_owned();
         }
         Error::Budget { .. } | Error::AliasReplayLimitExceeded { .. } => {
             return "the file is nested too deeply or grows too large; make it smaller".to_owned();
+        }
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            return "an alias cannot stand inside its own anchor; remove it".to_owned();
         }
         _ => {}
     }

@@ -28,9 +28,8 @@ const FRAMING_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// More would not fit the integers that costs are counted in.
-const MAX_WHOLE_DIGITS: usize = 9;
-const MAX_DECIMALS: usize = 9;
+/// On either side of the point; more would not fit the integers that costs are counted in.
+const MAX_DIGITS: usize = 9;
 
 /// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
 const MAX_WEIGHT: u32 = 1_000_000;
@@ -75,14 +74,13 @@ fn digits(text: &str) -> Option<u64> {
 /// Money as written: checked, but never turned into a float.
 pub fn decimal(text: &str) -> Parsed<String> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let fits = |part: &str, max: usize| {
-        (1..=max).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    let fits = |part: &str| {
+        (1..=MAX_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
-    match fits(whole, MAX_WHOLE_DIGITS) && fits(decimals, MAX_DECIMALS) {
+    match fits(whole) && fits(decimals) {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "an amount such as 1.25, not negative, with at most {MAX_WHOLE_DIGITS} digits before \
-             the point and {MAX_DECIMALS} after it"
+            "an amount from 0 on, such as 1.25, with at most {MAX_DIGITS} digits on either side of the point"
         )),
     }
 }
@@ -160,7 +158,7 @@ pub fn header_name(text: &str) -> Parsed<String> {
         .map_err(|_| "a header name such as x-team".to_owned())?;
     match FRAMING_HEADERS.contains(&name.as_str()) {
         true => Err(format!(
-            "another header: the gateway itself writes {}",
+            "a header that the gateway does not write itself ({})",
             FRAMING_HEADERS.join(", ")
         )),
         false => Ok(name.as_str().to_owned()),
@@ -173,7 +171,7 @@ pub fn header_value(text: &str) -> Parsed<String> {
     match trimmed && HeaderValue::from_str(text).is_ok() {
         true => Ok(text.to_owned()),
         false => Err(
-            "a header value: not empty, on one line, no spaces at its ends (it is not shown here)"
+            "text on one line, not empty, without spaces at its ends (it is not shown here)"
                 .to_owned(),
         ),
     }
@@ -187,7 +185,9 @@ pub fn document_url(text: &str) -> Parsed<String> {
 }
 
 pub fn base_url(text: &str) -> Parsed<BaseUrl> {
-    let url = web_url(text).ok_or_else(|| "a URL such as https://api.example.com/v1".to_owned())?;
+    let url = web_url(text).ok_or_else(|| {
+        "an http:// or https:// URL such as https://api.example.com/v1".to_owned()
+    })?;
     if carries_credentials(&url) {
         return Err("a URL without user and password; put credentials under \"auth\"".to_owned());
     }

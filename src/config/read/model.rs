@@ -68,7 +68,10 @@ fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
             continue;
         };
         let name = reader.required(&mut table, "name", values::name);
-        let model = reader.optional(&mut table, "model", values::label);
+        let model = table.take("model").map(|field| {
+            let model = reader.value(field, values::label);
+            model.map(|model| model.value).unwrap_or_default()
+        });
         let weight = reader.optional(&mut table, "weight", values::weight);
         reader.finish(table);
         targets.extend(name.map(|name| Placed {
