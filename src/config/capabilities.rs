@@ -123,12 +123,9 @@ fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option
         Takes::Switch => word(reader, capability, &["true", "false"], field),
         Takes::OneOf(words) => word(reader, capability, words, field),
         Takes::SomeOf(words) => {
-            let items = reader.filled_list(field);
-            let chosen = items.into_iter();
-            let chosen: Vec<_> = chosen
-                .filter_map(|item| word(reader, capability, words, item))
-                .collect();
-            Some(chosen.join(","))
+            let items = reader.filled_list(field).into_iter();
+            let chosen = items.filter_map(|item| word(reader, capability, words, item));
+            Some(chosen.collect::<Vec<_>>().join(","))
         }
     }
 }
@@ -139,9 +136,10 @@ fn word(
     words: &[&str],
     field: Field,
 ) -> Option<String> {
-    let parse = |text: &str| match words.contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("{} ({})", either(words), capability.meaning)),
+    let parse = |text: &str| {
+        let expected = || format!("{} ({})", either(words), capability.meaning);
+        let known = words.contains(&text);
+        known.then(|| text.to_owned()).ok_or_else(expected)
     };
     reader.value(field, parse).map(|placed| placed.value)
 }

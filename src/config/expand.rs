@@ -34,9 +34,10 @@ pub fn expand(text: &str, env: &Env) -> Result<String, Vec<String>> {
         }
     });
     let expanded = expanded.into_owned();
-    match wrong.is_empty() {
-        true => Ok(expanded),
-        false => Err(wrong),
+    if wrong.is_empty() {
+        Ok(expanded)
+    } else {
+        Err(wrong)
     }
 }
 

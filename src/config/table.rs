@@ -83,11 +83,8 @@ impl Reader<'_> {
 
     pub fn list<'n>(&mut self, field: Field<'n>) -> Vec<Field<'n>> {
         let Kind::List(items) = &field.node.kind else {
-            self.wrong_kind(
-                field.name,
-                field.node,
-                "a list ([A, B], or lines that begin with -)",
-            );
+            let expected = "a list ([A, B], or lines that begin with -)";
+            self.wrong_kind(field.name, field.node, expected);
             return Vec::new();
         };
         let name = field.name;
@@ -191,24 +188,18 @@ impl Reader<'_> {
                 return None;
             }
         };
+        let shown = quote.then_some(written);
         match parse(&expanded) {
             Ok(value) => Some(Placed {
                 value,
-                written: if quote {
-                    written.clone()
-                } else {
-                    String::new()
-                },
+                written: shown.cloned().unwrap_or_default(),
                 place,
             }),
             Err(expected) => {
-                let actual = if quote {
-                    format!(", not {written:?}")
-                } else {
-                    String::new()
-                };
-                self.problems
-                    .add(place, format!("{name} must be {expected}{actual}"));
+                let actual = shown.map(|written| format!(", not {written:?}"));
+                let actual = actual.unwrap_or_default();
+                let message = format!("{name} must be {expected}{actual}");
+                self.problems.add(place, message);
                 None
             }
         }

@@ -95,9 +95,10 @@ fn syntax_message(error: &Error, text: &str, place: Place) -> String {
     let line = usize::try_from(place.line).unwrap_or_default();
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     // A bare `{` inside `{ }` opens another mapping, so `${NAME}` is the likely culprit there.
-    let hint = match line.contains("${") {
-        true => "; put ${NAME} in double quotes inside { } and [ ]",
-        false => "",
+    let hint = if line.contains("${") {
+        "; put ${NAME} in double quotes inside { } and [ ]"
+    } else {
+        ""
     };
     format!("not valid YAML: {reason}{hint}")
 }

@@ -77,39 +77,35 @@ pub fn decimal(text: &str) -> Parsed<String> {
     let fits = |part: &str| {
         (1..=MAX_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
-    match fits(whole) && fits(decimals) {
-        true => Ok(text.to_owned()),
-        false => Err(format!(
-            "an amount from 0 on, such as 1.25, with at most {MAX_DIGITS} digits on either side of the point"
-        )),
-    }
+    let amount = fits(whole) && fits(decimals);
+    amount.then(|| text.to_owned()).ok_or_else(|| {
+        let digits = format!("at most {MAX_DIGITS} digits on either side of the point");
+        format!("an amount from 0 on, such as 1.25, with {digits}")
+    })
 }
 
 /// A name people read: of a key, a feature, a currency.
 pub fn label(text: &str) -> Parsed<String> {
     let readable = !text.trim().is_empty() && !text.chars().any(char::is_control);
-    match readable {
-        true => Ok(text.to_owned()),
-        false => Err("some text on one line".to_owned()),
-    }
+    readable
+        .then(|| text.to_owned())
+        .ok_or_else(|| "some text on one line".to_owned())
 }
 
 /// A name that also stands in paths and headers: of an upstream, a model.
 pub fn name(text: &str) -> Parsed<String> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    match plain {
-        true => Ok(text.to_owned()),
-        false => Err("letters, digits and signs without spaces".to_owned()),
-    }
+    plain
+        .then(|| text.to_owned())
+        .ok_or_else(|| "letters, digits and signs without spaces".to_owned())
 }
 
 /// A name that begins the names of fields, such as `google` in `googleSearch`.
 pub fn brand(text: &str) -> Parsed<String> {
     let word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    match word && text.starts_with(|first: char| first.is_ascii_lowercase()) {
-        true => Ok(text.to_owned()),
-        false => Err("a word of letters and digits that begins in lower case".to_owned()),
-    }
+    (word && text.starts_with(|first: char| first.is_ascii_lowercase()))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a word of letters and digits that begins in lower case".to_owned())
 }
 
 pub fn glob(text: &str) -> Parsed<String> {
@@ -127,13 +123,12 @@ pub fn address(text: &str) -> Parsed<SocketAddr> {
 /// The SHA-256 of a key that clients can send: anything else would never match.
 pub fn secret(text: &str) -> Parsed<[u8; 32]> {
     let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    match sendable {
-        true => Ok(Sha256::digest(text.as_bytes()).into()),
-        false => Err(
+    sendable
+        .then(|| Sha256::digest(text.as_bytes()).into())
+        .ok_or_else(|| {
             "printable ASCII without spaces or line ends, and not empty (it is not shown here)"
-                .to_owned(),
-        ),
-    }
+                .to_owned()
+        })
 }
 
 pub fn sha256(text: &str) -> Parsed<[u8; 32]> {
@@ -147,34 +142,31 @@ pub fn sha256(text: &str) -> Parsed<[u8; 32]> {
             *byte = value.unwrap_or_default();
             value.is_some()
         });
-    match fits {
-        true => Ok(bytes),
-        false => Err("the SHA-256 of the secret, as 64 hex digits".to_owned()),
-    }
+    fits.then_some(bytes)
+        .ok_or_else(|| "the SHA-256 of the secret, as 64 hex digits".to_owned())
 }
 
 pub fn header_name(text: &str) -> Parsed<String> {
     let name = HeaderName::from_bytes(text.as_bytes())
         .map_err(|_| "a header name such as x-team".to_owned())?;
-    match FRAMING_HEADERS.contains(&name.as_str()) {
-        true => Err(format!(
-            "a header that the gateway does not write itself ({})",
-            FRAMING_HEADERS.join(", ")
-        )),
-        false => Ok(name.as_str().to_owned()),
+    if FRAMING_HEADERS.contains(&name.as_str()) {
+        let headers = FRAMING_HEADERS.join(", ");
+        return Err(format!(
+            "a header that the gateway does not write itself ({headers})"
+        ));
     }
+    Ok(name.as_str().to_owned())
 }
 
 pub fn header_value(text: &str) -> Parsed<String> {
     // Spaces at the rim would be cut off on the way, and usually come from a pasted key.
     let trimmed = !text.is_empty() && text.trim() == text;
-    match trimmed && HeaderValue::from_str(text).is_ok() {
-        true => Ok(text.to_owned()),
-        false => Err(
+    (trimmed && HeaderValue::from_str(text).is_ok())
+        .then(|| text.to_owned())
+        .ok_or_else(|| {
             "text on one line, not empty, without spaces at its ends (it is not shown here)"
-                .to_owned(),
-        ),
-    }
+                .to_owned()
+        })
 }
 
 pub fn document_url(text: &str) -> Parsed<String> {
@@ -210,7 +202,7 @@ pub fn base_url(text: &str) -> Parsed<BaseUrl> {
 }
 
 fn web_url(text: &str) -> Option<Url> {
-    // `https:host` and `https:///host` are mended by the URL crate, but hardly meant.
+    // The URL crate mends `https:host`, which is hardly what was meant.
     let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let url = Url::parse(text).ok()?;
