@@ -1,5 +1,73 @@
 //! The YAML a user writes: read with places, checked as a whole, every problem reported at once.
 
+mod capabilities;
+mod check;
+mod demo;
+mod expand;
+mod notices;
+mod problem;
+mod read;
+mod routes;
 mod settings;
+mod table;
+mod tree;
+mod values;
 
+use std::fs;
+use std::path::Path;
+
+pub use demo::{DEMO_KEY, demo};
+pub use expand::Env;
+pub use notices::notices;
+pub use problem::Problem;
+pub use routes::route_table;
 pub use settings::*;
+
+use problem::{Place, Problems};
+use table::Reader;
+
+/// The config in a file, or everything that is wrong with it.
+pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
+    let file = path.display().to_string();
+    let mut problems = Problems::default();
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let message = format!("cannot read this file: {error}; name another with -c FILE");
+            problems.add(Place::START, message);
+            return Err(problems.finish(&file));
+        }
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => parse(&file, text, env),
+        Err(error) => {
+            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            problems.add(Place::end_of(&valid), "not UTF-8; save the file as UTF-8");
+            Err(problems.finish(&file))
+        }
+    }
+}
+
+/// The config in a text; `file_name` is what problems call it.
+pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Problem>> {
+    let mut reader = Reader {
+        env,
+        problems: Problems::default(),
+    };
+    let root = tree::parse(text, &mut reader.problems);
+    let config = root.map(|root| {
+        let (config, names) = read::config(&mut reader, &root);
+        check::check(&names, &mut reader.problems);
+        config
+    });
+    let problems = reader.problems.finish(file_name);
+    match config {
+        Some(config) if problems.is_empty() => Ok(config),
+        _ => Err(problems),
+    }
+}
+
+/// The environment of this process, for [`load`].
+pub fn process_env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

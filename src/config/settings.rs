@@ -1,5 +1,6 @@
 //! What the YAML file says, as plain data: one struct per table of the config reference.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,7 +80,7 @@ pub struct Limits {
     pub concurrency: Option<u64>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Upstream {
     pub name: String,
     pub format: Format,
@@ -89,6 +90,24 @@ pub struct Upstream {
     pub timeouts: UpstreamTimeouts,
     pub protocol: Protocol,
     pub brand: String,
+}
+
+/// By hand, because header values may be credentials.
+impl fmt::Debug for Upstream {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        formatter
+            .debug_struct("Upstream")
+            .field("name", &self.name)
+            .field("format", &self.format)
+            .field("base_url", &self.base_url)
+            .field("auth", &self.auth)
+            .field("headers", &headers)
+            .field("timeouts", &self.timeouts)
+            .field("protocol", &self.protocol)
+            .field("brand", &self.brand)
+            .finish()
+    }
 }
 
 /// `https://host:port/prefix`, taken apart.

@@ -1,0 +1,145 @@
+//! The names under `capabilities` of a model, what each may be set to and what it says.
+
+use super::table::{Field, Reader, Table};
+use super::values::either;
+
+enum Takes {
+    Switch,
+    OneOf(&'static [&'static str]),
+    SomeOf(&'static [&'static str]),
+}
+
+struct Capability {
+    name: &'static str,
+    takes: Takes,
+    meaning: &'static str,
+}
+
+const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> Capability {
+    Capability {
+        name,
+        takes,
+        meaning,
+    }
+}
+
+const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+const CAPABILITIES: [Capability; 15] = [
+    capability(
+        "messages_version",
+        Takes::OneOf(&["2026-10-21", "2023-06-01"]),
+        "which version of the messages format the model speaks",
+    ),
+    capability(
+        "messages_mid_system",
+        Takes::Switch,
+        "whether system turns may stand between the others",
+    ),
+    capability(
+        "messages_thinking",
+        Takes::OneOf(&["adaptive", "budget"]),
+        "how thinking is asked for",
+    ),
+    capability(
+        "messages_sampling",
+        Takes::Switch,
+        "whether temperature, top_p and top_k are taken",
+    ),
+    capability(
+        "messages_prefill",
+        Takes::Switch,
+        "whether the last turn may be the model's own",
+    ),
+    capability(
+        "messages_web_search",
+        Takes::Switch,
+        "whether the model has the web search tool",
+    ),
+    capability(
+        "native_requires_signature",
+        Takes::Switch,
+        "whether calls sent back need their signature",
+    ),
+    capability(
+        "native_thinking",
+        Takes::OneOf(&["level", "budget"]),
+        "how thinking is asked for",
+    ),
+    capability(
+        "native_function_response_parts",
+        Takes::Switch,
+        "whether tool results may hold media",
+    ),
+    capability(
+        "chat_max_field",
+        Takes::OneOf(&["max_completion_tokens", "max_tokens"]),
+        "the field that limits the output",
+    ),
+    capability(
+        "chat_system_role",
+        Takes::OneOf(&["system", "developer"]),
+        "the role that instructions have",
+    ),
+    capability(
+        "chat_returns_reasoning",
+        Takes::Switch,
+        "whether earlier reasoning must be sent back",
+    ),
+    capability(
+        "sampling",
+        Takes::Switch,
+        "whether temperature, top_p, stop and penalties are taken",
+    ),
+    capability(
+        "parallel_switch",
+        Takes::Switch,
+        "whether parallel calls can be turned off",
+    ),
+    capability(
+        "efforts",
+        Takes::SomeOf(EFFORTS),
+        "the efforts the model knows",
+    ),
+];
+
+/// Every capability that is set, in the order of the table above; lists joined by commas.
+pub fn read(reader: &mut Reader, mut table: Table) -> Vec<(String, String)> {
+    let mut set = Vec::new();
+    for capability in &CAPABILITIES {
+        let Some(field) = table.take(capability.name) else {
+            continue;
+        };
+        if let Some(value) = setting(reader, capability, field) {
+            set.push((capability.name.to_owned(), value));
+        }
+    }
+    reader.finish(table);
+    set
+}
+
+fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+    match capability.takes {
+        Takes::Switch => word(reader, capability, &["true", "false"], field),
+        Takes::OneOf(words) => word(reader, capability, words, field),
+        Takes::SomeOf(words) => {
+            let items = reader.filled_list(field).into_iter();
+            let chosen = items.filter_map(|item| word(reader, capability, words, item));
+            Some(chosen.collect::<Vec<_>>().join(","))
+        }
+    }
+}
+
+fn word(
+    reader: &mut Reader,
+    capability: &Capability,
+    words: &[&str],
+    field: Field,
+) -> Option<String> {
+    let parse = |text: &str| {
+        let expected = || format!("{} ({})", either(words), capability.meaning);
+        let known = words.contains(&text);
+        known.then(|| text.to_owned()).ok_or_else(expected)
+    };
+    reader.value(field, parse).map(|placed| placed.value)
+}

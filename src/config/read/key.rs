@@ -1,0 +1,58 @@
+//! One entry of `keys`.
+
+use crate::config::check::Names;
+use crate::config::settings::{Key, Limits};
+use crate::config::table::{Field, Placed, Reader, Table};
+use crate::config::values;
+
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Key> {
+    let name = reader.required(&mut table, "name", values::label);
+    names.keys.extend(name.clone());
+    let secret = secret_hash(reader, &mut table);
+    names.secrets.extend(secret.clone());
+    let spending_cap = reader.optional(&mut table, "spending_cap", values::decimal);
+    let models = table.take("models").map(|field| {
+        let globs = reader.filled_list(field).into_iter();
+        let globs = globs.filter_map(|glob| reader.value(glob, values::glob));
+        globs.map(|glob| glob.value).collect()
+    });
+    let limits = table.take("limits");
+    let limits = limits.and_then(|field| limits_table(reader, field));
+    reader.finish(table);
+    Some(Key {
+        name: name?.value,
+        sha256: secret?.value,
+        spending_cap,
+        models,
+        limits: limits.unwrap_or_default(),
+    })
+}
+
+fn secret_hash(reader: &mut Reader, table: &mut Table) -> Option<Placed<[u8; 32]>> {
+    match (table.take("secret"), table.take("sha256")) {
+        (Some(secret), None) => reader.hidden(secret, values::secret),
+        (None, Some(sha256)) => reader.hidden(sha256, values::sha256),
+        (Some(_), Some(sha256)) => {
+            let message = "a key takes \"secret\" or \"sha256\", not both; remove one";
+            reader.problems.add(sha256.node.place, message);
+            None
+        }
+        (None, None) => {
+            let message = "a key needs \"secret\", or \"sha256\" with the hash of it";
+            reader.problems.add(table.place, message);
+            None
+        }
+    }
+}
+
+fn limits_table(reader: &mut Reader, field: Field) -> Option<Limits> {
+    let mut table = reader.table("limits", field)?;
+    let mut limit = |name| reader.optional(&mut table, name, values::count);
+    let limits = Limits {
+        requests_per_minute: limit("requests_per_minute"),
+        tokens_per_minute: limit("tokens_per_minute"),
+        concurrency: limit("concurrency"),
+    };
+    reader.finish(table);
+    Some(limits)
+}

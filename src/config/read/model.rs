@@ -1,0 +1,88 @@
+//! One entry of `models`.
+
+use crate::config::capabilities;
+use crate::config::check::{ModelNames, Names};
+use crate::config::settings::{Model, Pricing, Target};
+use crate::config::table::{Field, Placed, Reader, Table};
+use crate::config::values;
+
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Model> {
+    let id = reader.required(&mut table, "id", values::name);
+    let provider = reader.optional(&mut table, "provider", values::label);
+    let model_type = reader.optional(&mut table, "model_type", values::name);
+    let features = reader.items(&mut table, "features", values::label);
+    let pricing = table.take("pricing");
+    let pricing = pricing.and_then(|field| pricing_table(reader, field));
+    let api_doc_url = table.take("api_doc_url");
+    let api_doc_url = api_doc_url.and_then(|field| reader.hidden(field, values::document_url));
+    let max_output_tokens = reader.optional(&mut table, "max_output_tokens", values::count);
+    let flags = table.take("capabilities");
+    let flags = flags.and_then(|field| reader.table("capabilities", field));
+    let flags = flags.map(|table| capabilities::read(reader, table));
+    let targets = targets_list(reader, &mut table);
+    let fallbacks = reader.items(&mut table, "fallbacks", values::name);
+    reader.finish(table);
+    let upstreams: Vec<_> = targets.iter().map(|target| target.value.clone()).collect();
+    let first = upstreams.first().map(|target| target.name.clone());
+    names.models.push(ModelNames {
+        id: id.clone(),
+        targets,
+        fallbacks: fallbacks.clone(),
+    });
+    Some(Model {
+        id: id?.value,
+        provider: provider.or(first).unwrap_or_default(),
+        model_type: model_type.unwrap_or_else(|| "chat".to_owned()),
+        features: features.into_iter().map(|feature| feature.value).collect(),
+        pricing: pricing.unwrap_or_default(),
+        api_doc_url: api_doc_url.map(|url| url.value),
+        max_output_tokens,
+        capabilities: flags.unwrap_or_default(),
+        upstreams,
+        fallbacks: fallbacks.into_iter().map(|id| id.value).collect(),
+    })
+}
+
+fn pricing_table(reader: &mut Reader, field: Field) -> Option<Pricing> {
+    let mut table = reader.table("pricing", field)?;
+    let currency = reader.optional(&mut table, "currency", values::label);
+    let mut price = |name| reader.optional(&mut table, name, values::decimal);
+    let pricing = Pricing {
+        currency,
+        input: price("input"),
+        output: price("output"),
+        per_request: price("per_request"),
+        per_second: price("per_second"),
+    };
+    reader.finish(table);
+    Some(pricing)
+}
+
+fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
+    let Some(field) = reader.required_field(table, "upstreams") else {
+        return Vec::new();
+    };
+    let mut targets = Vec::new();
+    for field in reader.filled_list(field) {
+        let Some(mut table) = reader.table("an upstream of a model", field) else {
+            continue;
+        };
+        let name = reader.required(&mut table, "name", values::name);
+        let model = table.take("model").map(|field| {
+            let model = reader.value(field, values::label);
+            model.map(|model| model.value).unwrap_or_default()
+        });
+        let weight = reader.optional(&mut table, "weight", values::weight);
+        reader.finish(table);
+        targets.extend(name.map(|name| Placed {
+            value: Target {
+                name: name.value,
+                model,
+                weight: weight.unwrap_or(1),
+            },
+            written: name.written,
+            place: name.place,
+        }));
+    }
+    targets
+}

@@ -1,0 +1,134 @@
+//! The `server` table.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::config::check::Names;
+use crate::config::settings::{AccessLog, ClientTimeouts, Listen, OnUnsupported, Server, TlsFiles};
+use crate::config::table::{Field, Placed, Reader, Table};
+use crate::config::tree::Kind;
+use crate::config::values;
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
+const DEFAULT_BODY_LIMIT: usize = 64 << 20;
+const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
+    header: Duration::from_secs(10),
+    body_idle: Duration::from_secs(30),
+    write_idle: Duration::from_secs(60),
+};
+
+pub fn default() -> Server {
+    Server {
+        listen: vec![Listen {
+            addr: DEFAULT_LISTEN,
+            tls: None,
+        }],
+        admin: None,
+        body_limit: DEFAULT_BODY_LIMIT,
+        drain_timeout: DEFAULT_DRAIN_TIMEOUT,
+        on_unsupported: OnUnsupported::Report,
+        access_log: AccessLog::Off,
+        timeouts: DEFAULT_TIMEOUTS,
+    }
+}
+
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server {
+    let default = self::default();
+    let listen = match table.take("listen") {
+        Some(field) => listens(reader, field, names),
+        None => {
+            names.listen.push(Placed {
+                value: DEFAULT_LISTEN,
+                written: DEFAULT_LISTEN.to_string(),
+                place: table.place,
+            });
+            default.listen
+        }
+    };
+    let admin = table.take("admin");
+    names.admin = admin.and_then(|field| reader.value(field, values::address));
+    let body_limit = reader.optional(&mut table, "body_limit", values::size);
+    let drain = reader.optional(&mut table, "drain_timeout", values::duration_or_zero);
+    let choices = [
+        ("report", OnUnsupported::Report),
+        ("reject", OnUnsupported::Reject),
+    ];
+    let on_unsupported = reader.optional(&mut table, "on_unsupported", values::one_of(&choices));
+    let choices = [("off", AccessLog::Off), ("json", AccessLog::Json)];
+    let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
+    let timeouts = table.take("timeouts");
+    let timeouts = timeouts.and_then(|field| client_timeouts(reader, field));
+    reader.finish(table);
+    Server {
+        listen,
+        admin: names.admin.as_ref().map(|admin| admin.value),
+        body_limit: body_limit.unwrap_or(default.body_limit),
+        drain_timeout: drain.unwrap_or(default.drain_timeout),
+        on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
+        access_log: access_log.unwrap_or(default.access_log),
+        timeouts: timeouts.unwrap_or(default.timeouts),
+    }
+}
+
+/// `ADDRESS`, `{addr, tls}`, or a list of either.
+fn listens(reader: &mut Reader, field: Field, names: &mut Names) -> Vec<Listen> {
+    let fields = match field.node.kind {
+        Kind::List(_) => reader.filled_list(field),
+        _ => vec![field],
+    };
+    let mut all = Vec::new();
+    for field in fields {
+        all.extend(listen(reader, field, names));
+    }
+    all
+}
+
+fn listen(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Listen> {
+    let Kind::Map(_) = field.node.kind else {
+        let addr = reader.value(field, values::address)?;
+        names.listen.push(addr.clone());
+        let addr = addr.value;
+        return Some(Listen { addr, tls: None });
+    };
+    let mut table = reader.table("listen", field)?;
+    let addr = reader.required_field(&mut table, "addr");
+    let addr = addr.and_then(|field| reader.value(field, values::address));
+    names.listen.extend(addr.clone());
+    let tls = table.take("tls");
+    let tls = tls.and_then(|field| tls_files(reader, field, names));
+    reader.finish(table);
+    let addr = addr?.value;
+    Some(Listen { addr, tls })
+}
+
+fn tls_files(reader: &mut Reader, field: Field, names: &mut Names) -> Option<TlsFiles> {
+    let mut table = reader.table("tls", field)?;
+    let mut file = |name| {
+        let field = reader.required_field(&mut table, name)?;
+        let path = reader.value(field, values::label)?;
+        names.files.push(path.clone());
+        Some(PathBuf::from(path.value))
+    };
+    let (cert, key) = (file("cert"), file("key"));
+    reader.finish(table);
+    let (cert, key) = (cert?, key?);
+    Some(TlsFiles { cert, key })
+}
+
+fn client_timeouts(reader: &mut Reader, field: Field) -> Option<ClientTimeouts> {
+    let mut table = reader.table("timeouts", field)?;
+    let mut timeout = |name, default| {
+        let given = reader.optional(&mut table, name, values::duration);
+        given.unwrap_or(default)
+    };
+    let timeouts = ClientTimeouts {
+        header: timeout("header", DEFAULT_TIMEOUTS.header),
+        body_idle: timeout("body_idle", DEFAULT_TIMEOUTS.body_idle),
+        write_idle: timeout("write_idle", DEFAULT_TIMEOUTS.write_idle),
+    };
+    reader.finish(table);
+    Some(timeouts)
+}

@@ -1,0 +1,42 @@
+//! The resolved routes as a table for people: a row for every upstream of every model.
+
+use comfy_table::{Table, presets};
+
+use super::settings::{Config, Target};
+
+/// ```text
+/// | model      | format | upstream             | weight | fallbacks   |
+/// |------------|--------|----------------------|--------|-------------|
+/// | acme-large | chat   | acme (large-2026-01) | 3      | other-model |
+/// ```
+pub fn route_table(config: &Config) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(["model", "format", "upstream", "weight", "fallbacks"]);
+    for model in &config.models {
+        for target in &model.upstreams {
+            let fallbacks = model.fallbacks.join(", ");
+            table.add_row([
+                model.id.clone(),
+                format_of(config, target).to_owned(),
+                upstream_of(target),
+                target.weight.to_string(),
+                fallbacks,
+            ]);
+        }
+    }
+    table.trim_fmt()
+}
+
+fn format_of(config: &Config, target: &Target) -> &'static str {
+    let mut upstreams = config.upstreams.iter();
+    let upstream = upstreams.find(|upstream| upstream.name == target.name);
+    upstream.map_or("", |upstream| upstream.format.name())
+}
+
+fn upstream_of(target: &Target) -> String {
+    match &target.model {
+        Some(model) => format!("{} ({model})", target.name),
+        None => target.name.clone(),
+    }
+}

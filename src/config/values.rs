@@ -1,0 +1,234 @@
+//! What a single value may say: durations, sizes, addresses, URLs, header parts, money, globs.
+//!
+//! Every function takes the text and gives the value, or what the text should have been
+//! (`a duration such as 5s`), to be put behind "must be".
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use http::{HeaderName, HeaderValue};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::settings::BaseUrl;
+
+/// The value, or the words for what is allowed.
+pub type Parsed<T> = Result<T, String>;
+
+/// Headers that belong to the connection or to the body being sent, not to the user.
+const FRAMING_HEADERS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// On either side of the point; more would not fit the integers that costs are counted in.
+const MAX_DIGITS: usize = 9;
+
+/// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
+const MAX_WEIGHT: u32 = 1_000_000;
+
+pub fn duration_or_zero(text: &str) -> Parsed<Duration> {
+    humantime::parse_duration(text).map_err(|_| "a duration such as 5s, 250ms or 2m".to_owned())
+}
+
+pub fn duration(text: &str) -> Parsed<Duration> {
+    match duration_or_zero(text)? {
+        Duration::ZERO => Err("a duration longer than zero, such as 5s".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+pub fn size(text: &str) -> Parsed<usize> {
+    let bytes = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    bytes
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "a size above zero such as 64MiB".to_owned())
+}
+
+pub fn count(text: &str) -> Parsed<u64> {
+    digits(text)
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "a whole number from 1 on".to_owned())
+}
+
+pub fn weight(text: &str) -> Parsed<u32> {
+    digits(text)
+        .and_then(|weight| u32::try_from(weight).ok())
+        .filter(|weight| (1..=MAX_WEIGHT).contains(weight))
+        .ok_or_else(|| format!("a whole number from 1 to {MAX_WEIGHT}"))
+}
+
+fn digits(text: &str) -> Option<u64> {
+    let only_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    only_digits.then(|| text.parse().ok()).flatten()
+}
+
+/// Money as written: checked, but never turned into a float.
+pub fn decimal(text: &str) -> Parsed<String> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let fits = |part: &str| {
+        (1..=MAX_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let amount = fits(whole) && fits(decimals);
+    amount.then(|| text.to_owned()).ok_or_else(|| {
+        let digits = format!("at most {MAX_DIGITS} digits on either side of the point");
+        format!("an amount from 0 on, such as 1.25, with {digits}")
+    })
+}
+
+/// A name people read: of a key, a feature, a currency.
+pub fn label(text: &str) -> Parsed<String> {
+    let readable = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    readable
+        .then(|| text.to_owned())
+        .ok_or_else(|| "some text on one line".to_owned())
+}
+
+/// A name that also stands in paths and headers: of an upstream, a model.
+pub fn name(text: &str) -> Parsed<String> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    plain
+        .then(|| text.to_owned())
+        .ok_or_else(|| "letters, digits and signs without spaces".to_owned())
+}
+
+/// A name that begins the names of fields, such as `google` in `googleSearch`.
+pub fn brand(text: &str) -> Parsed<String> {
+    let word = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (word && text.starts_with(|first: char| first.is_ascii_lowercase()))
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a word of letters and digits that begins in lower case".to_owned())
+}
+
+pub fn glob(text: &str) -> Parsed<String> {
+    match globset::Glob::new(text) {
+        Ok(_) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err("a glob such as \"acme-*\"".to_owned()),
+    }
+}
+
+pub fn address(text: &str) -> Parsed<SocketAddr> {
+    text.parse()
+        .map_err(|_| "an IP address and a port such as 127.0.0.1:8080 or \"[::1]:8080\"".to_owned())
+}
+
+/// The SHA-256 of a key that clients can send: anything else would never match.
+pub fn secret(text: &str) -> Parsed<[u8; 32]> {
+    let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    sendable
+        .then(|| Sha256::digest(text.as_bytes()).into())
+        .ok_or_else(|| {
+            "printable ASCII without spaces or line ends, and not empty (it is not shown here)"
+                .to_owned()
+        })
+}
+
+pub fn sha256(text: &str) -> Parsed<[u8; 32]> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = [0; 32];
+    let pairs = text.as_bytes().chunks_exact(2);
+    let fits = text.len() == 64
+        && bytes.iter_mut().zip(pairs).all(|(byte, pair)| {
+            let value = digit(pair[0]).zip(digit(pair[1]));
+            let value = value.and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+            *byte = value.unwrap_or_default();
+            value.is_some()
+        });
+    fits.then_some(bytes)
+        .ok_or_else(|| "the SHA-256 of the secret, as 64 hex digits".to_owned())
+}
+
+pub fn header_name(text: &str) -> Parsed<String> {
+    let name = HeaderName::from_bytes(text.as_bytes())
+        .map_err(|_| "a header name such as x-team".to_owned())?;
+    if FRAMING_HEADERS.contains(&name.as_str()) {
+        let headers = FRAMING_HEADERS.join(", ");
+        return Err(format!(
+            "a header that the gateway does not write itself ({headers})"
+        ));
+    }
+    Ok(name.as_str().to_owned())
+}
+
+pub fn header_value(text: &str) -> Parsed<String> {
+    // Spaces at the rim would be cut off on the way, and usually come from a pasted key.
+    let trimmed = !text.is_empty() && text.trim() == text;
+    (trimmed && HeaderValue::from_str(text).is_ok())
+        .then(|| text.to_owned())
+        .ok_or_else(|| {
+            "text on one line, not empty, without spaces at its ends (it is not shown here)"
+                .to_owned()
+        })
+}
+
+pub fn document_url(text: &str) -> Parsed<String> {
+    web_url(text)
+        .filter(|url| !carries_credentials(url))
+        .map(|_| text.to_owned())
+        .ok_or_else(|| "an http:// or https:// URL without user and password".to_owned())
+}
+
+pub fn base_url(text: &str) -> Parsed<BaseUrl> {
+    let url = web_url(text).ok_or_else(|| {
+        "an http:// or https:// URL such as https://api.example.com/v1".to_owned()
+    })?;
+    if carries_credentials(&url) {
+        return Err("a URL without user and password; put credentials under \"auth\"".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("a URL that ends with its path, without ? and #".to_owned());
+    }
+    let tls = url.scheme() == "https";
+    let host = url.host_str().unwrap_or_default();
+    let authority = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    Ok(BaseUrl {
+        tls,
+        host: host.trim_matches(['[', ']']).to_owned(),
+        port: url.port().unwrap_or(if tls { 443 } else { 80 }),
+        authority,
+        prefix: url.path().trim_end_matches('/').to_owned(),
+    })
+}
+
+fn web_url(text: &str) -> Option<Url> {
+    // The URL crate mends `https:host`, which is hardly what was meant.
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
+    let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let url = Url::parse(text).ok()?;
+    (web && url.has_host()).then_some(url)
+}
+
+fn carries_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// One of a few words, each with what it stands for.
+pub fn one_of<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Parsed<T> {
+    move |text| {
+        let found = choices.iter().find(|(word, _)| *word == text);
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            either(&words)
+        })
+    }
+}
+
+/// `a, b or c`.
+pub fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}

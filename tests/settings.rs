@@ -1,0 +1,340 @@
+//! Good configs: what they come out as, what is assumed where they are silent, what stays unseen.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use omniglot::config::{
+    AccessLog, Auth, BaseUrl, Config, DEMO_KEY, Limits, OnUnsupported, Problem, Protocol, demo,
+    load, notices, parse, route_table,
+};
+use omniglot::model::Format;
+use secrecy::ExposeSecret;
+use sha2::{Digest, Sha256};
+
+const SAMPLE: &str = include_str!("../conf/omniglot.yaml");
+
+fn nothing(_: &str) -> Option<String> {
+    None
+}
+
+fn good(text: &str) -> Config {
+    parse("test.yaml", text, &nothing).unwrap_or_else(|problems| panic!("{}", lines(&problems)))
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+#[test]
+fn silence_means_the_defaults() {
+    let config = good("server: {}");
+    let server = config.server;
+    assert_eq!(server.listen.len(), 1);
+    assert_eq!(server.listen[0].addr, address("127.0.0.1:8080"));
+    assert_eq!(server.listen[0].tls, None);
+    assert_eq!(server.admin, None);
+    assert_eq!(server.body_limit, 64 * 1024 * 1024);
+    assert_eq!(server.drain_timeout, Duration::from_secs(30));
+    assert_eq!(server.on_unsupported, OnUnsupported::Report);
+    assert_eq!(server.access_log, AccessLog::Off);
+    assert_eq!(server.timeouts.header, Duration::from_secs(10));
+    assert_eq!(server.timeouts.body_idle, Duration::from_secs(30));
+    assert_eq!(server.timeouts.write_idle, Duration::from_secs(60));
+    assert!(config.keys.is_empty() && config.upstreams.is_empty() && config.models.is_empty());
+}
+
+#[test]
+fn entries_have_defaults_too() {
+    let config = good(
+        "
+keys: [{name: dev, secret: s3cret}]
+upstreams: [{name: acme, format: native, base_url: 'http://127.0.0.1:9000/'}]
+models: [{id: large, upstreams: [{name: acme}]}]
+",
+    );
+    let key = &config.keys[0];
+    assert_eq!(key.sha256, <[u8; 32]>::from(Sha256::digest("s3cret")));
+    assert_eq!(key.spending_cap, None);
+    assert_eq!(key.models, None);
+    assert_eq!(key.limits, Limits::default());
+    let upstream = &config.upstreams[0];
+    assert_eq!(upstream.format, Format::Native);
+    assert!(upstream.auth.is_none() && upstream.headers.is_empty());
+    assert_eq!(upstream.timeouts.connect, Duration::from_secs(3));
+    assert_eq!(upstream.timeouts.first_byte, Duration::from_secs(120));
+    assert_eq!(upstream.timeouts.idle, Duration::from_secs(60));
+    assert_eq!(upstream.protocol, Protocol::Auto);
+    assert_eq!(upstream.brand, "google");
+    let model = &config.models[0];
+    assert_eq!(model.provider, "acme");
+    assert_eq!(model.model_type, "chat");
+    assert_eq!(model.upstreams[0].weight, 1);
+    assert_eq!(model.upstreams[0].model, None);
+    assert!(model.fallbacks.is_empty() && model.capabilities.is_empty());
+}
+
+#[test]
+fn the_sample_loads_on_a_fresh_machine() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/omniglot.yaml");
+    let config = load(&path, &nothing).unwrap_or_else(|problems| panic!("{}", lines(&problems)));
+    assert_eq!(config.server.access_log, AccessLog::Off);
+    assert_eq!(config.keys[0].spending_cap.as_deref(), Some("25.00"));
+    let acme = &config.upstreams[0];
+    assert_eq!(acme.base_url.host, "api.acme.example");
+    assert!(matches!(&acme.auth, Some(Auth::Bearer(key)) if key.expose_secret() == "no-key-yet"));
+    let large = &config.models[0];
+    assert_eq!(large.pricing.input.as_deref(), Some("1.25"));
+    assert_eq!(large.pricing.output.as_deref(), Some("10.0"));
+    assert_eq!(large.pricing.per_request, None);
+    assert_eq!(large.capabilities.len(), 15);
+    let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
+    assert_eq!(large.capabilities[0], version);
+    let efforts = ("efforts".to_owned(), "low,medium,high".to_owned());
+    assert_eq!(large.capabilities[14], efforts);
+}
+
+#[test]
+fn the_demo_loads_and_needs_nothing() {
+    let config = demo(address("127.0.0.1:4567"));
+    assert_eq!(config.server.listen[0].addr, address("127.0.0.1:8080"));
+    assert_eq!(config.server.admin, Some(address("127.0.0.1:8081")));
+    assert_eq!(config.keys[0].name, "demo");
+    assert_eq!(
+        config.keys[0].sha256,
+        <[u8; 32]>::from(Sha256::digest(DEMO_KEY))
+    );
+    for (upstream, format) in config.upstreams.iter().zip(Format::ALL) {
+        assert_eq!(upstream.format, format);
+        assert_eq!(upstream.name, format!("mock-{}", format.name()));
+        assert_eq!(upstream.base_url.authority, "127.0.0.1:4567");
+        let with_version = matches!(format, Format::Chat | Format::Responses);
+        assert_eq!(
+            upstream.base_url.prefix,
+            if with_version { "/v1" } else { "" }
+        );
+    }
+    for (model, format) in config.models.iter().zip(Format::ALL) {
+        assert_eq!(model.id, format!("demo-{}", format.name()));
+        assert_eq!(model.provider, "demo");
+    }
+    assert_eq!((config.upstreams.len(), config.models.len()), (4, 4));
+    assert!(notices(&config).is_empty());
+    demo(address("[::1]:4567"));
+}
+
+#[test]
+fn json_is_yaml() {
+    let config = good(
+        r#"{
+  "server": {"listen": ["127.0.0.1:0", {"addr": "[::1]:0"}], "access_log": "json"},
+  "keys": [{"name": "dev", "secret": "s", "spending_cap": 0.10, "models": ["a-*"],
+            "limits": {"concurrency": 2}}],
+  "upstreams": [], "models": []
+}"#,
+    );
+    assert_eq!(config.server.listen.len(), 2);
+    assert_eq!(config.server.access_log, AccessLog::Json);
+    assert_eq!(config.keys[0].spending_cap.as_deref(), Some("0.10"));
+    assert_eq!(config.keys[0].limits.concurrency, Some(2));
+}
+
+#[test]
+fn windows_line_ends_and_a_byte_order_mark_are_fine() {
+    let config = good("\u{feff}server:\r\n  admin: 127.0.0.1:9\r\n  access_log: off\r\n");
+    assert_eq!(config.server.admin, Some(address("127.0.0.1:9")));
+}
+
+#[test]
+fn anchors_and_merge_keys_spare_repetition() {
+    let config = good(
+        "
+upstreams:
+  - &acme {name: acme, format: chat, base_url: 'https://a.example/v1', timeouts: {idle: 5s}}
+  - {<<: *acme, name: acme-eu, base_url: 'https://eu.a.example/v1'}
+",
+    );
+    let eu = &config.upstreams[1];
+    assert_eq!(
+        (eu.name.as_str(), eu.base_url.host.as_str()),
+        ("acme-eu", "eu.a.example")
+    );
+    assert_eq!(eu.timeouts.idle, Duration::from_secs(5));
+}
+
+#[test]
+fn variables_fill_any_value() {
+    let env = |name: &str| match name {
+        "PORT" => Some("0".to_owned()),
+        "WEIGHT" => Some("7".to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    };
+    let text = r#"
+server: {listen: "127.0.0.1:${PORT}", body_limit: "${LIMIT:-2KiB}", access_log: "${EMPTY:-json}"}
+upstreams: [{name: '${NAME:-acme}', format: chat, base_url: "https://a.example/v1"}]
+models: [{id: large, upstreams: [{name: acme, weight: "${WEIGHT}"}]}]
+"#;
+    let config = parse("test.yaml", text, &env).unwrap();
+    assert_eq!(config.server.listen[0].addr, address("127.0.0.1:0"));
+    assert_eq!(config.server.body_limit, 2048);
+    assert_eq!(config.server.access_log, AccessLog::Json);
+    assert_eq!(config.models[0].upstreams[0].weight, 7);
+}
+
+#[test]
+fn base_urls_are_taken_apart() {
+    for (url, tls, host, port, authority, prefix) in [
+        ("https://a.example", true, "a.example", 443, "a.example", ""),
+        (
+            "https://A.example:443/v1/",
+            true,
+            "a.example",
+            443,
+            "a.example",
+            "/v1",
+        ),
+        (
+            "http://a.example:8000/x/y",
+            false,
+            "a.example",
+            8000,
+            "a.example:8000",
+            "/x/y",
+        ),
+        ("http://[::1]:80/", false, "::1", 80, "[::1]", ""),
+        ("https://[::1]:8443", true, "::1", 8443, "[::1]:8443", ""),
+    ] {
+        let text = format!("upstreams: [{{name: a, format: chat, base_url: '{url}'}}]");
+        let expected = BaseUrl {
+            tls,
+            host: host.to_owned(),
+            port,
+            authority: authority.to_owned(),
+            prefix: prefix.to_owned(),
+        };
+        assert_eq!(good(&text).upstreams[0].base_url, expected, "{url}");
+    }
+}
+
+#[test]
+fn the_route_table_has_a_row_per_upstream_of_a_model() {
+    let expected = "
+| model       | format    | upstream             | weight | fallbacks               |
+|-------------|-----------|----------------------|--------|-------------------------|
+| acme-large  | chat      | acme (large-2026-01) | 3      | globex-pro, local-small |
+| acme-large  | messages  | acme-eu              | 1      | globex-pro, local-small |
+| globex-pro  | native    | globex               | 1      |                         |
+| local-small | responses | local                | 1      |                         |";
+    assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
+}
+
+#[test]
+fn settings_without_effect_are_named() {
+    let sample = SAMPLE.replace("on_unsupported: report", "on_unsupported: reject");
+    assert_eq!(
+        notices(&good(&sample)),
+        [
+            "server: on_unsupported: reject is not enforced by this version",
+            "keys.dev: spending_cap is not enforced by this version",
+            "keys.dev: limits are not enforced by this version",
+            "models.acme-large: max_output_tokens is not enforced by this version",
+            "models.acme-large: capabilities are not enforced by this version",
+        ]
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_problems() {
+    let folder = tempfile::tempdir().unwrap();
+    let gone = load(&folder.path().join("gone.yaml"), &nothing).unwrap_err();
+    assert!(lines(&gone).contains("gone.yaml:1:1: cannot read this file: "));
+    let latin1 = folder.path().join("latin1.yaml");
+    std::fs::write(&latin1, b"server: {}\n# caf\xe9").unwrap();
+    let latin1 = load(&latin1, &nothing).unwrap_err();
+    assert!(lines(&latin1).ends_with("latin1.yaml:2:6: not UTF-8; save the file as UTF-8"));
+}
+
+#[test]
+fn tls_files_that_exist_are_fine() {
+    let folder = tempfile::tempdir().unwrap();
+    let pem = folder.path().join("cert.pem");
+    std::fs::write(&pem, "").unwrap();
+    let pem = pem.display();
+    let text = format!(
+        "server: {{listen: {{addr: '127.0.0.1:0', tls: {{cert: '{pem}', key: '{pem}'}}}}}}"
+    );
+    assert!(good(&text).server.listen[0].tls.is_some());
+}
+
+/// Every value of the sample in turn is taken from the environment, and every one in turn holds
+/// something that a message might be tempted to quote.
+#[test]
+fn what_the_environment_says_is_never_shown_in_a_problem() {
+    for canary in [
+        "canary",
+        "canary canary",
+        "https://canary:canary@canary/?canary",
+        "canary\n",
+    ] {
+        let env = |name: &str| (name == "CANARY").then(|| canary.to_owned());
+        let mut broken = 0;
+        for text in with_each_value_replaced("\"${CANARY}\"") {
+            if let Err(problems) = parse("test.yaml", &text, &env) {
+                assert!(!lines(&problems).contains("canary"), "{}", lines(&problems));
+                broken += 1;
+            }
+        }
+        assert!(broken > 30, "only {broken} broken configs");
+    }
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let secrets = ["omniglot-dev-key", "no-key-yet"];
+    for canary in ["canary", "canary canary\\n"] {
+        let mut texts = with_each_value_replaced("{wrong: kind}");
+        texts.push(SAMPLE.to_owned());
+        for text in texts {
+            let text = secrets.iter().fold(text, |text, secret| {
+                text.replace(&format!(":-{secret}}}"), ":-SECRET}")
+            });
+            let text = text.replace("${OMNIGLOT_KEY:-SECRET}", "\"${OMNIGLOT_KEY:-SECRET}\"");
+            let text = text
+                .replace("x-team: search", "x-team: \"SECRET\"")
+                .replace("SECRET", canary);
+            let shown = match parse("test.yaml", &text, &nothing) {
+                Ok(config) => format!("{config:?} {} {:?}", route_table(&config), notices(&config)),
+                Err(problems) => lines(&problems),
+            };
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+    }
+}
+
+/// The sample once for every scalar in it, with that one replaced.
+fn with_each_value_replaced(value: &str) -> Vec<String> {
+    let sample: Vec<_> = SAMPLE
+        .lines()
+        .map(|line| line.split(" #").next().unwrap_or_default())
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .collect();
+    let sample = sample.join("\n");
+    let pattern =
+        regex::Regex::new(r#"(?m): ("[^"]*"|\$\{[^}]*\}\S*|[^\s,\[\]{}"$][^,\[\]{}\n]*)"#);
+    let pattern = pattern.unwrap();
+    let places = pattern
+        .captures_iter(&sample)
+        .filter_map(|found| found.get(1));
+    places
+        .map(|place| {
+            let (before, after) = (&sample[..place.start()], &sample[place.end()..]);
+            format!("{before}{value}{after}")
+        })
+        .collect()
+}
