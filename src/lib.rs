@@ -5,5 +5,6 @@ pub mod catalog;
 pub mod config;
 pub mod formats;
 pub mod json;
+pub mod metrics;
 pub mod model;
 pub mod sse;
