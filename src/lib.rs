@@ -1,6 +1,7 @@
 //! Omniglot: one API key in front of model backends that speak different wire formats.
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod catalog;
 pub mod config;
 pub mod formats;
