@@ -1,0 +1,172 @@
+//! The admin port: is the process alive, does it take requests, and what has it counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+
+use crate::metrics::Metrics;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Where the process stands in its life, in the order in which it passes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Starting,
+    Ready,
+    Draining,
+}
+
+/// What the admin port tells about.
+pub struct Admin {
+    pub metrics: Arc<Metrics>,
+    phase: AtomicU8,
+}
+
+impl Admin {
+    pub fn new(metrics: Arc<Metrics>) -> Admin {
+        Admin {
+            metrics,
+            phase: AtomicU8::new(Phase::Starting as u8),
+        }
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Starting,
+            1 => Phase::Ready,
+            _ => Phase::Draining,
+        }
+    }
+
+    /// Only ever forward: a start that completes after the signal to stop must not call the process
+    /// ready again.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+    }
+}
+
+/// `/healthz`, `/readyz` and `/metrics`; every other path is 404.
+pub fn router(state: Arc<Admin>) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "ok"))
+        .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found"))
+        .with_state(state)
+}
+
+async fn readiness(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str) {
+    match admin.phase() {
+        Phase::Starting => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "starting: the listeners are not open yet",
+        ),
+        Phase::Ready => (StatusCode::OK, "ready"),
+        Phase::Draining => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "draining: the last requests are being finished",
+        ),
+    }
+}
+
+async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, OPEN_METRICS)], admin.metrics.render())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+
+    use super::*;
+
+    async fn open(admin: Arc<Admin>) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        tokio::spawn(async move { axum::serve(listener, router(admin)).await });
+        address
+    }
+
+    /// The whole reply to a `GET`, head and body.
+    async fn answer(address: SocketAddr, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n");
+        let exchange = tokio::task::spawn_blocking(move || {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            stream.write_all(request.as_bytes()).expect("sent");
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).expect("a reply");
+            reply
+        });
+        exchange.await.expect("no panic")
+    }
+
+    #[track_caller]
+    fn assert_plain(reply: &str, status: u16, body: &str) {
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{reply}");
+        assert!(reply.contains("content-type: text/plain"), "{reply}");
+        assert!(reply.ends_with(&format!("\r\n\r\n{body}")), "{reply}");
+    }
+
+    #[tokio::test]
+    async fn ready_only_between_start_and_drain_but_always_alive() {
+        let admin = Arc::new(Admin::new(Arc::default()));
+        let address = open(admin.clone()).await;
+        let starting = "starting: the listeners are not open yet";
+        assert_plain(&answer(address, "/readyz").await, 503, starting);
+        assert_plain(&answer(address, "/healthz").await, 200, "ok");
+        admin.enter(Phase::Ready);
+        assert_plain(&answer(address, "/readyz").await, 200, "ready");
+        admin.enter(Phase::Draining);
+        let draining = "draining: the last requests are being finished";
+        assert_plain(&answer(address, "/readyz").await, 503, draining);
+        assert_plain(&answer(address, "/healthz").await, 200, "ok");
+    }
+
+    #[test]
+    fn phases_only_go_forward() {
+        let admin = Admin::new(Arc::default());
+        assert_eq!(admin.phase(), Phase::Starting);
+        for (entered, phase) in [
+            (Phase::Ready, Phase::Ready),
+            (Phase::Starting, Phase::Ready),
+            (Phase::Draining, Phase::Draining),
+            (Phase::Ready, Phase::Draining),
+        ] {
+            admin.enter(entered);
+            assert_eq!(admin.phase(), phase);
+        }
+    }
+
+    #[tokio::test]
+    async fn metrics_are_served_as_open_metrics() {
+        let admin = Arc::new(Admin::new(Arc::default()));
+        let address = open(admin.clone()).await;
+        let _serving = admin.metrics.in_flight();
+        let reply = answer(address, "/metrics").await;
+        assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");
+        assert!(
+            reply.contains(&format!("content-type: {OPEN_METRICS}\r\n")),
+            "{reply}"
+        );
+        assert!(
+            reply.contains("\nomniglot_requests_in_flight 1\n"),
+            "{reply}"
+        );
+        assert!(reply.ends_with("# EOF\n"), "{reply}");
+    }
+
+    #[tokio::test]
+    async fn other_paths_are_not_found() {
+        let address = open(Arc::new(Admin::new(Arc::default()))).await;
+        for path in ["/", "/healthz/", "/v1/models"] {
+            assert_plain(&answer(address, path).await, 404, "not found");
+        }
+    }
+}

@@ -1,0 +1,684 @@
+//! The models on offer, in each of the lists that clients read: the public catalog and one list per kind of SDK.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::config::Model;
+use crate::model::{Fault, Format};
+
+/// A config has no release dates, and SDKs require one. The epoch is what the messages format
+/// documents for an unknown date; fixed, so that a list reads the same after every restart.
+const CREATED: u64 = 0;
+const CREATED_AT: &str = "1970-01-01T00:00:00Z";
+
+const DEFAULT_CURRENCY: &str = "USD per 1M tokens";
+
+/// Page numbers are echoed, and JavaScript counts exactly up to here.
+const LAST_PAGE_NUMBER: usize = (1 << 53) - 1;
+
+/// `GET /api/models`. The models come in config order, as everywhere in this module.
+pub fn public_page(models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+    let query = Query::new(query);
+    let page = query.number(&["page"], 1..=LAST_PAGE_NUMBER)?.unwrap_or(1);
+    let page_size = query.number(&["page_size"], 1..=500)?.unwrap_or(50);
+    let shown = models.chunks(page_size).nth(page - 1).unwrap_or_default();
+    Ok(json(&PublicPage {
+        success: true,
+        page,
+        page_size,
+        total: models.len(),
+        data: shown.iter().map(|model| public_record(model)).collect(),
+    }))
+}
+
+#[derive(Serialize)]
+struct PublicPage<'a> {
+    success: bool,
+    page: usize,
+    page_size: usize,
+    total: usize,
+    data: Vec<PublicRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct PublicRecord<'a> {
+    id: &'a str,
+    provider: &'a str,
+    model_type: &'a str,
+    features: &'a [String],
+    pricing: PublicPricing<'a>,
+    api_doc_url: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct PublicPricing<'a> {
+    currency: &'a str,
+    input: Option<Box<RawValue>>,
+    output: Option<Box<RawValue>>,
+    per_request: Option<Box<RawValue>>,
+    per_second: Option<Box<RawValue>>,
+}
+
+fn public_record(model: &Model) -> PublicRecord<'_> {
+    let pricing = &model.pricing;
+    let price = |text: &Option<String>| text.as_deref().and_then(json_number);
+    PublicRecord {
+        id: &model.id,
+        provider: &model.provider,
+        model_type: &model.model_type,
+        features: &model.features,
+        pricing: PublicPricing {
+            currency: pricing.currency.as_deref().unwrap_or(DEFAULT_CURRENCY),
+            input: price(&pricing.input),
+            output: price(&pricing.output),
+            per_request: price(&pricing.per_request),
+            per_second: price(&pricing.per_second),
+        },
+        api_doc_url: model.api_doc_url.as_deref(),
+    }
+}
+
+/// A price as it was written, digit for digit, where JSON takes that spelling. Other spellings of a
+/// decimal (`+1`, `.5`, `5.`, `01`) are respelled; what is no decimal at all has no price.
+fn json_number(text: &str) -> Option<Box<RawValue>> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (mantissa, exponent) = text.split_at(text.find(['e', 'E']).unwrap_or(text.len()));
+    let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && decimals.is_empty() {
+        return None;
+    }
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let point = if decimals.is_empty() { "" } else { "." };
+    let respelled = format!("{whole}{point}{decimals}{exponent}");
+    serde_json::from_str::<serde_json::Number>(&respelled).ok()?;
+    RawValue::from_string(respelled).ok()
+}
+
+/// `GET /v1/models` and `GET /v1beta/models`, from the models that the key may use.
+pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+    let query = Query::new(query);
+    match shape {
+        Format::Chat | Format::Responses => Ok(chat_list(models)),
+        Format::Messages => messages_list(models, &query),
+        Format::Native => native_list(models, &query),
+    }
+}
+
+/// `GET /v1/models/{id}` and `GET /v1beta/models/{id}`.
+pub fn single(shape: Format, model: &Model) -> Vec<u8> {
+    match shape {
+        Format::Chat | Format::Responses => json(&chat_record(model)),
+        Format::Messages => json(&messages_record(model)),
+        Format::Native => json(&native_record(model)),
+    }
+}
+
+#[derive(Serialize)]
+struct ChatList<'a> {
+    object: &'static str,
+    data: Vec<ChatRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChatRecord<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'a str,
+}
+
+/// Whole: this format has no pages.
+fn chat_list(models: &[&Model]) -> Vec<u8> {
+    json(&ChatList {
+        object: "list",
+        data: models.iter().map(|model| chat_record(model)).collect(),
+    })
+}
+
+fn chat_record(model: &Model) -> ChatRecord<'_> {
+    ChatRecord {
+        id: &model.id,
+        object: "model",
+        created: CREATED,
+        owned_by: &model.provider,
+    }
+}
+
+#[derive(Serialize)]
+struct MessagesList<'a> {
+    data: Vec<MessagesRecord<'a>>,
+    has_more: bool,
+    first_id: Option<&'a str>,
+    last_id: Option<&'a str>,
+}
+
+/// The SDK's type names every one of these fields, so what is not known is null, not absent.
+#[derive(Serialize)]
+struct MessagesRecord<'a> {
+    r#type: &'static str,
+    id: &'a str,
+    display_name: &'a str,
+    created_at: &'static str,
+    lifecycle: &'static str,
+    deprecated_at: Option<&'static str>,
+    retires_at: Option<&'static str>,
+    line: Option<&'static str>,
+    capabilities: Option<&'static str>,
+    max_input_tokens: Option<u64>,
+    max_tokens: Option<u64>,
+}
+
+fn messages_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, Fault> {
+    let limit = query.number(&["limit"], 1..=1000)?.unwrap_or(20);
+    let after = query.position("after_id", models)?;
+    let before = query.position("before_id", models)?;
+    let listed = if lists_active(query)? { models } else { &[] };
+    let (page, has_more) = match (after, before) {
+        (Some(_), Some(_)) => {
+            return Err(Fault::invalid("after_id and before_id exclude each other").at("before_id"));
+        }
+        // `has_more` speaks of the direction in which the client pages.
+        (None, Some(before)) => {
+            let preceding = listed.get(..before).unwrap_or_default();
+            let left_out = preceding.len().saturating_sub(limit);
+            (&preceding[left_out..], left_out > 0)
+        }
+        (after, None) => {
+            let first = after.map_or(0, |position| position + 1);
+            let following = listed.get(first..).unwrap_or_default();
+            (
+                &following[..following.len().min(limit)],
+                following.len() > limit,
+            )
+        }
+    };
+    Ok(json(&MessagesList {
+        data: page.iter().map(|model| messages_record(model)).collect(),
+        has_more,
+        first_id: page.first().map(|model| model.id.as_str()),
+        last_id: page.last().map(|model| model.id.as_str()),
+    }))
+}
+
+/// Every model in a config is active, so a client that asks for other stages only sees none.
+fn lists_active(query: &Query) -> Result<bool, Fault> {
+    // SDKs differ in how they spell a list: repeated, with brackets or with commas.
+    let asked = query.all(&["lifecycle", "lifecycle[]"]);
+    let stages: Vec<&str> = asked.flat_map(|(_, value)| value.split(',')).collect();
+    let known = |stage: &&str| ["active", "deprecated", "retired"].contains(stage);
+    match stages.iter().all(known) {
+        true => Ok(stages.is_empty() || stages.contains(&"active")),
+        false => Err(Fault::invalid("lifecycle is active, deprecated or retired").at("lifecycle")),
+    }
+}
+
+fn messages_record(model: &Model) -> MessagesRecord<'_> {
+    MessagesRecord {
+        r#type: "model",
+        id: &model.id,
+        display_name: &model.id,
+        created_at: CREATED_AT,
+        lifecycle: "active",
+        deprecated_at: None,
+        retires_at: None,
+        line: None,
+        capabilities: None,
+        max_input_tokens: None,
+        max_tokens: model.max_output_tokens,
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NativeList<'a> {
+    models: Vec<NativeRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+}
+
+/// Proto3 JSON leaves out what is not set, so what is not known is absent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NativeRecord<'a> {
+    name: String,
+    version: &'static str,
+    display_name: &'a str,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_token_limit: Option<u64>,
+    supported_generation_methods: [&'static str; 3],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<bool>,
+}
+
+fn native_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, Fault> {
+    let first = match query.first(&["pageToken", "page_token"]) {
+        None => 0,
+        Some((_, "")) => 0,
+        Some((name, token)) => {
+            let last = position_of_token(models, token)
+                .ok_or_else(|| Fault::invalid("the page token is not one of ours").at(name))?;
+            last + 1
+        }
+    };
+    // As this format documents it: 0 stands for the default, and more than the most for the most.
+    let page_size = match query.number(&["pageSize", "page_size"], 0..=i32::MAX as usize)? {
+        None | Some(0) => 50,
+        Some(size) => size.min(1000),
+    };
+    let following = &models[first..];
+    let page = &following[..following.len().min(page_size)];
+    let has_more = following.len() > page.len();
+    Ok(json(&NativeList {
+        models: page.iter().map(|model| native_record(model)).collect(),
+        next_page_token: page.last().filter(|_| has_more).map(|last| token_of(last)),
+    }))
+}
+
+/// Names the last model shown rather than a number, so that a reload between two pages neither
+/// repeats nor skips a model.
+fn token_of(model: &Model) -> String {
+    URL_SAFE_NO_PAD.encode(&model.id)
+}
+
+fn position_of_token(models: &[&Model], token: &str) -> Option<usize> {
+    let id = URL_SAFE_NO_PAD.decode(token).ok()?;
+    models.iter().position(|model| model.id.as_bytes() == id)
+}
+
+fn native_record(model: &Model) -> NativeRecord<'_> {
+    let thinks = model.features.iter().any(|feature| feature == "thinking");
+    NativeRecord {
+        name: format!("models/{}", model.id),
+        // Required by the format; a config knows one version of each model.
+        version: "1",
+        display_name: &model.id,
+        description: format!("{} model of {}", model.model_type, model.provider),
+        output_token_limit: model.max_output_tokens,
+        supported_generation_methods: ["generateContent", "streamGenerateContent", "countTokens"],
+        thinking: thinks.then_some(true),
+    }
+}
+
+/// The query of a URL, decoded; of a repeated parameter the first counts.
+struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    fn new(query: Option<&'q str>) -> Query<'q> {
+        Query(url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).collect())
+    }
+
+    /// What is given under any of a parameter's spellings.
+    fn all(&self, names: &[&str]) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_ref(), value.as_ref()))
+            .filter(|(name, _)| names.contains(name))
+    }
+
+    fn first(&self, names: &[&str]) -> Option<(&str, &str)> {
+        self.all(names).next()
+    }
+
+    fn number(&self, names: &[&str], range: RangeInclusive<usize>) -> Result<Option<usize>, Fault> {
+        let Some((name, value)) = self.first(names) else {
+            return Ok(None);
+        };
+        // Rust's own parser also takes a leading plus.
+        let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+        let number = value.parse().ok().filter(|_| digits);
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => {
+                let (least, most) = range.into_inner();
+                let message = format!("{name} must be a whole number from {least} to {most}");
+                Err(Fault::invalid(message).at(name))
+            }
+        }
+    }
+
+    /// Where the model that a parameter names stands in the list.
+    fn position(&self, name: &str, models: &[&Model]) -> Result<Option<usize>, Fault> {
+        let Some((_, id)) = self.first(&[name]).filter(|(_, id)| !id.is_empty()) else {
+            return Ok(None);
+        };
+        match models.iter().position(|model| model.id == id) {
+            Some(position) => Ok(Some(position)),
+            None => Err(Fault::invalid(format!("{name} names no model of this list")).at(name)),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("strings, numbers and lists always have a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::config::Pricing;
+
+    fn plain(id: &str) -> Model {
+        Model {
+            id: id.to_owned(),
+            provider: "acme".to_owned(),
+            model_type: "chat".to_owned(),
+            features: Vec::new(),
+            pricing: Pricing::default(),
+            api_doc_url: None,
+            max_output_tokens: None,
+            capabilities: Vec::new(),
+            upstreams: Vec::new(),
+            fallbacks: Vec::new(),
+        }
+    }
+
+    fn large() -> Model {
+        Model {
+            features: vec!["tools".to_owned(), "thinking".to_owned()],
+            pricing: Pricing {
+                currency: Some("EUR per 1M tokens".to_owned()),
+                input: Some("1.25".to_owned()),
+                output: Some("10.0".to_owned()),
+                per_request: None,
+                per_second: Some(".5".to_owned()),
+            },
+            api_doc_url: Some("https://docs.acme.example/large".to_owned()),
+            max_output_tokens: Some(8192),
+            ..plain("acme/large")
+        }
+    }
+
+    fn numbered(count: usize) -> Vec<Model> {
+        (0..count).map(|n| plain(&format!("m{n}"))).collect()
+    }
+
+    fn text(body: Result<Vec<u8>, Fault>) -> String {
+        String::from_utf8(body.expect("a list")).expect("UTF-8")
+    }
+
+    fn parsed(body: Result<Vec<u8>, Fault>) -> Value {
+        serde_json::from_str(&text(body)).expect("JSON")
+    }
+
+    fn field_of_each(page: &Value, list: &str, field: &str) -> Vec<String> {
+        let records = page[list].as_array().expect("a list");
+        let field = |record: &Value| record[field].as_str().expect("text").to_owned();
+        records.iter().map(field).collect()
+    }
+
+    fn refused_param(body: Result<Vec<u8>, Fault>) -> String {
+        let fault = body.expect_err("a refusal");
+        assert_eq!(fault.status, 400);
+        fault.param.expect("a named parameter")
+    }
+
+    #[test]
+    fn public_records_hold_prices_as_written() {
+        let (large, small) = (large(), plain("small"));
+        assert_eq!(
+            text(public_page(&[&large, &small], None)),
+            concat!(
+                r#"{"success":true,"page":1,"page_size":50,"total":2,"data":["#,
+                r#"{"id":"acme/large","provider":"acme","model_type":"chat","features":["tools","thinking"],"#,
+                r#""pricing":{"currency":"EUR per 1M tokens","input":1.25,"output":10.0,"per_request":null,"per_second":0.5},"#,
+                r#""api_doc_url":"https://docs.acme.example/large"},"#,
+                r#"{"id":"small","provider":"acme","model_type":"chat","features":[],"#,
+                r#""pricing":{"currency":"USD per 1M tokens","input":null,"output":null,"per_request":null,"per_second":null},"#,
+                r#""api_doc_url":null}]}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn every_spelling_of_a_decimal_becomes_a_json_number() {
+        for (written, shown) in [
+            ("0", "0"),
+            ("000.10", "0.10"),
+            ("0.000000000000000000001", "0.000000000000000000001"),
+            ("12345678901234567890.5", "12345678901234567890.5"),
+            ("1e3", "1e3"),
+            (".5E-2", "0.5E-2"),
+            ("5.", "5"),
+            ("+01", "1"),
+        ] {
+            let number = json_number(written).expect(written);
+            assert_eq!(number.get(), shown, "{written}");
+        }
+        for nonsense in ["", ".", "+", "true", ".inf", "0x10", "1_000", "1.2.3", "e5"] {
+            assert!(json_number(nonsense).is_none(), "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn public_pages_together_hold_every_model_once() {
+        for (count, page_size) in [(0, 7), (1, 1), (5, 2), (6, 3), (501, 500), (120, 50)] {
+            let models = numbered(count);
+            let models: Vec<&Model> = models.iter().collect();
+            let mut seen = Vec::new();
+            for page in 1..=count.div_ceil(page_size) + 1 {
+                let query = format!("page_size={page_size}&page={page}");
+                let page = parsed(public_page(&models, Some(&query)));
+                assert_eq!(page["total"], count);
+                seen.extend(field_of_each(&page, "data", "id"));
+            }
+            let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+            assert_eq!(seen, all, "{count} models, {page_size} a page");
+        }
+    }
+
+    #[test]
+    fn public_paging_refuses_other_values_by_name() {
+        for value in [
+            "0",
+            "-1",
+            "two",
+            "",
+            "1.0",
+            "%2B1",
+            "+1",
+            "99999999999999999999",
+            "%ff",
+        ] {
+            let query = format!("page={value}");
+            assert_eq!(
+                refused_param(public_page(&[], Some(&query))),
+                "page",
+                "{value}"
+            );
+            let query = format!("page=1&page_size={value}");
+            assert_eq!(
+                refused_param(public_page(&[], Some(&query))),
+                "page_size",
+                "{value}"
+            );
+        }
+        assert_eq!(
+            refused_param(public_page(&[], Some("page_size=501"))),
+            "page_size"
+        );
+        assert_eq!(
+            text(public_page(
+                &[&large()],
+                Some("beta=true&p%61ge=%32&page_size=500&x")
+            )),
+            r#"{"success":true,"page":2,"page_size":500,"total":1,"data":[]}"#
+        );
+        let far = format!("page={LAST_PAGE_NUMBER}&page_size=500");
+        assert_eq!(
+            parsed(public_page(&[&large()], Some(&far)))["data"],
+            Value::Array(vec![])
+        );
+    }
+
+    #[test]
+    fn chat_and_responses_clients_read_the_same_list() {
+        let record = r#"{"id":"acme/large","object":"model","created":0,"owned_by":"acme"}"#;
+        for shape in [Format::Chat, Format::Responses] {
+            let listed = text(list(shape, &[&large()], Some("limit=none")));
+            assert_eq!(listed, format!(r#"{{"object":"list","data":[{record}]}}"#));
+            assert_eq!(single(shape, &large()), record.as_bytes());
+        }
+    }
+
+    #[test]
+    fn messages_records_name_every_field_of_the_sdk() {
+        let record = concat!(
+            r#"{"type":"model","id":"acme/large","display_name":"acme/large","created_at":"1970-01-01T00:00:00Z","#,
+            r#""lifecycle":"active","deprecated_at":null,"retires_at":null,"line":null,"capabilities":null,"#,
+            r#""max_input_tokens":null,"max_tokens":8192}"#,
+        );
+        assert_eq!(single(Format::Messages, &large()), record.as_bytes());
+        assert_eq!(
+            text(list(Format::Messages, &[&large()], None)),
+            format!(
+                r#"{{"data":[{record}],"has_more":false,"first_id":"acme/large","last_id":"acme/large"}}"#
+            )
+        );
+        assert_eq!(
+            text(list(Format::Messages, &[], None)),
+            r#"{"data":[],"has_more":false,"first_id":null,"last_id":null}"#
+        );
+    }
+
+    /// Pages as the SDK does: on from `last_id`, or back from `first_id`.
+    fn messages_walk(
+        models: &[&Model],
+        limit: usize,
+        cursor: &str,
+        edge: &str,
+    ) -> Vec<Vec<String>> {
+        let mut pages = Vec::new();
+        let mut from = match cursor {
+            "before_id" => format!("&before_id={}", models[models.len() - 1].id),
+            _ => String::new(),
+        };
+        loop {
+            let query = format!("limit={limit}{from}");
+            let page = parsed(list(Format::Messages, models, Some(&query)));
+            pages.push(field_of_each(&page, "data", "id"));
+            if page["has_more"] == false {
+                return pages;
+            }
+            from = format!("&{cursor}={}", page[edge].as_str().expect("an id"));
+        }
+    }
+
+    #[test]
+    fn messages_pages_together_hold_every_model_once_in_both_directions() {
+        let models = numbered(41);
+        let models: Vec<&Model> = models.iter().collect();
+        let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        for limit in [1, 2, 20, 40, 41, 1000] {
+            let pages = messages_walk(&models, limit, "after_id", "last_id");
+            assert_eq!(pages.len(), 41_usize.div_ceil(limit));
+            assert_eq!(pages.concat(), all, "{limit} a page");
+            let mut pages = messages_walk(&models, limit, "before_id", "first_id");
+            assert_eq!(pages.len(), 40_usize.div_ceil(limit));
+            pages.reverse();
+            assert_eq!(pages.concat(), all[..40], "{limit} a page, backwards");
+        }
+        let page = parsed(list(Format::Messages, &models, None));
+        assert_eq!(field_of_each(&page, "data", "id"), all[..20]);
+    }
+
+    #[test]
+    fn messages_paging_refuses_what_it_cannot_follow() {
+        let large = large();
+        for (query, param) in [
+            ("limit=0", "limit"),
+            ("limit=1001", "limit"),
+            ("limit=", "limit"),
+            ("after_id=gone", "after_id"),
+            ("before_id=gone", "before_id"),
+            ("after_id=acme/large&before_id=acme%2Flarge", "before_id"),
+            ("lifecycle=new", "lifecycle"),
+        ] {
+            let refused = list(Format::Messages, &[&large], Some(query));
+            assert_eq!(refused_param(refused), param, "{query}");
+        }
+        for (query, count) in [
+            ("lifecycle=deprecated&lifecycle=active", 1),
+            ("lifecycle%5B%5D=active", 1),
+            ("lifecycle=deprecated,retired", 0),
+            ("lifecycle=retired&before_id=acme/large", 0),
+            ("lifecycle=retired&after_id=acme/large", 0),
+        ] {
+            let page = parsed(list(Format::Messages, &[&large], Some(query)));
+            assert_eq!(field_of_each(&page, "data", "id").len(), count, "{query}");
+        }
+    }
+
+    #[test]
+    fn native_records_leave_out_what_is_not_known() {
+        let methods = r#"["generateContent","streamGenerateContent","countTokens"]"#;
+        let full = format!(
+            r#"{{"name":"models/acme/large","version":"1","displayName":"acme/large","description":"chat model of acme","outputTokenLimit":8192,"supportedGenerationMethods":{methods},"thinking":true}}"#
+        );
+        let bare = format!(
+            r#"{{"name":"models/small","version":"1","displayName":"small","description":"chat model of acme","supportedGenerationMethods":{methods}}}"#
+        );
+        let (large, small) = (large(), plain("small"));
+        assert_eq!(single(Format::Native, &large), full.as_bytes());
+        assert_eq!(
+            text(list(Format::Native, &[&large, &small], Some("pageSize=2"))),
+            format!(r#"{{"models":[{full},{bare}]}}"#)
+        );
+        assert_eq!(
+            text(list(Format::Native, &[&large, &small], Some("pageSize=1"))),
+            format!(r#"{{"models":[{full}],"nextPageToken":"YWNtZS9sYXJnZQ"}}"#)
+        );
+    }
+
+    #[test]
+    fn native_pages_together_hold_every_model_once() {
+        let models = numbered(101);
+        let models: Vec<&Model> = models.iter().collect();
+        let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        for (size, token, pages) in [
+            ("pageSize=1", "pageToken", 101),
+            ("page_size=50", "page_token", 3),
+            ("pageSize=0", "pageToken", 3),
+            ("pageSize=101", "pageToken", 1),
+            ("pageSize=5000", "pageToken", 1),
+        ] {
+            let (mut seen, mut query) = (Vec::new(), format!("{size}&{token}="));
+            let mut read = 0;
+            loop {
+                let page = parsed(list(Format::Native, &models, Some(&query)));
+                read += 1;
+                seen.extend(field_of_each(&page, "models", "displayName"));
+                match page["nextPageToken"].as_str() {
+                    Some(next) => query = format!("{size}&{token}={next}"),
+                    None => break,
+                }
+            }
+            assert_eq!(read, pages, "{size}");
+            assert_eq!(seen, all, "{size}");
+        }
+    }
+
+    #[test]
+    fn native_paging_refuses_what_it_cannot_follow() {
+        for (query, param) in [
+            ("pageSize=-1", "pageSize"),
+            ("page_size=many", "page_size"),
+            ("pageSize=2147483648", "pageSize"),
+            ("pageToken=%21", "pageToken"),
+            ("page_token=Z29uZQ", "page_token"),
+        ] {
+            let refused = list(Format::Native, &[&large()], Some(query));
+            assert_eq!(refused_param(refused), param, "{query}");
+        }
+    }
+}
