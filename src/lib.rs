@@ -1,13 +1,18 @@
 //! Omniglot: one API key in front of model backends that speak different wire formats.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod admin;
+pub mod app;
 pub mod catalog;
+pub mod cli;
 pub mod config;
 pub mod formats;
 pub mod json;
 pub mod metrics;
+pub mod mock;
 pub mod model;
+pub mod proxy;
 pub mod runtime;
 pub mod sse;
 pub mod translate;

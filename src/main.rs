@@ -1,1 +1,8 @@
-fn main() {}
+//! The `omniglot` command.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    omniglot::cli::main()
+}

@@ -122,6 +122,10 @@ fn below_models(
     };
     let (model, _) = split_verb(rest).ok_or_else(|| unknown(path))?;
     let operation = match verb {
+        "generateContent" if parameter(query, "alt").as_deref() == Some("sse") => {
+            let message = "alt: sse goes with streamGenerateContent only";
+            return Err(Fault::invalid(message).at("alt"));
+        }
         "generateContent" => Operation::Generate,
         "streamGenerateContent" => Operation::Stream(framing(query)?),
         "countTokens" => Operation::CountTokens,
@@ -225,10 +229,19 @@ mod tests {
             Ok(native(sse, "org/name:tag"))
         );
         let array = Operation::Stream(Framing::Array);
-        assert_eq!(ask(&Method::POST, path, None), Ok(native(array, "org/name:tag")));
+        assert_eq!(
+            ask(&Method::POST, path, None),
+            Ok(native(array, "org/name:tag"))
+        );
         assert_eq!(ask(&Method::POST, path, Some("alt=xml")), Err(400));
-        assert_eq!(ask(&Method::POST, "/v1beta/models/m:predict", None), Err(404));
-        assert_eq!(ask(&Method::GET, "/v1beta/models/m:generateContent", None), Err(405));
+        assert_eq!(
+            ask(&Method::POST, "/v1beta/models/m:predict", None),
+            Err(404)
+        );
+        assert_eq!(
+            ask(&Method::GET, "/v1beta/models/m:generateContent", None),
+            Err(405)
+        );
     }
 
     #[test]

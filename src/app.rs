@@ -1,0 +1,308 @@
+//! Puts it together: pingora's server, the listeners, and the services beside them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use pingora_core::apps::HttpServerOptions;
+use pingora_core::connectors::ConnectorOptions;
+use pingora_core::connectors::http::Connector;
+use pingora_core::listeners::tls::TlsSettings;
+use pingora_core::protocols::http::v2::server::default_h2_options;
+use pingora_core::server::configuration::ServerConf;
+use pingora_core::server::{RunArgs, Server, ShutdownWatch};
+use pingora_core::services::background::{BackgroundService, background_service};
+use pingora_core::services::listening::Service;
+use pingora_proxy::http_proxy;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::admin::{self, Admin, Phase};
+use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen};
+use crate::metrics::Metrics;
+use crate::mock;
+use crate::proxy::{AccessLog, Front, Gateway};
+use crate::runtime::Runtime;
+
+/// Connections to upstreams that wait to be used again.
+const POOLED_CONNECTIONS: usize = 1024;
+const H2_STREAM_WINDOW: u32 = 1 << 20;
+const H2_CONNECTION_WINDOW: u32 = 8 << 20;
+const H2_IDLE: Duration = Duration::from_secs(300);
+
+/// After the last request has ended, HTTP/2 connections still write their final frames.
+const LAST_FRAMES: Duration = Duration::from_millis(50);
+
+/// What a run starts from.
+pub struct Start {
+    pub config: Config,
+    /// Read again on SIGHUP; `None`: the embedded demo.
+    pub file: Option<PathBuf>,
+    /// The demo's backend, in this process.
+    pub mock: Option<TcpListener>,
+    /// Printed when the first request can be taken.
+    pub greeting: String,
+}
+
+/// Serves until the process is told to leave.
+pub fn run(start: Start) -> Result<()> {
+    let server_settings = start.config.server.clone();
+    for listen in &server_settings.listen {
+        TcpListener::bind(listen.addr).with_context(|| cannot_listen(listen.addr, "server.listen"))?;
+    }
+    let admin_listener = server_settings
+        .admin
+        .map(|addr| listener(addr, "server.admin"))
+        .transpose()?;
+    let access_log = match server_settings.access_log {
+        AccessLogSetting::Off => None,
+        AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
+    };
+    let metrics = Arc::new(Metrics::new());
+    let admin = Arc::new(Admin::new(metrics.clone()));
+    let runtime = Arc::new(Runtime::new(start.config));
+    let stop = Arc::new(Notify::new());
+
+    let conf = Arc::new(server_conf(server_settings.drain_timeout));
+    let mut server = Server::new_with_opt_and_conf(None, (*conf).clone());
+    server.bootstrap();
+    let gateway = Gateway {
+        runtime: runtime.clone(),
+        metrics: metrics.clone(),
+        access_log: access_log.clone(),
+        connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
+        stop: stop.clone(),
+    };
+    server.add_service(public_service(gateway, &conf, &server_settings.listen)?);
+    server.add_service(background_service(
+        "lifecycle",
+        Lifecycle {
+            admin: admin.clone(),
+            metrics: metrics.clone(),
+            access_log,
+            stop,
+            listen: server_settings.listen,
+            drain_timeout: server_settings.drain_timeout,
+            greeting: start.greeting,
+        },
+    ));
+    let reload = Reload { runtime, metrics, file: start.file };
+    server.add_service(background_service("reload", reload));
+    if let Some(listener) = admin_listener {
+        let router = admin::router(admin);
+        server.add_service(background_service("admin", Beside::new(listener, router)));
+    }
+    if let Some(listener) = start.mock {
+        let router = mock::router();
+        server.add_service(background_service("mock", Beside::new(listener, router)));
+    }
+    server.run(RunArgs::default());
+    Ok(())
+}
+
+fn server_conf(drain_timeout: Duration) -> ServerConf {
+    ServerConf {
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        upstream_keepalive_pool_size: POOLED_CONNECTIONS,
+        // The lifecycle service leaves earlier; this is only the last resort.
+        grace_period_seconds: Some(drain_timeout.as_secs() + 5),
+        graceful_shutdown_timeout_seconds: Some(1),
+        ..ServerConf::default()
+    }
+}
+
+fn public_service(
+    gateway: Gateway,
+    conf: &Arc<ServerConf>,
+    listen: &[Listen],
+) -> Result<Service<Front>> {
+    let runtime = gateway.runtime.clone();
+    let mut proxy = http_proxy(conf, gateway);
+    let mut options = HttpServerOptions::default();
+    options.h2c = true;
+    options.h2_idle_timeout = Some(H2_IDLE);
+    proxy.server_options = Some(options);
+    let mut h2_options = default_h2_options();
+    h2_options.initial_window_size(H2_STREAM_WINDOW);
+    h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
+    proxy.h2_options = Some(h2_options);
+    let front = Front {
+        proxy: Arc::new(proxy),
+        runtime,
+    };
+    let mut service = Service::new("gateway".to_owned(), front);
+    for Listen { addr, tls } in listen {
+        match tls {
+            None => service.add_tcp(&addr.to_string()),
+            Some(files) => {
+                let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
+                let mut settings = TlsSettings::intermediate(&cert, &key)
+                    .with_context(|| format!("cannot use {cert} and {key} for TLS"))?;
+                settings.enable_h2();
+                service.add_tls_with_settings(&addr.to_string(), None, settings);
+            }
+        }
+    }
+    Ok(service)
+}
+
+fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {
+    let listener = TcpListener::bind(addr).with_context(|| cannot_listen(addr, setting))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn cannot_listen(addr: SocketAddr, setting: &str) -> String {
+    format!("cannot listen on {addr}: stop what uses it, or change {setting}")
+}
+
+/// From the first listener to the last request.
+struct Lifecycle {
+    admin: Arc<Admin>,
+    metrics: Arc<Metrics>,
+    access_log: Option<AccessLog>,
+    stop: Arc<Notify>,
+    listen: Vec<Listen>,
+    drain_timeout: Duration,
+    greeting: String,
+}
+
+#[async_trait]
+impl BackgroundService for Lifecycle {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        for listen in &self.listen {
+            until_reachable(listen.addr).await;
+        }
+        self.admin.enter(Phase::Ready);
+        println!("{}", self.greeting);
+        if shutdown.changed().await.is_err() {
+            return;
+        }
+        self.admin.enter(Phase::Draining);
+        log::info!("draining {} requests in flight", self.metrics.current());
+        self.drain().await;
+        if let Some(log) = &self.access_log {
+            log.flush();
+        }
+        // pingora would sleep for its whole grace period although nothing is left to wait for.
+        std::process::exit(0);
+    }
+}
+
+impl Lifecycle {
+    async fn drain(&self) {
+        if timeout(self.drain_timeout, self.until_idle()).await.is_err() {
+            log::warn!("server.drain_timeout is over: requests in flight end with an error");
+            self.stop.notify_waiters();
+            // What cannot be told an error within a second is cut.
+            let _ = timeout(Duration::from_secs(1), self.until_idle()).await;
+        }
+        sleep(LAST_FRAMES).await;
+    }
+
+    async fn until_idle(&self) {
+        while self.metrics.current() > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn until_reachable(addr: SocketAddr) {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let since = Instant::now();
+    while tokio::net::TcpStream::connect((ip, addr.port())).await.is_err() {
+        sleep(Duration::from_millis(if since.elapsed().as_secs() < 1 { 1 } else { 100 })).await;
+    }
+}
+
+/// SIGHUP: a good new config takes over, a bad one is refused and the old one stays.
+struct Reload {
+    runtime: Arc<Runtime>,
+    metrics: Arc<Metrics>,
+    file: Option<PathBuf>,
+}
+
+#[async_trait]
+impl BackgroundService for Reload {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+            log::error!("SIGHUP cannot be listened for: the config cannot be reloaded");
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => self.reload(),
+                _ = shutdown.changed() => return,
+            }
+        }
+    }
+}
+
+impl Reload {
+    fn reload(&self) {
+        let Some(file) = &self.file else {
+            log::warn!("the embedded demo has no file to reload");
+            return;
+        };
+        let loaded = config::load(file, &config::process_env);
+        self.metrics.reloaded(loaded.is_ok());
+        match loaded {
+            Ok(config) => {
+                for notice in config::notices(&config) {
+                    log::warn!("{notice}");
+                }
+                for setting in self.runtime.reload(config) {
+                    log::warn!("{setting} has changed: that takes effect after a restart");
+                }
+                log::info!("{} is in force", file.display());
+            }
+            Err(problems) => {
+                for problem in problems {
+                    log::error!("{problem}");
+                }
+                log::error!("{} is refused, the old config stays", file.display());
+            }
+        }
+    }
+}
+
+/// A small HTTP server beside the public one.
+struct Beside {
+    listener: Mutex<Option<TcpListener>>,
+    router: axum::Router,
+}
+
+impl Beside {
+    fn new(listener: TcpListener, router: axum::Router) -> Beside {
+        Beside {
+            listener: Mutex::new(Some(listener)),
+            router,
+        }
+    }
+}
+
+#[async_trait]
+impl BackgroundService for Beside {
+    async fn start(&self, _shutdown: ShutdownWatch) {
+        // It stays up while the gateway drains: who watches wants to see that.
+        let taken = self
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(Ok(listener)) = taken.map(tokio::net::TcpListener::from_std) else {
+            return;
+        };
+        if let Err(error) = axum::serve(listener, self.router.clone()).await {
+            log::error!("a listener beside the gateway failed: {error}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The command line.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::app::{self, Start};
+use crate::config::{self, Config, DEMO_KEY, Problem};
+use crate::mock;
+
+/// A config is wrong; distinct from a run that failed.
+const BAD_CONFIG: u8 = 2;
+const DEFAULT_FILE: &str = "conf/omniglot.yaml";
+
+/// A model gateway: any client format to any backend format, under one API key.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway (the default)
+    Run(ConfigFile),
+    /// Check the config and print the routes it makes
+    Check(ConfigFile),
+    /// Run a mock model backend: all formats and images on one port
+    #[command(after_long_help = mock::HELP)]
+    Mock {
+        /// Where to listen; port 0 takes a free one
+        #[arg(long, default_value = "127.0.0.1:8090")]
+        listen: SocketAddr,
+    },
+}
+
+#[derive(Debug, Args)]
+struct ConfigFile {
+    /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    fn path(self) -> Option<PathBuf> {
+        self.file
+            .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
+    }
+}
+
+/// Runs what the command line says.
+pub fn main() -> ExitCode {
+    let filter = env_logger::Env::default().default_filter_or("warn,omniglot=info");
+    env_logger::Builder::from_env(filter).init();
+    let cli = Cli::parse();
+    let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {
+        Command::Run(file) => run(file),
+        Command::Check(file) => check(file),
+        Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("omniglot: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(file: ConfigFile) -> Result<ExitCode> {
+    let start = match file.path() {
+        Some(path) => match load(&path) {
+            Ok(config) => Start {
+                greeting: listening(&config),
+                config,
+                file: Some(path),
+                mock: None,
+            },
+            Err(code) => return Ok(code),
+        },
+        None => demo()?,
+    };
+    app::run(start)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(file: ConfigFile) -> Result<ExitCode> {
+    let Some(path) = file.path() else {
+        anyhow::bail!("there is no {DEFAULT_FILE} here: name a config with -c FILE");
+    };
+    Ok(match load(&path) {
+        Ok(config) => {
+            println!("{}", config::route_table(&config));
+            ExitCode::SUCCESS
+        }
+        Err(code) => code,
+    })
+}
+
+/// The config, or every problem told.
+fn load(path: &Path) -> Result<Config, ExitCode> {
+    match config::load(path, &config::process_env) {
+        Ok(config) => {
+            for notice in config::notices(&config) {
+                eprintln!("{notice}");
+            }
+            Ok(config)
+        }
+        Err(problems) => {
+            problems.iter().for_each(tell);
+            Err(ExitCode::from(BAD_CONFIG))
+        }
+    }
+}
+
+fn tell(problem: &Problem) {
+    eprintln!("{problem}");
+}
+
+fn listening(config: &Config) -> String {
+    let addresses: Vec<String> = config
+        .server
+        .listen
+        .iter()
+        .map(|listen| {
+            let scheme = if listen.tls.is_some() { "https" } else { "http" };
+            format!("{scheme}://{}", listen.addr)
+        })
+        .collect();
+    format!("omniglot listens on {}", addresses.join(", "))
+}
+
+fn demo() -> Result<Start> {
+    let mock = TcpListener::bind("127.0.0.1:0").context("cannot open a port for the mock")?;
+    mock.set_nonblocking(true)?;
+    let config = config::demo(mock.local_addr()?);
+    let address = config.server.listen.first().map(|listen| listen.addr);
+    let address = address.context("the demo has no listener")?;
+    let models: Vec<&str> = config.models.iter().map(|model| model.id.as_str()).collect();
+    let greeting = format!(
+        "{}\n\nThis is the embedded demo: a mock backend in this process, no provider, no network.\n\
+         Models: {}\n\nTry it:\n\n  curl http://{address}/v1/chat/completions \\\n    \
+         -H 'authorization: Bearer {DEMO_KEY}' \\\n    -H 'content-type: application/json' \\\n    \
+         -d '{{\"model\":\"demo-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
+        listening(&config),
+        models.join(", "),
+    );
+    Ok(Start {
+        config,
+        file: None,
+        mock: Some(mock),
+        greeting,
+    })
+}
+
+fn serve_mock(listen: SocketAddr) -> Result<()> {
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("cannot listen on {listen}: choose another with --listen"))?;
+        println!("omniglot mock listens on http://{}", listener.local_addr()?);
+        let stop = async {
+            // Without signals it runs until it is killed.
+            let mut terminate =
+                tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).ok();
+            match &mut terminate {
+                Some(terminate) => tokio::select! {
+                    _ = tokio::signal::ctrl_c() => {}
+                    _ = terminate.recv() => {}
+                },
+                None => std::future::pending().await,
+            }
+        };
+        mock::serve(listener, stop).await.context("the mock failed")
+    })
+}

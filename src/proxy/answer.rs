@@ -1,0 +1,131 @@
+//! Everything that is answered here: lists, the catalog, and faults in the client's format.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora_core::Result;
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+
+use super::entry::Entry;
+use super::exchange::Exchange;
+use crate::catalog;
+use crate::config;
+use crate::formats::{Framing, Operation};
+use crate::model::{Fault, FaultKind};
+use crate::sse::SseWriter;
+
+/// An early answer must reach a client that is still sending: what it sends is thrown away this long.
+const DRAIN_REQUEST: Duration = Duration::from_secs(10);
+
+/// A JSON document with its length; HTTP/1.1 and HTTP/2 alike.
+pub(super) async fn json(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    status: u16,
+    body: Vec<u8>,
+    extra: &[(&'static str, String)],
+) -> Result<()> {
+    let mut header = ResponseHeader::build(status, Some(8))?;
+    header.insert_header("content-type", "application/json")?;
+    header.insert_header("content-length", body.len())?;
+    header.insert_header("x-request-id", &exchange.request_id)?;
+    for (name, value) in extra {
+        header.insert_header(*name, value)?;
+    }
+    exchange.status = status;
+    exchange.header_sent = true;
+    exchange.note_first_byte();
+    exchange.sent += body.len() as u64;
+    session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
+    session.set_close_on_response_before_downstream_finish(false);
+    session.set_total_drain_timeout(Some(DRAIN_REQUEST));
+    session
+        .write_response_header(Box::new(header), false)
+        .await?;
+    session
+        .write_response_body(Some(Bytes::from(body)), true)
+        .await
+}
+
+/// A fault, as the status and body of the client's format; inside the stream once that has begun.
+pub(super) async fn fault(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    fault: &Fault,
+) -> Result<()> {
+    if exchange.header_sent {
+        let last = last_words(exchange, fault);
+        exchange.sent += last.len() as u64;
+        return session.write_response_body(Some(last), true).await;
+    }
+    let codec = exchange.format.codec();
+    let (status, body) = codec.encode_error(fault, &exchange.request_id);
+    let mut extra = Vec::new();
+    if let Some(delay) = fault.retry_after {
+        let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
+        extra.push(("retry-after", seconds.to_string()));
+    }
+    if fault.kind == FaultKind::MethodNotAllowed {
+        extra.push(("allow", fault.param.clone().unwrap_or_default()));
+    }
+    if exchange.tried > 0 {
+        extra.extend(provenance(exchange));
+    }
+    json(session, exchange, status, body, &extra).await
+}
+
+/// Who answered, and after how many attempts.
+pub(super) fn provenance(exchange: &Exchange) -> [(&'static str, String); 2] {
+    [
+        ("x-omniglot-upstream", exchange.upstream_name().to_owned()),
+        ("x-omniglot-attempts", exchange.tried.to_string()),
+    ]
+}
+
+/// What a stream that cannot go on ends with.
+fn last_words(exchange: &Exchange, fault: &Fault) -> Bytes {
+    let codec = exchange.format.codec();
+    let mut out = SseWriter::default();
+    let array = Operation::Stream(Framing::Array);
+    if exchange.wanted.as_ref().map(|wanted| wanted.operation) == Some(array) {
+        let (_, body) = codec.encode_error(fault, &exchange.request_id);
+        out.raw(b",\n");
+        out.raw(&body);
+        out.raw(b"]");
+    } else {
+        codec.encode_stream_error(fault, &mut out);
+    }
+    out.take()
+}
+
+/// The answer to what needs no model.
+pub(super) fn listing(
+    exchange: &Exchange,
+    entry: &Entry,
+    query: Option<&str>,
+) -> std::result::Result<Vec<u8>, Fault> {
+    let key = exchange.key.as_ref();
+    let visible: Vec<&config::Model> = exchange
+        .snapshot
+        .listed
+        .iter()
+        .map(|model| &model.settings)
+        .filter(|model| key.is_none_or(|key| key.allows(&model.id)))
+        .collect();
+    match entry {
+        Entry::Catalog => catalog::public_page(&visible, query),
+        Entry::Models(shape) => catalog::list(*shape, &visible, query),
+        Entry::Model(shape, id) => visible
+            .into_iter()
+            .find(|model| model.id == *id)
+            .map(|model| catalog::single(*shape, model))
+            .ok_or_else(|| unknown_model(id)),
+        Entry::Call { .. } => Err(Fault::new(FaultKind::Internal, "a call is no list")),
+    }
+}
+
+pub(super) fn unknown_model(id: &str) -> Fault {
+    let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
+    Fault::new(FaultKind::NotFound, message).at("model")
+}

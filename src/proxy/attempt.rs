@@ -1,0 +1,153 @@
+//! One attempt at one upstream: its peer, the request it gets, what its header means.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, Uri, Version};
+use pingora_core::protocols::ALPN;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+use std::net::SocketAddr;
+
+use super::exchange::Exchange;
+use crate::access::KEY_PARAMETER;
+use crate::config::Protocol;
+use crate::metrics::Cause;
+use crate::model::{Fault, FaultKind};
+use crate::runtime::{Attempt, Upstream};
+
+const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
+
+/// How long a connection may wait in the pool; upstreams commonly close theirs after a minute.
+const POOL_IDLE: Duration = Duration::from_secs(50);
+const STREAMS_PER_CONNECTION: usize = 100;
+
+pub(super) fn peer(upstream: &Upstream, address: SocketAddr) -> HttpPeer {
+    let base = &upstream.base;
+    // Without a name TLS would not be verified at all; base URLs always have one.
+    let mut peer = HttpPeer::new(address, base.tls, base.host.clone());
+    let options = &mut peer.options;
+    options.connection_timeout = Some(upstream.timeouts.connect);
+    options.total_connection_timeout = Some(upstream.timeouts.connect * 2);
+    options.idle_timeout = Some(POOL_IDLE);
+    options.max_h2_streams = STREAMS_PER_CONNECTION;
+    options.alpn = match (upstream.protocol, base.tls) {
+        (Protocol::Auto, true) => ALPN::H2H1,
+        (Protocol::Auto, false) | (Protocol::Http1, _) => ALPN::H1,
+        (Protocol::Http2, _) => ALPN::H2,
+    };
+    peer
+}
+
+/// Method and target; the headers are added by the request filter.
+pub(super) fn request_line(
+    exchange: &Exchange,
+    attempt: &Attempt,
+    query: Option<&str>,
+    http2: bool,
+) -> Result<RequestHeader> {
+    let wanted = exchange.wanted.as_ref().ok_or_else(no_request)?;
+    let codec = attempt.upstream.format.codec();
+    let base = &attempt.upstream.base;
+    let mut target = base.prefix.clone();
+    target.push_str(&codec.upstream_path(wanted.operation, &attempt.model));
+    if let Some(query) = query.and_then(without_key) {
+        target.push('?');
+        target.push_str(&query);
+    }
+    let mut header = RequestHeader::build("POST", target.as_bytes(), Some(12))?;
+    if http2 {
+        let scheme = if base.tls { "https" } else { "http" };
+        let uri = Uri::builder()
+            .scheme(scheme)
+            .authority(base.authority.as_str())
+            .path_and_query(target)
+            .build();
+        let uri = uri.map_err(|error| {
+            Error::because(ErrorType::InvalidHTTPHeader, "upstream address", error)
+        })?;
+        header.set_uri(uri);
+        header.set_version(Version::HTTP_2);
+    } else {
+        header.insert_header(HOST, &base.authority)?;
+    }
+    Ok(header)
+}
+
+/// Only what is named here goes on: a client's key cannot leak by being forgotten.
+pub(super) fn request_headers(
+    header: &mut RequestHeader,
+    client: &HeaderMap,
+    attempt: &Attempt,
+) -> Result<()> {
+    header.insert_header(CONTENT_TYPE, "application/json")?;
+    header.insert_header(ACCEPT_ENCODING, "identity")?;
+    header.insert_header(USER_AGENT, OUR_NAME)?;
+    for name in attempt.upstream.format.codec().own_headers() {
+        for value in client.get_all(*name) {
+            header.append_header(*name, value.clone())?;
+        }
+    }
+    for (name, value) in &attempt.upstream.headers {
+        header.insert_header(name.clone(), value.clone())?;
+    }
+    Ok(())
+}
+
+/// The client's query goes through, but for the key that may stand in it.
+fn without_key(query: &str) -> Option<String> {
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| {
+            let name = pair.split('=').next().unwrap_or("");
+            let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+            !pair.is_empty() && decoded != KEY_PARAMETER
+        })
+        .collect();
+    (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+/// Statuses that another upstream may well not repeat.
+pub(super) const fn may_be_better_elsewhere(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// What an error on the way to, or from, an upstream means; details stay in the log.
+pub(super) fn meaning(error: &Error, upstream: &Upstream) -> (Fault, Cause) {
+    use ErrorType::*;
+    let timeouts = &upstream.timeouts;
+    let timeout = |message: String| (Fault::new(FaultKind::Timeout, message), Cause::Timeout);
+    match error.etype() {
+        ConnectTimedout | TLSHandshakeTimedout => timeout(format!(
+            "the upstream did not accept a connection within {:?}",
+            timeouts.connect
+        )),
+        ReadTimedout => timeout(format!(
+            "the upstream was silent for too long (first_byte {:?}, idle {:?})",
+            timeouts.first_byte, timeouts.idle
+        )),
+        WriteTimedout => timeout("the upstream did not take the request in time".to_owned()),
+        TLSHandshakeFailure | InvalidCert | HandshakeError => (
+            Fault::bad_gateway("no secure connection to the upstream could be made"),
+            Cause::Tls,
+        ),
+        ConnectRefused | ConnectNoRoute | ConnectError | BindError | ConnectProxyFailure
+        | SocketError => (
+            Fault::bad_gateway("the upstream cannot be reached"),
+            Cause::Connect,
+        ),
+        InvalidHTTPHeader => (
+            Fault::bad_gateway("the upstream's reply cannot be read"),
+            Cause::Unreadable,
+        ),
+        _ => (
+            Fault::bad_gateway("the connection to the upstream broke"),
+            Cause::Reset,
+        ),
+    }
+}
+
+fn no_request() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "no request has been read")
+}

@@ -1,0 +1,226 @@
+//! The forwarding loop: the hooks in pingora's order, with the header held until there is
+//! something true to say, and every failure before that handed to the next attempt.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora_core::protocols::http::client::HttpSession as Upstreaming;
+use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
+use pingora_core::{Error, ErrorSource, ErrorType, Result};
+use pingora_http::RequestHeader;
+use pingora_proxy::{ProxyHttp as _, Session};
+use tokio::time::{Instant, sleep_until};
+
+use super::Gateway;
+use super::attempt;
+use super::exchange::Exchange;
+use super::plain::Plain;
+use super::relay;
+use crate::translate::ReplyKind;
+
+/// A stream's first events hold no content. They wait this long for some, so that a stream
+/// which fails at once can still be answered by another upstream.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// A body is handed over in pieces, so that the write timeout is one of silence, not of size.
+const WRITE_PIECE: usize = 1 << 20;
+
+impl Gateway {
+    /// Attempts in order, until one has answered or none is left.
+    pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        loop {
+            match self.attempt(session, exchange).await {
+                Err(error) if error.retry() => {
+                    log::info!(
+                        "{}: upstream {} failed, trying the next: {error}",
+                        exchange.request_id,
+                        exchange.upstream_name()
+                    );
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        let peer = self.upstream_peer(session, exchange).await?;
+        let (mut upstream, reused) = self.ask(session, exchange, &peer).await?;
+        match self.relay(session, exchange, &mut upstream).await {
+            Ok(()) => {
+                let idle = peer.idle_timeout();
+                self.connector
+                    .release_http_session(upstream, &*peer, idle)
+                    .await;
+                Ok(())
+            }
+            Err(error) => {
+                upstream.shutdown().await;
+                Err(self.error_while_proxy(&peer, session, error, exchange, reused))
+            }
+        }
+    }
+
+    /// Connects, sends the request and waits for the header. A pooled connection that turns
+    /// out to be dead is no failure of the upstream: the same request goes out on a new one.
+    async fn ask(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        peer: &HttpPeer,
+    ) -> Result<(Upstreaming, bool)> {
+        let mut target = peer.clone();
+        loop {
+            let connecting = self.connector.get_http_session(&target);
+            let (mut upstream, reused) = match unless_gone(session, connecting).await {
+                Ok(connected) => connected,
+                Err(error) if is_downstream(&error) => return Err(error),
+                Err(error) => return Err(self.fail_to_connect(session, peer, exchange, error)),
+            };
+            let http2 = matches!(upstream, Upstreaming::H2(_));
+            let (header, body) = self.request(session, exchange, http2).await?;
+            set_timeouts(&mut upstream, exchange);
+            match unless_gone(session, send(&mut upstream, header, body)).await {
+                Ok(()) => return Ok((upstream, reused)),
+                Err(error) if reused && !is_downstream(&error) && !is_timeout(&error) => {
+                    upstream.shutdown().await;
+                    // Another group in the pool: nothing that waits there is picked up.
+                    target.group_key = 1;
+                }
+                Err(error) => {
+                    upstream.shutdown().await;
+                    return Err(self.error_while_proxy(peer, session, error, exchange, reused));
+                }
+            }
+        }
+    }
+
+    async fn request(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        http2: bool,
+    ) -> Result<(RequestHeader, Bytes)> {
+        let attempt = exchange.attempt().ok_or_else(no_attempt)?.clone();
+        let query = session.req_header().uri.query();
+        let mut header = attempt::request_line(exchange, &attempt, query, http2)?;
+        let mut body = None;
+        self.request_body_filter(session, &mut body, true, exchange)
+            .await?;
+        let body = body.unwrap_or_default();
+        header.insert_header(http::header::CONTENT_LENGTH, body.len())?;
+        self.upstream_request_filter(session, &mut header, exchange)
+            .await?;
+        Ok((header, body))
+    }
+
+    async fn relay(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        upstream: &mut Upstreaming,
+    ) -> Result<()> {
+        let header = upstream.response_header().ok_or_else(no_attempt)?;
+        let mut header = header.clone();
+        let plain = Plain::of(&header)?;
+        self.upstream_response_filter(session, &mut header, exchange)
+            .await?;
+        match exchange.reply.as_ref().map(|reply| reply.kind()) {
+            None => relay::error(self, session, exchange, upstream, &header, plain).await,
+            Some(ReplyKind::Whole) => {
+                relay::whole(self, session, exchange, upstream, header, plain).await
+            }
+            Some(ReplyKind::Stream) => {
+                relay::stream(self, session, exchange, upstream, header, plain).await
+            }
+        }
+    }
+}
+
+/// Runs a step towards the upstream, but stops at once when the client goes away.
+pub(super) async fn unless_gone<T>(
+    session: &mut Session,
+    step: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    tokio::select! {
+        biased;
+        done = step => done.map_err(|error| error.into_up()),
+        gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
+    }
+}
+
+/// The next piece of a stream whose header is still held; `None` in the first place: the hold is over.
+pub(super) async fn piece_or_hold(
+    session: &mut Session,
+    upstream: &mut Upstreaming,
+    held_since: Option<Instant>,
+) -> Result<Option<Option<Bytes>>> {
+    let mut read = pin!(upstream.read_response_body());
+    let deadline = held_since.map(|since| since + HOLD);
+    tokio::select! {
+        biased;
+        piece = &mut read => piece.map(Some).map_err(|error| error.into_up()),
+        gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
+        () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Ok(None),
+    }
+}
+
+fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+    match outcome {
+        Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
+        Err(error) => error.into_down(),
+    }
+}
+
+async fn send(upstream: &mut Upstreaming, header: RequestHeader, body: Bytes) -> Result<()> {
+    upstream.write_request_header(Box::new(header)).await?;
+    let written = write_body(upstream, body).await;
+    // An upstream may answer before it has read everything, and stop reading then.
+    loop {
+        match (upstream.read_response_header().await, written.is_ok()) {
+            (Ok(()), _) if is_informational(upstream) => {}
+            (Ok(()), _) => return Ok(()),
+            (Err(error), true) => return Err(error),
+            (Err(_), false) => return written,
+        }
+    }
+}
+
+async fn write_body(upstream: &mut Upstreaming, mut body: Bytes) -> Result<()> {
+    while body.len() > WRITE_PIECE {
+        let piece = body.split_to(WRITE_PIECE);
+        upstream.write_request_body(piece, false).await?;
+    }
+    upstream.write_request_body(body, true).await?;
+    upstream.finish_request_body().await
+}
+
+fn is_informational(upstream: &Upstreaming) -> bool {
+    upstream
+        .response_header()
+        .is_some_and(|header| header.status.is_informational())
+}
+
+fn set_timeouts(upstream: &mut Upstreaming, exchange: &Exchange) {
+    if let Some(attempt) = exchange.attempt() {
+        let timeouts = attempt.upstream.timeouts;
+        upstream.set_read_timeout(Some(timeouts.first_byte));
+        upstream.set_write_timeout(Some(timeouts.idle));
+    }
+}
+
+pub(super) fn is_downstream(error: &Error) -> bool {
+    *error.esource() == ErrorSource::Downstream
+}
+
+fn is_timeout(error: &Error) -> bool {
+    matches!(
+        error.etype(),
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout
+    )
+}
+
+fn no_attempt() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "no attempt is under way")
+}

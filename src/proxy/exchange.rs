@@ -1,0 +1,84 @@
+//! One request and its reply, from the first header to the last byte: the context of every hook.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::metrics::InFlight;
+use crate::model::{Fault, Format, Usage};
+use crate::runtime::{Attempt, Key, Model, Snapshot};
+use crate::translate::{Reply, Wanted};
+
+pub struct Exchange {
+    /// Taken once, so that a reload never changes a request halfway.
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) request_id: String,
+    pub(super) started: Instant,
+    /// The format of the path; errors are told in it.
+    pub(super) format: Format,
+    pub(super) key: Option<Arc<Key>>,
+    pub(super) model: Option<Arc<Model>>,
+    pub(super) wanted: Option<Wanted>,
+    /// The client's body, kept for every attempt.
+    pub(super) body: Bytes,
+    pub(super) attempts: Vec<Attempt>,
+    /// How many attempts have begun; the current one is the last of these.
+    pub(super) tried: usize,
+    pub(super) reply: Option<Reply>,
+    /// Parked by the hook that failed, told to the client by `fail_to_proxy`.
+    pub(super) fault: Option<Fault>,
+    /// The header is out: from here on a failure can only be told inside the stream.
+    pub(super) header_sent: bool,
+    pub(super) status: u16,
+    pub(super) first_byte: Option<Duration>,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) usage: Option<Usage>,
+    _in_flight: InFlight,
+}
+
+impl Exchange {
+    pub(super) fn new(snapshot: Arc<Snapshot>, in_flight: InFlight) -> Exchange {
+        Exchange {
+            snapshot,
+            request_id: format!("req_{}", uuid::Uuid::now_v7().simple()),
+            started: Instant::now(),
+            format: Format::Chat,
+            key: None,
+            model: None,
+            wanted: None,
+            body: Bytes::new(),
+            attempts: Vec::new(),
+            tried: 0,
+            reply: None,
+            fault: None,
+            header_sent: false,
+            status: 0,
+            first_byte: None,
+            received: 0,
+            sent: 0,
+            usage: None,
+            _in_flight: in_flight,
+        }
+    }
+
+    /// The attempt under way.
+    pub(super) fn attempt(&self) -> Option<&Attempt> {
+        self.attempts.get(self.tried.checked_sub(1)?)
+    }
+
+    pub(super) fn may_try_again(&self) -> bool {
+        !self.header_sent && self.tried < self.attempts.len()
+    }
+
+    /// The name of the upstream that is answering, or that was tried last.
+    pub(super) fn upstream_name(&self) -> &str {
+        self.attempt().map_or("", |attempt| &attempt.upstream.name)
+    }
+
+    pub(super) fn note_first_byte(&mut self) {
+        let elapsed = self.started.elapsed();
+        self.first_byte.get_or_insert(elapsed);
+    }
+}

@@ -1,0 +1,43 @@
+//! The connection before its first hook: how long a client may take to send its header.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::protocols::http::v2::server::H2Options;
+use pingora_core::server::ShutdownWatch;
+use pingora_proxy::HttpProxy;
+
+use super::Gateway;
+use crate::runtime::Runtime;
+
+pub struct Front {
+    pub proxy: Arc<HttpProxy<Gateway>>,
+    pub runtime: Arc<Runtime>,
+}
+
+#[async_trait]
+impl HttpServerApp for Front {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        let timeout = self.runtime.snapshot().server.timeouts.header;
+        session.set_read_timeout(Some(timeout));
+        self.proxy.process_new_http(session, shutdown).await
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        self.proxy.h2_options()
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        self.proxy.server_options()
+    }
+
+    async fn http_cleanup(&self) {
+        self.proxy.http_cleanup().await;
+    }
+}

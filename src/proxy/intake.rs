@@ -1,0 +1,100 @@
+//! The client's body, read under the limit and kept so that every attempt can send it again.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use pingora_core::{Error, ErrorType, Result};
+use pingora_proxy::Session;
+
+use super::exchange::Exchange;
+use crate::model::{Fault, FaultKind};
+
+/// Room reserved on a client's word alone.
+const TRUSTED_LENGTH: usize = 1 << 20;
+
+/// What keeps a body from being read: a fault to tell, or a client that is gone.
+pub(super) enum Refused {
+    Fault(Fault),
+    Client(Box<Error>),
+}
+
+pub(super) async fn read(
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> std::result::Result<Bytes, Refused> {
+    let limit = exchange.snapshot.server.body_limit;
+    let length = length(session);
+    if length.is_some_and(|length| length > limit as u64) {
+        return Err(Refused::Fault(too_large(limit)));
+    }
+    json_or_nothing(session).map_err(Refused::Fault)?;
+    session.set_read_timeout(Some(exchange.snapshot.server.timeouts.body_idle));
+    if session.get_header(EXPECT).is_some() {
+        let written = session.write_continue_response().await;
+        written.map_err(|error| Refused::Client(error.into_down()))?;
+    }
+    let Some(first) = next(session).await? else {
+        return Ok(Bytes::new());
+    };
+    exchange.received += first.len() as u64;
+    if length == Some(first.len() as u64) {
+        return finish(session, first).await;
+    }
+    let expected = length.map_or(0, |length| length as usize);
+    let mut body = BytesMut::with_capacity(expected.min(TRUSTED_LENGTH).max(first.len()));
+    body.extend_from_slice(&first);
+    while let Some(more) = next(session).await? {
+        exchange.received += more.len() as u64;
+        if body.len() + more.len() > limit {
+            return Err(Refused::Fault(too_large(limit)));
+        }
+        body.extend_from_slice(&more);
+    }
+    Ok(body.freeze())
+}
+
+/// A body that came in one piece is used as it is; its end must still be seen.
+async fn finish(session: &mut Session, body: Bytes) -> std::result::Result<Bytes, Refused> {
+    match next(session).await? {
+        None => Ok(body),
+        Some(_) => Err(Refused::Fault(Fault::invalid(
+            "the body is longer than its content-length",
+        ))),
+    }
+}
+
+async fn next(session: &mut Session) -> std::result::Result<Option<Bytes>, Refused> {
+    session.read_request_body().await.map_err(|error| {
+        if *error.etype() == ErrorType::ReadTimedout {
+            let mut fault = Fault::new(FaultKind::Timeout, "the body did not arrive in time");
+            fault.status = 408;
+            return Refused::Fault(fault);
+        }
+        Refused::Client(error.into_down())
+    })
+}
+
+fn length(session: &Session) -> Option<u64> {
+    let value = session.get_header(CONTENT_LENGTH)?;
+    value.to_str().ok()?.trim().parse().ok()
+}
+
+fn json_or_nothing(session: &Session) -> Result<(), Fault> {
+    let Some(value) = session.get_header(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let mime = value.to_str().unwrap_or("").split(';').next().unwrap_or("");
+    let mime = mime.trim().to_ascii_lowercase();
+    if mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json")) {
+        return Ok(());
+    }
+    let mut fault = Fault::invalid(format!(
+        "the content type `{mime}` is not accepted here, send application/json"
+    ));
+    fault.status = 415;
+    Err(fault)
+}
+
+fn too_large(limit: usize) -> Fault {
+    let message = format!("the body is larger than {limit} bytes (server.body_limit)");
+    Fault::new(FaultKind::TooLarge, message)
+}

@@ -1,0 +1,384 @@
+//! The only folder that knows pingora's hooks: each is a few lines that name what happens.
+
+mod answer;
+mod attempt;
+mod drive;
+mod entry;
+mod exchange;
+mod front;
+mod intake;
+mod plain;
+mod relay;
+mod settle;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use pingora_core::connectors::http::Connector;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use tokio::sync::Notify;
+
+pub use exchange::Exchange;
+pub use front::Front;
+pub use settle::AccessLog;
+
+use entry::Entry;
+use intake::Refused;
+
+use crate::access;
+use crate::formats::Operation;
+use crate::metrics::{Cause, Metrics};
+use crate::model::{Fault, FaultKind};
+use crate::runtime::{Runtime, attempts};
+use crate::translate::{Reply, ReplyKind, Wanted};
+
+/// More than any client needs; what is longer is an accident or an attack.
+const HEADER_LIMIT: usize = 64 << 10;
+
+/// How long an idle client connection is kept open, in seconds.
+const CLIENT_KEEP_ALIVE: u64 = 75;
+
+pub struct Gateway {
+    pub runtime: Arc<Runtime>,
+    pub metrics: Arc<Metrics>,
+    pub access_log: Option<AccessLog>,
+    pub connector: Connector,
+    /// Told when draining has taken long enough: what is still in flight ends with an error.
+    pub stop: Arc<Notify>,
+}
+
+impl Gateway {
+    /// From the header to the point where upstreams are tried, or the answer itself.
+    async fn receive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        let entry = match self.enter(session, exchange) {
+            Ok(entry) => entry,
+            Err(fault) => return Err(self.park(exchange, fault)),
+        };
+        let Entry::Call {
+            operation, model, ..
+        } = &entry
+        else {
+            let query = session.req_header().uri.query();
+            return match answer::listing(exchange, &entry, query) {
+                Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
+                Err(fault) => Err(self.park(exchange, fault)),
+            };
+        };
+        exchange.body = match intake::read(session, exchange).await {
+            Ok(body) => body,
+            Err(Refused::Client(error)) => return Err(error),
+            Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
+        };
+        match route(exchange, *operation, model.as_deref()) {
+            Ok(()) => self.drive(session, exchange).await,
+            Err(fault) => Err(self.park(exchange, fault)),
+        }
+    }
+
+    /// What is asked, and by whom.
+    fn enter(&self, session: &Session, exchange: &mut Exchange) -> Result<Entry, Fault> {
+        let header = session.req_header();
+        let (path, query) = (header.uri.path(), header.uri.query());
+        exchange.format = entry::error_format(path);
+        within_limit(header)?;
+        let entry = entry::read(&header.method, path, query, &header.headers)?;
+        if entry != Entry::Catalog {
+            let query = query.filter(|_| entry.key_in_query());
+            let key = access::admit(&exchange.snapshot, &header.headers, query)?;
+            exchange.key = Some(key);
+        }
+        Ok(entry)
+    }
+
+    /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.
+    fn park(&self, exchange: &mut Exchange, fault: Fault) -> Box<Error> {
+        let mut error = Error::explain(ErrorType::HTTPStatus(fault.status), fault.message.clone());
+        error.set_retry(
+            exchange.tried > 0
+                && exchange.may_try_again()
+                && relay::may_be_better_elsewhere(fault.kind),
+        );
+        exchange.fault = Some(fault);
+        error
+    }
+}
+
+/// The model that is wanted, if the key opens it, and who may answer for it.
+fn route(
+    exchange: &mut Exchange,
+    operation: Operation,
+    path_model: Option<&str>,
+) -> Result<(), Fault> {
+    let codec = exchange.format.codec();
+    let wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    if let Some(key) = &exchange.key {
+        access::allow(key, &wanted.model)?;
+    }
+    let model = exchange.snapshot.models.get(&wanted.model);
+    let model = model
+        .ok_or_else(|| answer::unknown_model(&wanted.model))?
+        .clone();
+    exchange.attempts = attempts(&exchange.snapshot, &model, exchange.format);
+    if exchange.attempts.is_empty() {
+        let formats: Vec<_> = model
+            .targets
+            .iter()
+            .map(|target| target.upstream.format.name())
+            .collect();
+        let message = format!(
+            "the model `{}` is served in the format {}, not in the {} format of this path",
+            wanted.model,
+            formats.join(", "),
+            exchange.format.name()
+        );
+        return Err(Fault::invalid(message).at("model"));
+    }
+    exchange.model = Some(model);
+    exchange.wanted = Some(wanted);
+    Ok(())
+}
+
+fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
+    let fields: usize = header
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let target = header
+        .uri
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    if fields + target <= HEADER_LIMIT {
+        return Ok(());
+    }
+    let mut fault = Fault::invalid(format!("the header is longer than {HEADER_LIMIT} bytes"));
+    fault.status = 431;
+    Err(fault)
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = Exchange;
+
+    fn new_ctx(&self) -> Exchange {
+        Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
+    }
+
+    /// Everything happens here: the request is answered, or it has failed.
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        if session.get_keepalive().is_some() {
+            session.set_keepalive(Some(CLIENT_KEEP_ALIVE));
+        }
+        let stopped = tokio::select! {
+            biased;
+            done = self.receive(session, exchange) => return done.map(|()| true),
+            () = self.stop.notified() => Fault::new(FaultKind::Overloaded, "the gateway is shutting down"),
+        };
+        Err(self.park(exchange, stopped))
+    }
+
+    /// The next attempt, and where it goes.
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<Box<HttpPeer>> {
+        exchange.tried += 1;
+        exchange.reply = None;
+        exchange.fault = None;
+        let Some(attempt) = exchange.attempt().cloned() else {
+            return Error::e_explain(ErrorType::InternalError, "no attempt is left");
+        };
+        match self.runtime.names.address(&attempt.upstream).await {
+            Ok(address) => Ok(Box::new(attempt::peer(&attempt.upstream, address))),
+            Err(reason) => {
+                log::warn!("upstream {}: {reason}", attempt.upstream.name);
+                self.metrics
+                    .upstream_failed(&attempt.upstream.name, Cause::Connect);
+                let fault = Fault::bad_gateway("the upstream cannot be reached");
+                Err(self.park(exchange, fault))
+            }
+        }
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        session: &mut Session,
+        header: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        match exchange.attempt() {
+            Some(attempt) => {
+                attempt::request_headers(header, &session.req_header().headers, attempt)
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn request_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        _end: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        if let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) {
+            *body = Some(wanted.body_for(&exchange.body, &attempt.model));
+        }
+        Ok(())
+    }
+
+    /// What the upstream's header means: a reply to relay, an error to tell, or a reason to go on.
+    async fn upstream_response_filter(
+        &self,
+        _session: &mut Session,
+        header: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let status = header.status.as_u16();
+        if status == 200 {
+            let kind = header.headers.get(CONTENT_TYPE);
+            let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
+            let limit = exchange.snapshot.server.body_limit;
+            let codec = exchange.format.codec();
+            let Some(wanted) = &exchange.wanted else {
+                return Ok(());
+            };
+            return match Reply::choose(codec, wanted, kind, limit) {
+                Ok(reply) => {
+                    exchange.reply = Some(reply);
+                    Ok(())
+                }
+                Err(fault) => {
+                    self.metrics
+                        .upstream_failed(exchange.upstream_name(), Cause::Unreadable);
+                    Err(self.park(exchange, fault))
+                }
+            };
+        }
+        if attempt::may_be_better_elsewhere(status) && exchange.may_try_again() {
+            self.metrics
+                .upstream_failed(exchange.upstream_name(), Cause::Status);
+            let fault = Fault::new(FaultKind::of_status(status), "the upstream failed");
+            return Err(self.park(exchange, fault));
+        }
+        Ok(())
+    }
+
+    async fn response_filter(
+        &self,
+        _session: &mut Session,
+        header: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        header.insert_header("x-request-id", &exchange.request_id)?;
+        for (name, value) in answer::provenance(exchange) {
+            header.insert_header(name, value)?;
+        }
+        Ok(())
+    }
+
+    fn response_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end: bool,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Duration>> {
+        let Some(reply) = &mut exchange.reply else {
+            return Ok(None);
+        };
+        let kind = reply.kind();
+        let pushed = reply.push(body, end);
+        let watch = reply.watch();
+        let early = watch
+            .fault
+            .as_ref()
+            .filter(|_| !watch.begun && !exchange.header_sent);
+        let (fault, cause) = match (pushed, early) {
+            (_, Some(fault)) => (fault.clone(), Cause::Status),
+            (Ok(()), None) => return Ok(None),
+            (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),
+            (Err(fault), None) => (fault, Cause::Unreadable),
+        };
+        self.metrics
+            .upstream_failed(exchange.upstream_name(), cause);
+        Err(self.park(exchange, fault))
+    }
+
+    fn fail_to_connect(
+        &self,
+        session: &mut Session,
+        peer: &HttpPeer,
+        exchange: &mut Exchange,
+        error: Box<Error>,
+    ) -> Box<Error> {
+        self.error_while_proxy(peer, session, error, exchange, false)
+    }
+
+    /// Every failure of an upstream passes here once, and is given its meaning.
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        _session: &mut Session,
+        mut error: Box<Error>,
+        exchange: &mut Exchange,
+        _reused: bool,
+    ) -> Box<Error> {
+        if drive::is_downstream(&error) {
+            error.set_retry(false);
+            return error;
+        }
+        if exchange.fault.is_some() {
+            return error;
+        }
+        let Some(attempt) = exchange.attempt().cloned() else {
+            error.set_retry(false);
+            return error;
+        };
+        let (fault, cause) = attempt::meaning(&error, &attempt.upstream);
+        log::warn!("upstream {}: {error}", attempt.upstream.name);
+        self.metrics.upstream_failed(&attempt.upstream.name, cause);
+        self.park(exchange, fault)
+    }
+
+    /// The one place where a fault is told.
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        exchange: &mut Exchange,
+    ) -> FailToProxy {
+        let told = match exchange.fault.take() {
+            Some(fault) => answer::fault(session, exchange, &fault).await.is_ok(),
+            None if drive::is_downstream(error) => {
+                exchange.status = 499;
+                false
+            }
+            None => {
+                log::error!("{}: {error}", exchange.request_id);
+                let fault = Fault::new(FaultKind::Internal, "the gateway failed");
+                answer::fault(session, exchange, &fault).await.is_ok()
+            }
+        };
+        FailToProxy {
+            error_code: exchange.status,
+            can_reuse_downstream: told,
+        }
+    }
+
+    /// Faults are told to clients and counted; what needs a person's eye was logged where it happened.
+    fn suppress_error_log(&self, _: &Session, _: &Exchange, _: &Error) -> bool {
+        true
+    }
+
+    async fn logging(&self, session: &mut Session, _: Option<&Error>, exchange: &mut Exchange) {
+        settle::settle(self, session, exchange);
+    }
+}

@@ -1,0 +1,277 @@
+//! The reply on its way to the client: gathered as a whole, piece by piece, or as an error.
+
+use bytes::{Bytes, BytesMut};
+use http::Version;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING};
+use pingora_core::Result;
+use pingora_core::protocols::http::client::HttpSession as Upstreaming;
+use pingora_http::ResponseHeader;
+use pingora_proxy::{ProxyHttp as _, Session};
+use tokio::time::Instant;
+
+use super::drive::{is_downstream, piece_or_hold, unless_gone};
+use super::exchange::Exchange;
+use super::plain::Plain;
+use super::{Gateway, answer};
+use crate::metrics::Cause;
+use crate::model::{Fault, FaultKind};
+
+/// Error bodies are short; what goes on for longer is not worth reading.
+const ERROR_BODY_LIMIT: usize = 1 << 20;
+
+/// One JSON document: nothing goes out before all of it is there and readable.
+pub(super) async fn whole(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    upstream: &mut Upstreaming,
+    header: ResponseHeader,
+    mut plain: Plain,
+) -> Result<()> {
+    set_idle_timeout(upstream, exchange);
+    let body = loop {
+        let piece = unless_gone(session, upstream.read_response_body()).await?;
+        let end = piece.is_none();
+        let mut piece = plain.chunk(piece)?;
+        gateway.response_body_filter(session, &mut piece, end, exchange)?;
+        if end {
+            break piece.unwrap_or_default();
+        }
+    };
+    let mut out = ResponseHeader::build(header.status, Some(8))?;
+    pass_headers(&header, &mut out)?;
+    out.insert_header(CONTENT_LENGTH, body.len())?;
+    send_header(gateway, session, exchange, out).await?;
+    exchange.sent += body.len() as u64;
+    session.write_response_body(Some(body), true).await
+}
+
+/// A stream: the header waits for the first content, then every piece goes out as it comes.
+pub(super) async fn stream(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    upstream: &mut Upstreaming,
+    header: ResponseHeader,
+    mut plain: Plain,
+) -> Result<()> {
+    set_idle_timeout(upstream, exchange);
+    let mut out = ResponseHeader::build(header.status, Some(10))?;
+    pass_headers(&header, &mut out)?;
+    out.insert_header(CACHE_CONTROL, "no-cache")?;
+    if session.req_header().version == Version::HTTP_11 {
+        out.insert_header(TRANSFER_ENCODING, "chunked")?;
+    }
+    let mut held = Held::new(out);
+    loop {
+        let piece = if exchange.header_sent {
+            unless_gone(session, upstream.read_response_body()).await
+        } else {
+            match piece_or_hold(session, upstream, held.since).await {
+                Ok(Some(piece)) => Ok(piece),
+                Ok(None) => {
+                    held.release(gateway, session, exchange).await?;
+                    continue;
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let piece = match piece {
+            // The upstream has said everything; how it hangs up does not matter.
+            Err(error) if !is_downstream(&error) && has_ended(exchange) => None,
+            piece => piece?,
+        };
+        let end = piece.is_none();
+        let mut piece = plain.chunk(piece)?;
+        let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
+        held.pass(gateway, session, exchange, piece, end && filtered.is_ok())
+            .await?;
+        filtered?;
+        if end {
+            return Ok(());
+        }
+    }
+}
+
+fn has_ended(exchange: &Exchange) -> bool {
+    let watch = exchange.reply.as_ref().map(|reply| reply.watch());
+    watch.is_some_and(|watch| watch.ended && (watch.fault.is_none() || exchange.header_sent))
+}
+
+/// The header of a stream and what came before its first content.
+struct Held {
+    header: Option<ResponseHeader>,
+    bytes: BytesMut,
+    since: Option<Instant>,
+}
+
+impl Held {
+    fn new(header: ResponseHeader) -> Held {
+        Held {
+            header: Some(header),
+            bytes: BytesMut::new(),
+            since: None,
+        }
+    }
+
+    async fn pass(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        piece: Option<Bytes>,
+        end: bool,
+    ) -> Result<()> {
+        if exchange.header_sent {
+            return write(session, exchange, piece, end).await;
+        }
+        let begun = exchange
+            .reply
+            .as_ref()
+            .is_some_and(|reply| reply.watch().begun);
+        if !(begun || end) {
+            if let Some(piece) = piece {
+                self.since.get_or_insert_with(Instant::now);
+                self.bytes.extend_from_slice(&piece);
+            }
+            return Ok(());
+        }
+        if self.bytes.is_empty() {
+            self.send_header(gateway, session, exchange).await?;
+            return write(session, exchange, piece, end).await;
+        }
+        self.bytes.extend_from_slice(&piece.unwrap_or_default());
+        self.release(gateway, session, exchange).await?;
+        if end {
+            write(session, exchange, None, true).await?;
+        }
+        Ok(())
+    }
+
+    async fn release(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        self.send_header(gateway, session, exchange).await?;
+        let bytes = self.bytes.split().freeze();
+        write(session, exchange, Some(bytes), false).await
+    }
+
+    async fn send_header(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        match self.header.take() {
+            Some(header) => send_header(gateway, session, exchange, header).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn write(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    piece: Option<Bytes>,
+    end: bool,
+) -> Result<()> {
+    exchange.sent += piece.as_ref().map_or(0, Bytes::len) as u64;
+    let written = session.write_response_body(piece, end).await;
+    written.map_err(|error| error.into_down())
+}
+
+async fn send_header(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    mut header: ResponseHeader,
+) -> Result<()> {
+    gateway
+        .response_filter(session, &mut header, exchange)
+        .await?;
+    exchange.status = header.status.as_u16();
+    exchange.header_sent = true;
+    exchange.note_first_byte();
+    session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
+    let written = session.write_response_header(Box::new(header), false).await;
+    written.map_err(|error| error.into_down())
+}
+
+/// An upstream's refusal: kept as it is where it is the client's to know, a fault of ours otherwise.
+pub(super) async fn error(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    upstream: &mut Upstreaming,
+    header: &ResponseHeader,
+    mut plain: Plain,
+) -> Result<()> {
+    set_idle_timeout(upstream, exchange);
+    let status = header.status.as_u16();
+    let mut body = BytesMut::new();
+    loop {
+        let piece = unless_gone(session, upstream.read_response_body()).await?;
+        let end = piece.is_none();
+        body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
+        if end || body.len() > ERROR_BODY_LIMIT {
+            break;
+        }
+    }
+    let name = exchange.upstream_name().to_owned();
+    gateway.metrics.upstream_failed(&name, Cause::Status);
+    if matches!(status, 401 | 403) {
+        log::error!("upstream {name} refuses the gateway's credentials with status {status}");
+        return Err(gateway.park(
+            exchange,
+            Fault::bad_gateway("the upstream refuses the gateway's own credentials"),
+        ));
+    }
+    if !(400..=599).contains(&status) {
+        let message = format!("the upstream answered with status {status}, which is not followed");
+        return Err(gateway.park(exchange, Fault::bad_gateway(message)));
+    }
+    let retry_after = header.headers.get(RETRY_AFTER).cloned();
+    if serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_err() {
+        let codec = exchange.format.codec();
+        let mut fault = codec.decode_error(status, &body);
+        fault.status = status;
+        let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        fault.retry_after = seconds.map(std::time::Duration::from_secs);
+        return Err(gateway.park(exchange, fault));
+    }
+    let mut extra: Vec<_> = answer::provenance(exchange).into();
+    if let Some(value) = retry_after.as_ref().and_then(|value| value.to_str().ok()) {
+        extra.push(("retry-after", value.to_owned()));
+    }
+    answer::json(session, exchange, status, body.to_vec(), &extra).await
+}
+
+/// Of an upstream's header only this reaches a client: the rest may name an account.
+fn pass_headers(from: &ResponseHeader, to: &mut ResponseHeader) -> Result<()> {
+    if let Some(value) = from.headers.get(CONTENT_TYPE) {
+        to.insert_header(CONTENT_TYPE, value.clone())?;
+    }
+    Ok(())
+}
+
+fn set_idle_timeout(upstream: &mut Upstreaming, exchange: &Exchange) {
+    if let Some(attempt) = exchange.attempt() {
+        upstream.set_read_timeout(Some(attempt.upstream.timeouts.idle));
+    }
+}
+
+/// Whether another upstream may do better with the same request.
+pub(super) const fn may_be_better_elsewhere(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::RateLimited
+            | FaultKind::OverQuota
+            | FaultKind::Internal
+            | FaultKind::BadGateway
+            | FaultKind::Overloaded
+            | FaultKind::Timeout
+    )
+}
