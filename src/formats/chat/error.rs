@@ -67,30 +67,31 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
         _ => &body["error"],
     };
     let text = |key: &str| error[key].as_str().map(str::to_owned);
-    let status = match error["code"]
+    let said = match error["code"]
         .as_u64()
         .and_then(|code| u16::try_from(code).ok())
     {
-        Some(code @ 400..=599) => code,
-        _ if status >= 400 => status,
-        _ => 502,
+        Some(code @ 400..=599) => Some(code),
+        _ => (status >= 400).then_some(status),
     };
     let (kind, code) = (text("type"), text("code"));
-    let mut fault = Fault::new(kind_of(status, kind.as_deref(), code.as_deref()), "");
-    fault.status = if fault.kind == FaultKind::NotFound {
-        404
-    } else {
-        status
-    };
+    let kind = kind_of(said, kind.as_deref(), code.as_deref());
+    let mut fault = Fault::new(kind, "");
+    if let Some(said) = said
+        && kind != FaultKind::NotFound
+    {
+        fault.status = said;
+    }
     fault.message = text("message")
         .or_else(|| error.as_str().map(str::to_owned))
-        .unwrap_or_else(|| format!("upstream error (status {status})"));
+        .unwrap_or_else(|| format!("upstream error (status {})", fault.status));
     fault.param = text("param");
     fault.code = code;
     fault
 }
 
-fn kind_of(status: u16, kind: Option<&str>, code: Option<&str>) -> FaultKind {
+/// Codes that say more than the status, then the status; inside a 200 only words are left to go by.
+fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> FaultKind {
     match (kind, code) {
         (_, Some("context_length_exceeded")) => FaultKind::ContextTooLong,
         (Some("insufficient_quota"), _) | (_, Some("insufficient_quota")) => FaultKind::OverQuota,
@@ -98,6 +99,66 @@ fn kind_of(status: u16, kind: Option<&str>, code: Option<&str>) -> FaultKind {
             FaultKind::Unauthenticated
         }
         (_, Some("model_not_found" | "DeploymentNotFound")) => FaultKind::NotFound,
-        _ => FaultKind::of_status(status),
+        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), FaultKind::of_status),
+    }
+}
+
+fn kind_of_words(kind: Option<&str>, code: Option<&str>) -> FaultKind {
+    match (kind, code) {
+        (_, Some("rate_limit_exceeded")) | (Some("rate_limit_error"), _) => FaultKind::RateLimited,
+        (_, Some("overloaded")) | (Some("overloaded_error"), _) => FaultKind::Overloaded,
+        (_, Some("timeout")) => FaultKind::Timeout,
+        (Some("invalid_request_error"), _) => FaultKind::Invalid,
+        _ => FaultKind::BadGateway,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_inside_a_200_is_known_by_its_words() {
+        for (body, kind, status) in [
+            (
+                r#"{"error":{"message":"m","type":"server_error","code":"overloaded"}}"#,
+                FaultKind::Overloaded,
+                503,
+            ),
+            (
+                r#"{"error":{"message":"m","type":"rate_limit_error","code":null}}"#,
+                FaultKind::RateLimited,
+                429,
+            ),
+            (
+                r#"{"error":{"message":"m","code":"model_not_found"}}"#,
+                FaultKind::NotFound,
+                404,
+            ),
+            (
+                r#"{"error":{"message":"m","code":403}}"#,
+                FaultKind::Forbidden,
+                403,
+            ),
+            (r#"{"error":"broken"}"#, FaultKind::BadGateway, 502),
+        ] {
+            let fault = decode(200, body.as_bytes());
+            assert_eq!((fault.kind, fault.status), (kind, status), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_status_stays_what_the_upstream_said() {
+        let fault = decode(422, br#"[{"error":{"message":"m","param":"p"}}]"#);
+        assert_eq!((fault.kind, fault.status), (FaultKind::Invalid, 422));
+        assert_eq!((&*fault.message, fault.param.as_deref()), ("m", Some("p")));
+        assert_eq!(
+            decode(400, br#"{"error":{"code":"model_not_found"}}"#).status,
+            404
+        );
+        assert_eq!(
+            decode(503, b"<html>").message,
+            "upstream error (status 503)"
+        );
     }
 }

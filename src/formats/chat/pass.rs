@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::formats::{Glance, Named, Peek, Watch, read_reply, read_request};
@@ -15,14 +15,19 @@ struct Request<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     stream: Option<bool>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "keep_null")]
     stream_options: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 struct StreamOptions<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "keep_null")]
     include_usage: Option<&'a RawValue>,
+}
+
+/// A key whose value is null must be changed where it stands: a second key would lose against it.
+fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(value).map(Some)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -63,6 +68,10 @@ fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fa
         }));
     };
     let range = range_of(body, options);
+    if options.get() == "null" {
+        let with = br#"{"include_usage":true}"#.to_vec();
+        return Ok(Some(Edit { range, with }));
+    }
     let inner: StreamOptions<'_> = serde_json::from_str(options.get())
         .map_err(|_| Fault::invalid("stream_options: expected an object").at("stream_options"))?;
     Ok(match inner.include_usage {
@@ -224,5 +233,51 @@ fn note_usage(piece: &Piece<'_>, watch: &mut Watch) {
     let beside = piece.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = piece.usage.as_ref().or(beside) {
         watch.usage = Some(usage.read());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::replace;
+
+    #[test]
+    fn every_stream_is_made_to_tell_its_usage_once() {
+        for (body, want) in [
+            (
+                r#"{"stream":true}"#,
+                r#"{"stream_options":{"include_usage":true},"stream":true}"#,
+            ),
+            (
+                r#"{"stream":true,"stream_options":null}"#,
+                r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (
+                r#"{"stream":true,"stream_options":{ }}"#,
+                r#"{"stream":true,"stream_options":{"include_usage":true }}"#,
+            ),
+            (
+                r#"{"stream":true,"stream_options":{"x":1}}"#,
+                r#"{"stream":true,"stream_options":{"include_usage":true,"x":1}}"#,
+            ),
+            (
+                r#"{"stream":true,"stream_options":{"include_usage":null}}"#,
+                r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+            (
+                r#"{"stream":true,"stream_options":{"include_usage":false}}"#,
+                r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+            ),
+        ] {
+            let edit = peek(body.as_bytes()).expect(body).ask_usage.expect(body);
+            assert_eq!(replace(body.as_bytes(), &[edit]), want);
+        }
+        for told in [
+            r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
+            r#"{"stream":false}"#,
+            r#"{"stream":null,"stream_options":null}"#,
+        ] {
+            assert_eq!(peek(told.as_bytes()).expect(told).ask_usage, None);
+        }
     }
 }
