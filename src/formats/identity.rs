@@ -1,35 +1,51 @@
-//! Ids that a format insists on and the upstream did not give, made so that a retry makes the same ones.
+//! Ids that the gateway makes itself: the same reply always gets the same ones, whole or in pieces.
 
 use sha2::{Digest as _, Sha256};
 
+/// What the formats and the servers that imitate them put in front of a reply's id.
+const REPLY_PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
+
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The id of the call that is number `ordinal` of its choice; the same in a stream and in a whole reply.
-pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: usize) -> String {
-    let hash = Sha256::digest(format!("{response_id}\u{1f}{choice}\u{1f}{ordinal}"));
-    let mut id = String::from("call_");
-    // Five bytes are eight letters; fifteen bytes give the 24 letters wanted.
-    for group in hash[..15].chunks(5) {
-        let bits = group
+/// The upstream's id of a reply under the client format's own prefix.
+pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
+    let bare = REPLY_PREFIXES
+        .iter()
+        .find_map(|known| upstream.strip_prefix(known))
+        .unwrap_or(upstream);
+    format!("{prefix}{bare}")
+}
+
+/// For a call that came without an id; `ordinal` counts the calls of the choice.
+pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
+    let digest = Sha256::digest(format!("{response_id}\x1f{choice}\x1f{ordinal}"));
+    // Fifteen bytes are exactly 24 letters.
+    let letters = digest[..15].chunks_exact(5).flat_map(|five| {
+        let bits = five
             .iter()
-            .fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-        for letter in (0..8).rev() {
-            let five = usize::try_from(bits >> (5 * letter) & 31).expect("five bits fit");
-            id.push(char::from(BASE32[five]));
-        }
-    }
-    id
+            .fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+        (0..8).map(move |letter| char::from(BASE32[(bits >> (35 - 5 * letter) & 31) as usize]))
+    });
+    "call_".chars().chain(letters).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::call_id;
+    use super::*;
 
     #[test]
-    fn call_ids_are_stable_and_tell_calls_apart() {
-        // python: base64.b32encode(hashlib.sha256(b"resp-1\x1f0\x1f0").digest())[:24].lower()
+    fn a_reply_keeps_its_id_under_another_prefix() {
+        assert_eq!(reply_id("msg_", "chatcmpl-1"), "msg_1");
+        assert_eq!(reply_id("msg_", "resp_1"), "msg_1");
+        assert_eq!(reply_id("chatcmpl-", "msg_1"), "chatcmpl-1");
+        assert_eq!(reply_id("msg_", "Xy9"), "msg_Xy9");
+    }
+
+    #[test]
+    fn a_call_id_is_the_start_of_a_base32_digest() {
+        // printf 'resp-1\x1f0\x1f0' | sha256sum | xxd -r -p | base32
         assert_eq!(call_id("resp-1", 0, 0), "call_x47u5vx2lix72rx5v3szccwc");
         assert_ne!(call_id("resp-1", 0, 0), call_id("resp-1", 0, 1));
-        assert_ne!(call_id("resp-1", 0, 1), call_id("resp-1", 1, 0));
+        assert_ne!(call_id("resp-1", 0, 0), call_id("resp-1", 1, 0));
     }
 }

@@ -51,6 +51,7 @@ pub enum Delta<'a> {
     /// Of a text, refusal or thought block.
     Text(Text<'a>),
     Arguments(Text<'a>),
+    /// Of a thought block, or of a call before its arguments: some formats must write it first.
     Seal(Seal<'a>),
     /// May come outside of a block: sources are often known only at the end.
     Citation(Citation<'a>),
@@ -121,10 +122,10 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
             }
         }
         PartKind::Call(call) => {
-            delta(Delta::Arguments(call.arguments.to_text()));
             if let Some(seal) = &call.seal {
                 delta(Delta::Seal(seal.clone()));
             }
+            delta(Delta::Arguments(call.arguments.to_text()));
         }
         PartKind::Media(_) | PartKind::Result(_) => {}
     }

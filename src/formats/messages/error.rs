@@ -95,6 +95,7 @@ fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> FaultKind 
         Some("authentication_error") => FaultKind::Unauthenticated,
         Some("permission_error") => FaultKind::Forbidden,
         Some("not_found_error") => FaultKind::NotFound,
+        Some("conflict_error") => FaultKind::Conflict,
         Some("request_too_large") => FaultKind::TooLarge,
         Some("rate_limit_error") => FaultKind::RateLimited,
         Some("timeout_error") => FaultKind::Timeout,

@@ -5,6 +5,8 @@ mod pass;
 mod request;
 mod response;
 mod stream;
+mod tools;
+mod turns;
 
 use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch};
 use crate::model::{Fault, Losses, Request, Response};

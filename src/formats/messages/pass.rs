@@ -67,16 +67,20 @@ impl RawUsage {
     /// Counts that are present replace those that were known.
     fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
-        let uncached = self
-            .input_tokens
-            .unwrap_or(known.input - known.cached - known.cache_written);
+        let known_uncached = known
+            .input
+            .saturating_sub(known.cached)
+            .saturating_sub(known.cache_written);
+        let uncached = self.input_tokens.unwrap_or(known_uncached);
         let cached = self.cache_read_input_tokens.unwrap_or(known.cached);
         let cache_written = self
             .cache_creation_input_tokens
             .unwrap_or(known.cache_written);
         let details = self.output_tokens_details.as_ref();
         Usage {
-            input: uncached + cached + cache_written,
+            input: uncached
+                .saturating_add(cached)
+                .saturating_add(cache_written),
             cached,
             cache_written,
             output: self.output_tokens.unwrap_or(known.output),

@@ -1,8 +1,300 @@
 //! The JSON reply.
 
-use crate::formats::Asked;
-use crate::model::Response;
+use std::borrow::Cow;
 
-pub(super) fn encode(_response: &Response<'_>, _asked: &Asked) -> Vec<u8> {
-    Vec::new()
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::formats::{Asked, identity};
+use crate::model::{
+    Arguments, Call, Choice, Finish, Issuer, Json, PartKind, Response, Seal, Text, ToolKind, Usage,
+};
+
+/// Also the beginning of a stream, with nothing said and nothing decided.
+#[derive(Serialize)]
+pub(super) struct Message<'a> {
+    model: &'a str,
+    id: String,
+    r#type: &'static str,
+    role: &'static str,
+    content: Vec<Block<'a>>,
+    #[serde(flatten)]
+    ending: Ending,
+    usage: Counts,
+}
+
+/// Also what a block in a stream begins as.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: Cow<'a, str>,
+    },
+    RedactedThinking {
+        data: Cow<'a, str>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: Input<'a>,
+    },
+}
+
+/// Always an object on the wire, whatever the upstream's model wrote.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Input<'a> {
+    Empty {},
+    Raw(&'a RawValue),
+    Tree(&'a Json<'a>),
+    /// Of a tool that takes free text.
+    Free {
+        input: Cow<'a, str>,
+    },
+    Unreadable {
+        #[serde(rename = "_raw")]
+        raw: Cow<'a, str>,
+    },
+}
+
+/// Why the answer ended.
+#[derive(Serialize, Default)]
+pub(super) struct Ending {
+    stop_reason: Option<&'static str>,
+    stop_sequence: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_details: Option<Details>,
+    /// Not even calls in the answer change the reason.
+    #[serde(skip)]
+    firm: bool,
+}
+
+#[derive(Serialize)]
+struct Details {
+    r#type: &'static str,
+    category: Option<&'static str>,
+    explanation: String,
+}
+
+/// Input is counted without what the cache gave or took.
+#[derive(Serialize, Default)]
+pub(super) struct Counts {
+    input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Serialize)]
+struct OutputDetails {
+    thinking_tokens: u64,
+}
+
+/// Only the first choice: the format knows no others.
+pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+    let source = source_id(&response.id, asked);
+    let mut message = Message::begin(source, &response.model, asked);
+    if let Some(choice) = response.choices.first() {
+        message.content = blocks(choice, source);
+        message.ending = Ending::of(&choice.finish).settle(
+            has(choice, |part| matches!(part, PartKind::Call(_))),
+            has(choice, |part| matches!(part, PartKind::Refusal(_))),
+        );
+    } else {
+        message.ending = Ending::of(&Finish::Other);
+    }
+    message.usage = Counts::of(response.usage);
+    serde_json::to_vec(&message).expect("a struct with string keys always serialises")
+}
+
+fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {
+    choice.parts.iter().any(|part| is(&part.kind))
+}
+
+/// Upstreams that give a reply no id must not make all their replies look the same.
+pub(super) fn source_id<'a>(upstream: &'a str, asked: &'a Asked) -> &'a str {
+    if upstream.is_empty() {
+        &asked.request_id
+    } else {
+        upstream
+    }
+}
+
+impl<'a> Message<'a> {
+    pub(super) fn begin(source: &str, upstream_model: &'a str, asked: &'a Asked) -> Message<'a> {
+        let model = match asked.model.as_str() {
+            "" => upstream_model,
+            asked => asked,
+        };
+        Message {
+            model,
+            id: identity::reply_id("msg_", source),
+            r#type: "message",
+            role: "assistant",
+            content: Vec::new(),
+            ending: Ending::default(),
+            usage: Counts::default(),
+        }
+    }
+}
+
+fn blocks<'a>(choice: &'a Choice<'a>, source: &str) -> Vec<Block<'a>> {
+    let mut blocks = Vec::new();
+    let mut ordinal = 0;
+    let cut_short = matches!(choice.finish, Finish::Length | Finish::ContextFull);
+    for part in &choice.parts {
+        match &part.kind {
+            PartKind::Text(text) | PartKind::Refusal(text) if !text.is_empty() => {
+                blocks.push(Block::Text { text });
+            }
+            PartKind::Thought { text, seal } => blocks.extend(thought(text, seal.as_ref())),
+            PartKind::Call(call) => {
+                let id = call_id(call.id.as_ref(), source, ordinal);
+                ordinal += 1;
+                let input = input(call);
+                if !(cut_short && matches!(input, Input::Unreadable { .. })) {
+                    blocks.extend(call.seal.as_ref().map(redacted));
+                    let name = &call.name;
+                    blocks.push(Block::ToolUse { id, name, input });
+                }
+            }
+            PartKind::Media(media) => {
+                let text = stand_in(&media.mime);
+                blocks.extend(text.map(|text| Block::Text { text }));
+            }
+            PartKind::Text(_) | PartKind::Refusal(_) | PartKind::Result(_) => {}
+        }
+    }
+    blocks
+}
+
+/// The format has no media in answers; a picture at least leaves a trace.
+pub(super) fn stand_in(mime: &str) -> Option<&'static str> {
+    (mime.is_empty() || mime.starts_with("image/")).then_some("[image]")
+}
+
+pub(super) fn call_id<'a>(id: Option<&'a Text<'a>>, source: &str, ordinal: u32) -> Cow<'a, str> {
+    match id {
+        Some(id) if !id.is_empty() => Cow::Borrowed(id),
+        _ => Cow::Owned(identity::call_id(source, 0, ordinal)),
+    }
+}
+
+/// Without text, only a block that shows none can carry a foreign seal.
+pub(super) fn thought<'a>(text: &'a str, seal: Option<&'a Seal<'a>>) -> Option<Block<'a>> {
+    match seal {
+        None if text.is_empty() => None,
+        Some(seal) if text.is_empty() && seal.issuer != Issuer::Thinking => Some(redacted(seal)),
+        _ => Some(Block::Thinking {
+            thinking: text,
+            signature: seal.map_or(Cow::Borrowed(""), |seal| carried(seal, Issuer::Thinking)),
+        }),
+    }
+}
+
+pub(super) fn redacted<'a>(seal: &'a Seal<'a>) -> Block<'a> {
+    Block::RedactedThinking {
+        data: carried(seal, Issuer::Redacted),
+    }
+}
+
+/// A seal as it stands in the field that `own` seals come from.
+pub(super) fn carried<'a>(seal: &'a Seal<'a>, own: Issuer) -> Cow<'a, str> {
+    if seal.issuer == own {
+        Cow::Borrowed(&seal.data)
+    } else {
+        Cow::Owned(seal.wrap())
+    }
+}
+
+fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
+    match &call.arguments {
+        arguments if call.kind == ToolKind::Custom => Input::Free {
+            input: arguments.to_text(),
+        },
+        Arguments::Tree(Json::Null) => Input::Empty {},
+        Arguments::Tree(tree @ Json::Object(_)) => Input::Tree(tree),
+        Arguments::Tree(tree) => Input::Unreadable {
+            raw: tree.to_string().into(),
+        },
+        Arguments::Text(text) if text.trim().is_empty() => Input::Empty {},
+        Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
+            Ok(raw) if raw.get().starts_with('{') => Input::Raw(raw),
+            _ => Input::Unreadable {
+                raw: Cow::Borrowed(text),
+            },
+        },
+    }
+}
+
+impl Ending {
+    pub(super) fn of(finish: &Finish<'_>) -> Ending {
+        let reason = match finish {
+            Finish::Stop | Finish::MalformedCall | Finish::Other => "end_turn",
+            Finish::StopSequence(_) => "stop_sequence",
+            Finish::Length => "max_tokens",
+            Finish::ContextFull => "model_context_window_exceeded",
+            Finish::Tools => "tool_use",
+            Finish::Filtered(_) | Finish::Refused => "refusal",
+            Finish::Paused => "pause_turn",
+        };
+        let mut ending = Ending {
+            stop_reason: Some(reason),
+            firm: matches!(
+                finish,
+                Finish::Length | Finish::ContextFull | Finish::Filtered(_)
+            ),
+            ..Ending::default()
+        };
+        match finish {
+            Finish::StopSequence(Some(text)) => ending.stop_sequence = Some(text.to_string()),
+            Finish::Filtered(Some(text)) => {
+                ending.stop_details = Some(Details {
+                    r#type: "refusal",
+                    category: None,
+                    explanation: text.to_string(),
+                });
+            }
+            _ => {}
+        }
+        ending
+    }
+
+    /// Clients act on the reason alone: it must tell of calls and refusals that the answer holds.
+    pub(super) fn settle(self, calls: bool, refused: bool) -> Ending {
+        let reason = match self.stop_reason {
+            _ if self.firm => return self,
+            _ if calls => "tool_use",
+            Some("end_turn") if refused => "refusal",
+            _ => return self,
+        };
+        Ending {
+            stop_reason: Some(reason),
+            ..Ending::default()
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn of(usage: Option<Usage>) -> Counts {
+        let usage = usage.unwrap_or_default();
+        let thinking = Some(usage.thinking).filter(|&tokens| tokens > 0);
+        Counts {
+            input_tokens: usage
+                .input
+                .saturating_sub(usage.cached)
+                .saturating_sub(usage.cache_written),
+            cache_creation_input_tokens: usage.cache_written,
+            cache_read_input_tokens: usage.cached,
+            output_tokens: usage.output,
+            output_tokens_details: thinking
+                .map(|thinking_tokens| OutputDetails { thinking_tokens }),
+        }
+    }
 }

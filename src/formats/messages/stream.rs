@@ -1,21 +1,389 @@
-//! The reply in pieces.
+//! The reply in pieces: a start, blocks one after another, then why and at what cost it ended.
 
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::response::{
+    Block, Counts, Ending, Input, Message, call_id, carried, redacted, source_id, stand_in,
+};
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Event, Fault};
+use crate::model::{self, Delta, Event, Fault, Finish, Issuer, Seal, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
-pub(super) struct Encoder;
+/// One event; its name on the wire is its type.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Sent<'a> {
+    MessageStart {
+        message: Message<'a>,
+    },
+    ContentBlockStart {
+        index: u32,
+        content_block: Block<'a>,
+    },
+    ContentBlockDelta {
+        index: u32,
+        delta: Piece<'a>,
+    },
+    ContentBlockStop {
+        index: u32,
+    },
+    MessageDelta {
+        delta: Ending,
+        usage: Counts,
+    },
+    MessageStop,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    TextDelta { text: &'a str },
+    ThinkingDelta { thinking: &'a str },
+    SignatureDelta { signature: &'a str },
+    InputJsonDelta { partial_json: &'a str },
+}
+
+impl Sent<'_> {
+    const fn name(&self) -> &'static str {
+        match self {
+            Sent::MessageStart { .. } => "message_start",
+            Sent::ContentBlockStart { .. } => "content_block_start",
+            Sent::ContentBlockDelta { .. } => "content_block_delta",
+            Sent::ContentBlockStop { .. } => "content_block_stop",
+            Sent::MessageDelta { .. } => "message_delta",
+            Sent::MessageStop => "message_stop",
+        }
+    }
+
+    fn write(&self, out: &mut SseWriter) {
+        out.event(self.name(), self);
+    }
+}
+
+pub(super) struct Encoder {
+    asked: Asked,
+    phase: Phase,
+    /// Of the block that is begun, or else of the next one.
+    index: u32,
+    open: Option<Open>,
+    calls: u32,
+    refused: bool,
+    ending: Option<Ending>,
+    usage: Option<Usage>,
+}
+
+#[derive(PartialEq)]
+enum Phase {
+    Silent,
+    /// With the id that the ids of calls are made from.
+    Running(String),
+    Over,
+}
+
+/// A block is begun on the wire with its first content: only then is it known what it must be,
+/// and blocks that stay empty would be refused when the client sends them back.
+enum Open {
+    Text {
+        begun: bool,
+    },
+    Thought {
+        begun: bool,
+        seal: Option<Seal<'static>>,
+    },
+    Call {
+        /// What it will begin with; `None`: it has begun.
+        waiting: Option<(String, String)>,
+        kind: ToolKind,
+        /// No argument has come but white space.
+        blank: bool,
+        /// Too late to stand before the call.
+        seal: Option<Seal<'static>>,
+    },
+}
 
 impl Encoder {
-    pub(super) fn new(_asked: &Asked) -> Encoder {
-        Encoder
+    pub(super) fn new(asked: &Asked) -> Encoder {
+        Encoder {
+            asked: asked.clone(),
+            phase: Phase::Silent,
+            index: 0,
+            open: None,
+            calls: 0,
+            refused: false,
+            ending: None,
+            usage: None,
+        }
     }
 }
 
 impl StreamEncoder for Encoder {
-    fn event(&mut self, _event: Event<'_>, _out: &mut SseWriter) {}
+    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+        match (&self.phase, event) {
+            (Phase::Silent, Event::Start { id, model, .. }) => self.start(&id, &model, out),
+            (Phase::Silent | Phase::Over, _) => {}
+            (Phase::Running(_), Event::Open { choice: 0, block }) => self.open(block, out),
+            (Phase::Running(_), Event::Delta { choice: 0, delta }) => self.delta(delta, out),
+            (Phase::Running(_), Event::Close { choice: 0 }) => self.close(out),
+            (Phase::Running(_), Event::Finish { choice: 0, reason }) => {
+                self.ending = Some(Ending::of(&reason));
+            }
+            (Phase::Running(_), Event::Usage(usage)) => self.usage = Some(usage),
+            (Phase::Running(_), Event::End) => self.end(out),
+            // The format knows one start and one choice.
+            (Phase::Running(_), _) => {}
+        }
+    }
 
     fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
-        super::error::encode_in_stream(fault, out);
+        if self.phase != Phase::Over {
+            super::error::encode_in_stream(fault, out);
+            self.phase = Phase::Over;
+        }
     }
+}
+
+impl Encoder {
+    fn start(&mut self, id: &str, model: &str, out: &mut SseWriter) {
+        let source = source_id(id, &self.asked);
+        let message = Message::begin(source, model, &self.asked);
+        Sent::MessageStart { message }.write(out);
+        self.phase = Phase::Running(source.to_owned());
+    }
+
+    fn open(&mut self, block: model::Block<'_>, out: &mut SseWriter) {
+        self.close(out);
+        match block {
+            model::Block::Text => self.open = Some(Open::Text { begun: false }),
+            model::Block::Refusal => {
+                self.refused = true;
+                self.open = Some(Open::Text { begun: false });
+            }
+            model::Block::Thought => {
+                let (begun, seal) = (false, None);
+                self.open = Some(Open::Thought { begun, seal });
+            }
+            model::Block::Call { id, name, kind } => {
+                let id = self.call_id(id.as_ref());
+                self.calls += 1;
+                self.open = Some(Open::Call {
+                    waiting: Some((id, name.into_owned())),
+                    kind,
+                    blank: true,
+                    seal: None,
+                });
+            }
+            model::Block::Media(media) => {
+                self.open = Some(Open::Text { begun: false });
+                self.text(stand_in(&media.mime).unwrap_or_default(), out);
+            }
+        }
+    }
+
+    fn call_id(&self, id: Option<&Text<'_>>) -> String {
+        let source = match &self.phase {
+            Phase::Running(source) => source,
+            Phase::Silent | Phase::Over => "",
+        };
+        call_id(id, source, self.calls).into_owned()
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut SseWriter) {
+        match delta {
+            Delta::Text(text) => self.text(&text, out),
+            Delta::Arguments(text) => self.arguments(&text, out),
+            Delta::Seal(seal) => self.seal(seal, out),
+            // Neither has a place in this format.
+            Delta::Citation(_) | Delta::Logprob(_) => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, out: &mut SseWriter) {
+        if text.is_empty() {
+            return;
+        }
+        let (begun, block, delta) = match &mut self.open {
+            Some(Open::Text { begun }) => {
+                (begun, Block::Text { text: "" }, Piece::TextDelta { text })
+            }
+            Some(Open::Thought { begun, .. }) => (
+                begun,
+                empty_thinking(),
+                Piece::ThinkingDelta { thinking: text },
+            ),
+            Some(Open::Call { .. }) | None => return,
+        };
+        let index = self.index;
+        if !std::mem::replace(begun, true) {
+            start_block(index, block, out);
+        }
+        Sent::ContentBlockDelta { index, delta }.write(out);
+    }
+
+    fn arguments(&mut self, text: &str, out: &mut SseWriter) {
+        let index = self.index;
+        let Some(Open::Call {
+            waiting,
+            kind,
+            blank,
+            ..
+        }) = &mut self.open
+        else {
+            return;
+        };
+        begin_call(waiting, index, out);
+        if text.is_empty() {
+            return;
+        }
+        let json = match kind {
+            ToolKind::Function => {
+                *blank &= text.trim().is_empty();
+                Cow::Borrowed(text)
+            }
+            ToolKind::Custom => {
+                let head = if std::mem::replace(blank, false) {
+                    FREE_TEXT_HEAD
+                } else {
+                    ""
+                };
+                Cow::Owned(format!("{head}{}", escaped(text)))
+            }
+        };
+        write_arguments(index, &json, out);
+    }
+
+    fn seal(&mut self, new: Seal<'_>, out: &mut SseWriter) {
+        match &mut self.open {
+            // It goes in front of the call it belongs to: from there it finds back to it.
+            Some(Open::Call {
+                waiting: Some(_), ..
+            }) => self.whole(redacted(&new), out),
+            // A signature comes last in its block.
+            Some(Open::Thought { seal, .. } | Open::Call { seal, .. }) => *seal = Some(owned(new)),
+            Some(Open::Text { .. }) | None => {}
+        }
+    }
+
+    /// A block that is complete from the start.
+    fn whole(&mut self, block: Block<'_>, out: &mut SseWriter) {
+        start_block(self.index, block, out);
+        self.stop_block(out);
+    }
+
+    fn stop_block(&mut self, out: &mut SseWriter) {
+        Sent::ContentBlockStop { index: self.index }.write(out);
+        self.index += 1;
+    }
+
+    fn close(&mut self, out: &mut SseWriter) {
+        match self.open.take() {
+            None | Some(Open::Text { begun: false }) => {}
+            Some(Open::Text { begun: true }) => self.stop_block(out),
+            Some(Open::Thought { begun, seal }) => self.close_thought(begun, seal, out),
+            Some(Open::Call {
+                mut waiting,
+                kind,
+                blank,
+                seal,
+            }) => {
+                begin_call(&mut waiting, self.index, out);
+                match (kind, blank) {
+                    (ToolKind::Function, true) => write_arguments(self.index, "{}", out),
+                    (ToolKind::Function, false) => {}
+                    (ToolKind::Custom, true) => {
+                        let whole = format!("{FREE_TEXT_HEAD}{FREE_TEXT_TAIL}");
+                        write_arguments(self.index, &whole, out);
+                    }
+                    (ToolKind::Custom, false) => write_arguments(self.index, FREE_TEXT_TAIL, out),
+                }
+                self.stop_block(out);
+                if let Some(seal) = seal {
+                    self.whole(redacted(&seal), out);
+                }
+            }
+        }
+    }
+
+    fn close_thought(&mut self, begun: bool, seal: Option<Seal<'_>>, out: &mut SseWriter) {
+        match seal {
+            None if !begun => {}
+            Some(seal) if !begun && seal.issuer != Issuer::Thinking => {
+                self.whole(redacted(&seal), out);
+            }
+            seal => {
+                let index = self.index;
+                if !begun {
+                    start_block(index, empty_thinking(), out);
+                }
+                if let Some(seal) = &seal {
+                    let signature = &carried(seal, Issuer::Thinking);
+                    let delta = Piece::SignatureDelta { signature };
+                    Sent::ContentBlockDelta { index, delta }.write(out);
+                }
+                self.stop_block(out);
+            }
+        }
+    }
+
+    /// Usage may come after the reason, so both wait for the end.
+    fn end(&mut self, out: &mut SseWriter) {
+        self.close(out);
+        let ending = self.ending.take();
+        let ending = ending.unwrap_or_else(|| Ending::of(&Finish::Other));
+        Sent::MessageDelta {
+            delta: ending.settle(self.calls > 0, self.refused),
+            usage: Counts::of(self.usage),
+        }
+        .write(out);
+        Sent::MessageStop.write(out);
+        self.phase = Phase::Over;
+    }
+}
+
+/// Free text travels as the one property of an object.
+const FREE_TEXT_HEAD: &str = "{\"input\":\"";
+const FREE_TEXT_TAIL: &str = "\"}";
+
+fn escaped(text: &str) -> String {
+    let quoted = serde_json::to_string(text).expect("a string is always valid JSON");
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+fn owned(seal: Seal<'_>) -> Seal<'static> {
+    Seal {
+        issuer: seal.issuer,
+        data: Cow::Owned(seal.data.into_owned()),
+    }
+}
+
+const fn empty_thinking() -> Block<'static> {
+    Block::Thinking {
+        thinking: "",
+        signature: Cow::Borrowed(""),
+    }
+}
+
+fn start_block(index: u32, content_block: Block<'_>, out: &mut SseWriter) {
+    Sent::ContentBlockStart {
+        index,
+        content_block,
+    }
+    .write(out);
+}
+
+fn begin_call(waiting: &mut Option<(String, String)>, index: u32, out: &mut SseWriter) {
+    if let Some((id, name)) = waiting.take() {
+        let block = Block::ToolUse {
+            id: id.into(),
+            name: &name,
+            input: Input::Empty {},
+        };
+        start_block(index, block, out);
+    }
+}
+
+fn write_arguments(index: u32, partial_json: &str, out: &mut SseWriter) {
+    let delta = Piece::InputJsonDelta { partial_json };
+    Sent::ContentBlockDelta { index, delta }.write(out);
 }
