@@ -4,5 +4,6 @@
 pub mod config;
 pub mod formats;
 pub mod json;
+pub mod mock;
 pub mod model;
 pub mod sse;
