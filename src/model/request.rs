@@ -83,6 +83,7 @@ pub enum Arguments<'a> {
 pub struct Tool<'a> {
     pub name: Text<'a>,
     pub description: Option<Text<'a>>,
+    /// Of a custom tool: the grammar of its input as `{"syntax", "definition"}`, if it has one.
     pub schema: Option<Json<'a>>,
     pub strict: Option<bool>,
     pub kind: ToolKind,

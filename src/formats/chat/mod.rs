@@ -2,9 +2,13 @@
 
 mod error;
 mod pass;
+mod reasoning;
 mod request;
 mod response;
 mod stream;
+mod tools;
+mod turns;
+mod wire;
 
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error};
 pub(in crate::formats) use pass::named;

@@ -1,8 +1,153 @@
 //! The JSON reply.
 
-use crate::formats::Asked;
-use crate::model::Response;
+use serde::Serialize;
 
-pub(super) fn encode(_response: &Response<'_>, _asked: &Asked) -> Vec<u8> {
-    Vec::new()
+use super::reasoning::Detail;
+use super::wire::{
+    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
+};
+use crate::formats::Asked;
+use crate::formats::identity::call_id;
+use crate::model::{Call, Choice, Finish, PartKind, Response, Seal, Text, ToolKind};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: i64,
+    model: &'a str,
+    choices: Vec<ChoiceBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Tokens>,
+}
+
+#[derive(Serialize)]
+struct ChoiceBody<'a> {
+    index: u32,
+    message: Message<'a>,
+    logprobs: Option<Logprobs<'a>>,
+    finish_reason: &'static str,
+}
+
+#[derive(Default, Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Text<'a>>,
+    refusal: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCall<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning_details: Vec<Detail<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Annotation<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<Image<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<Audio<'a>>,
+}
+
+pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+    let heading = Heading::new(&response.id, response.created, &response.model, asked);
+    // Clients index the first choice without asking.
+    let nothing = Choice {
+        parts: Vec::new(),
+        citations: Vec::new(),
+        logprobs: Vec::new(),
+        finish: Finish::Other,
+    };
+    let choices = match response.choices.as_slice() {
+        [] => std::slice::from_ref(&nothing),
+        choices => choices,
+    };
+    let body = Body {
+        id: &heading.id,
+        object: "chat.completion",
+        created: heading.created,
+        model: &heading.model,
+        choices: (0..)
+            .zip(choices)
+            .map(|(index, choice)| encode_choice(index, choice, &response.id, &heading))
+            .collect(),
+        usage: response.usage.map(Tokens::from),
+    };
+    serde_json::to_vec(&body).expect("our own structs with string keys always serialise")
+}
+
+fn encode_choice<'a>(
+    index: u32,
+    choice: &'a Choice<'_>,
+    upstream_id: &str,
+    heading: &Heading,
+) -> ChoiceBody<'a> {
+    let mut message = Message {
+        role: "assistant",
+        annotations: choice.citations.iter().map(Annotation::new).collect(),
+        ..Message::default()
+    };
+    for part in &choice.parts {
+        match &part.kind {
+            PartKind::Text(text) => append(&mut message.content, text),
+            PartKind::Refusal(text) => append(&mut message.refusal, text),
+            PartKind::Thought { text, seal } => {
+                if !text.is_empty() {
+                    append(&mut message.reasoning_content, text);
+                }
+                let index = message.reasoning_details.len();
+                let detail = |seal| Detail::of_thought(text, seal, index);
+                let wrapped = seal.as_ref().map(Seal::wrap);
+                message.reasoning_details.extend(wrapped.map(detail));
+            }
+            PartKind::Call(call) => {
+                let id = match &call.id {
+                    Some(id) => Text::Borrowed(&**id),
+                    None => call_id(upstream_id, index, message.tool_calls.len()).into(),
+                };
+                add_call(&mut message, call, id);
+            }
+            PartKind::Media(media) => match Shown::new(media, heading) {
+                Shown::Image(image) => message.images.push(image),
+                Shown::Audio(audio) => message.audio = Some(audio),
+            },
+            // The client's own words, never a model's.
+            PartKind::Result(_) => {}
+        }
+    }
+    let has_calls = !message.tool_calls.is_empty();
+    if has_calls && message.content.as_deref() == Some("") {
+        message.content = None;
+    }
+    if let (None, Finish::Filtered(Some(words))) = (&message.refusal, &choice.finish) {
+        message.refusal = Some(Text::Borrowed(words));
+    }
+    ChoiceBody {
+        index,
+        message,
+        logprobs: (!choice.logprobs.is_empty()).then(|| Logprobs::new(&choice.logprobs)),
+        finish_reason: finish_reason(&choice.finish, has_calls),
+    }
+}
+
+fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
+    if let Some(seal) = &call.seal {
+        let index = message.reasoning_details.len();
+        let detail = Detail::of_call(id.clone(), seal.wrap(), index);
+        message.reasoning_details.push(detail);
+    }
+    let mut text = call.arguments.to_text();
+    if call.kind == ToolKind::Function && text.trim().is_empty() {
+        text = "{}".into();
+    }
+    message
+        .tool_calls
+        .push(ToolCall::whole(id, call.kind, &call.name, text));
+}
+
+/// Blocks of one kind are joined as they are: a stream of them would be, too.
+fn append<'a>(whole: &mut Option<Text<'a>>, text: &'a str) {
+    match whole {
+        Some(whole) => whole.to_mut().push_str(text),
+        None => *whole = Some(Text::Borrowed(text)),
+    }
 }

@@ -1,21 +1,356 @@
 //! The reply in pieces.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::reasoning::Detail;
+use super::wire::{
+    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
+};
+use crate::formats::identity::call_id;
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Event, Fault};
+use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
-pub(super) struct Encoder;
+#[derive(Serialize)]
+struct Chunk<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: i64,
+    model: &'a str,
+    choices: &'a [ChunkChoice<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Tokens>,
+}
+
+#[derive(Serialize)]
+struct ChunkChoice<'a> {
+    index: u32,
+    delta: Piece<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<Logprobs<'a>>,
+    finish_reason: Option<&'static str>,
+}
+
+#[derive(Default, Serialize)]
+struct Piece<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[ToolCall<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<[Detail<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<[Annotation<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    images: Option<[Image<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<Audio<'a>>,
+}
+
+pub(super) struct Encoder {
+    asked: Asked,
+    heading: Heading,
+    /// Ids of calls are made from it.
+    upstream_id: String,
+    choices: BTreeMap<u32, Progress>,
+    usage: Option<Usage>,
+    over: bool,
+}
+
+/// How far one choice has come.
+#[derive(Default)]
+struct Progress {
+    open: Option<Open>,
+    calls: usize,
+    details: usize,
+    refused: bool,
+    /// Held back to the end: nothing of a choice may follow it.
+    finish: Option<&'static str>,
+}
+
+/// The block that is being written.
+enum Open {
+    Text,
+    Refusal,
+    Thought {
+        text: String,
+        seal: Option<String>,
+    },
+    Call {
+        id: String,
+        kind: ToolKind,
+        has_arguments: bool,
+        seal: Option<String>,
+    },
+    Media,
+}
 
 impl Encoder {
-    pub(super) fn new(_asked: &Asked) -> Encoder {
-        Encoder
+    pub(super) fn new(asked: &Asked) -> Encoder {
+        Encoder {
+            asked: asked.clone(),
+            heading: Heading::default(),
+            upstream_id: String::new(),
+            choices: BTreeMap::new(),
+            usage: None,
+            over: false,
+        }
+    }
+
+    fn open(&mut self, choice: u32, block: Block<'_>, out: &mut SseWriter) {
+        self.close(choice, out);
+        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        progress.open = Some(match block {
+            Block::Text => Open::Text,
+            Block::Refusal => {
+                progress.refused = true;
+                Open::Refusal
+            }
+            Block::Thought => Open::Thought {
+                text: String::new(),
+                seal: None,
+            },
+            Block::Call { id, name, kind } => {
+                let made = || call_id(&self.upstream_id, choice, progress.calls);
+                let id = id.map_or_else(made, Text::into_owned);
+                let call = ToolCall::first(progress.calls, &id, kind, &name);
+                write(&self.heading, choice, Piece::of_call(call), out);
+                progress.calls += 1;
+                Open::Call {
+                    id,
+                    kind,
+                    has_arguments: false,
+                    seal: None,
+                }
+            }
+            Block::Media(media) => {
+                let piece = Piece::of_media(&media, &self.heading);
+                write(&self.heading, choice, piece, out);
+                Open::Media
+            }
+        });
+    }
+
+    fn delta(&mut self, choice: u32, delta: &Delta<'_>, out: &mut SseWriter) {
+        let heading = &self.heading;
+        let progress = begin(&mut self.choices, heading, choice, out);
+        let mut piece = Piece::default();
+        match (&mut progress.open, delta) {
+            (_, Delta::Citation(citation)) => {
+                piece.annotations = Some([Annotation::new(citation)]);
+            }
+            (_, Delta::Logprob(logprob)) => {
+                let logprobs = Logprobs::new(std::slice::from_ref(logprob));
+                return write_choice(heading, choice, piece, Some(logprobs), None, out);
+            }
+            (_, Delta::Text(text) | Delta::Arguments(text)) if text.is_empty() => return,
+            (Some(Open::Text), Delta::Text(text)) => piece.content = Some(text),
+            (Some(Open::Refusal), Delta::Text(text)) => piece.refusal = Some(text),
+            (Some(Open::Thought { text: whole, .. }), Delta::Text(text)) => {
+                whole.push_str(text);
+                piece.reasoning_content = Some(text);
+            }
+            (
+                Some(Open::Call {
+                    kind,
+                    has_arguments,
+                    ..
+                }),
+                Delta::Arguments(text),
+            ) => {
+                *has_arguments |= !text.trim().is_empty();
+                piece = Piece::of_call(ToolCall::later(progress.calls - 1, *kind, text));
+            }
+            (Some(Open::Thought { seal, .. } | Open::Call { seal, .. }), Delta::Seal(new)) => {
+                *seal = Some(new.wrap());
+                return;
+            }
+            // The grammar allows no other pairing.
+            (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => return,
+        }
+        write(heading, choice, piece, out);
+    }
+
+    fn close(&mut self, choice: u32, out: &mut SseWriter) {
+        let heading = &self.heading;
+        let progress = begin(&mut self.choices, heading, choice, out);
+        let index = progress.details;
+        match progress.open.take() {
+            Some(Open::Thought {
+                text,
+                seal: Some(seal),
+            }) => {
+                let detail = Detail::of_thought(&text, seal, index);
+                write(heading, choice, Piece::of_detail(detail), out);
+                progress.details += 1;
+            }
+            Some(Open::Call {
+                id,
+                kind,
+                has_arguments,
+                seal,
+            }) => {
+                if !has_arguments && kind == ToolKind::Function {
+                    let call = ToolCall::later(progress.calls - 1, kind, "{}");
+                    write(heading, choice, Piece::of_call(call), out);
+                }
+                if let Some(seal) = seal {
+                    let detail = Detail::of_call(id.into(), seal, index);
+                    write(heading, choice, Piece::of_detail(detail), out);
+                    progress.details += 1;
+                }
+            }
+            Some(Open::Text | Open::Refusal | Open::Thought { .. } | Open::Media) | None => {}
+        }
+    }
+
+    fn finish(&mut self, choice: u32, reason: &Finish<'_>, out: &mut SseWriter) {
+        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        if let Finish::Filtered(Some(words)) = reason
+            && !progress.refused
+        {
+            progress.refused = true;
+            let piece = Piece {
+                refusal: Some(words),
+                ..Piece::default()
+            };
+            write(&self.heading, choice, piece, out);
+        }
+        progress.finish = Some(finish_reason(reason, progress.calls > 0));
+    }
+
+    fn end(&mut self, out: &mut SseWriter) {
+        begin(&mut self.choices, &self.heading, 0, out);
+        let numbers: Vec<u32> = self.choices.keys().copied().collect();
+        for choice in numbers {
+            self.close(choice, out);
+        }
+        for (choice, progress) in &self.choices {
+            let unsaid = finish_reason(&Finish::Other, progress.calls > 0);
+            let reason = progress.finish.unwrap_or(unsaid);
+            let piece = Piece::default();
+            write_choice(&self.heading, *choice, piece, None, Some(reason), out);
+        }
+        if let Some(usage) = self.usage.filter(|_| self.asked.include_usage) {
+            write_chunk(&self.heading, &[], Some(usage.into()), out);
+        }
+        out.word("[DONE]");
+        self.over = true;
     }
 }
 
 impl StreamEncoder for Encoder {
-    fn event(&mut self, _event: Event<'_>, _out: &mut SseWriter) {}
+    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+        if self.over {
+            return;
+        }
+        match event {
+            Event::Start { id, model, created } => {
+                self.heading = Heading::new(&id, created, &model, &self.asked);
+                self.upstream_id = id.into_owned();
+                begin(&mut self.choices, &self.heading, 0, out);
+            }
+            Event::Open { choice, block } => self.open(choice, block, out),
+            Event::Delta { choice, delta } => self.delta(choice, &delta, out),
+            Event::Close { choice } => self.close(choice, out),
+            Event::Finish { choice, reason } => self.finish(choice, &reason, out),
+            Event::Usage(usage) => self.usage = Some(usage),
+            Event::End => self.end(out),
+        }
+    }
 
     fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
-        super::error::encode_in_stream(fault, out);
+        if !self.over {
+            super::error::encode_in_stream(fault, out);
+            self.over = true;
+        }
     }
+}
+
+impl<'a> Piece<'a> {
+    fn of_call(call: ToolCall<'a>) -> Piece<'a> {
+        Piece {
+            tool_calls: Some([call]),
+            ..Piece::default()
+        }
+    }
+
+    fn of_detail(detail: Detail<'a>) -> Piece<'a> {
+        Piece {
+            reasoning_details: Some([detail]),
+            ..Piece::default()
+        }
+    }
+
+    fn of_media(media: &'a Media<'_>, heading: &Heading) -> Piece<'a> {
+        let mut piece = Piece::default();
+        match Shown::new(media, heading) {
+            Shown::Image(image) => piece.images = Some([image]),
+            Shown::Audio(audio) => piece.audio = Some(audio),
+        }
+        piece
+    }
+}
+
+/// The choice's progress; a choice that is new says first who speaks.
+fn begin<'p>(
+    choices: &'p mut BTreeMap<u32, Progress>,
+    heading: &Heading,
+    choice: u32,
+    out: &mut SseWriter,
+) -> &'p mut Progress {
+    choices.entry(choice).or_insert_with(|| {
+        let piece = Piece {
+            role: Some("assistant"),
+            content: Some(""),
+            ..Piece::default()
+        };
+        write(heading, choice, piece, out);
+        Progress::default()
+    })
+}
+
+fn write(heading: &Heading, choice: u32, piece: Piece<'_>, out: &mut SseWriter) {
+    write_choice(heading, choice, piece, None, None, out);
+}
+
+fn write_choice(
+    heading: &Heading,
+    index: u32,
+    delta: Piece<'_>,
+    logprobs: Option<Logprobs<'_>>,
+    finish_reason: Option<&'static str>,
+    out: &mut SseWriter,
+) {
+    let choice = ChunkChoice {
+        index,
+        delta,
+        logprobs,
+        finish_reason,
+    };
+    write_chunk(heading, &[choice], None, out);
+}
+
+fn write_chunk(
+    heading: &Heading,
+    choices: &[ChunkChoice<'_>],
+    usage: Option<Tokens>,
+    out: &mut SseWriter,
+) {
+    out.data(&Chunk {
+        id: &heading.id,
+        object: "chat.completion.chunk",
+        created: heading.created,
+        model: &heading.model,
+        choices,
+        usage,
+    });
 }

@@ -1,0 +1,161 @@
+//! Thoughts and seals in the extension keys `reasoning_content` and `reasoning_details`.
+
+use serde::Serialize;
+
+use super::request::needed;
+use crate::json::{Fields, Path};
+use crate::model::{Call, Fault, Losses, Part, PartKind, Place, Seal, Text};
+
+/// What an assistant message says of its thoughts.
+#[derive(Default)]
+pub(super) struct Reasoning<'a> {
+    pub(super) thoughts: Vec<Part<'a>>,
+    pub(super) seals: CallSeals<'a>,
+}
+
+/// Seals that belong to calls, by the id of the call.
+#[derive(Default)]
+pub(super) struct CallSeals<'a>(Vec<(Text<'a>, Seal<'a>)>);
+
+impl<'a> CallSeals<'a> {
+    /// Puts each seal on its call; one whose call is gone proves nothing any more.
+    pub(super) fn fasten(self, calls: &mut [Call<'a>], message: &Path<'_>, losses: &mut Losses) {
+        for (id, seal) in self.0 {
+            match calls.iter_mut().find(|call| call.id.as_ref() == Some(&id)) {
+                Some(call) => call.seal = Some(seal),
+                None => drop_path(&Path::Key(message, "reasoning_details"), losses),
+            }
+        }
+    }
+}
+
+pub(super) fn read<'a>(
+    message: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Reasoning<'a>, Fault> {
+    let content = message.text("reasoning_content")?;
+    let plain = message.text("reasoning")?;
+    let mut reasoning = Reasoning::default();
+    message.each("reasoning_details", |_, node| {
+        node.fields(|detail| read_detail(detail, &mut reasoning, losses))
+    })?;
+    // The plain text repeats what the details say; it counts only where they say nothing.
+    let says =
+        |part: &Part<'_>| matches!(&part.kind, PartKind::Thought { text, .. } if !text.is_empty());
+    let text = content.or(plain).filter(|text| !text.is_empty());
+    if let Some(text) = text
+        && !reasoning.thoughts.iter().any(says)
+    {
+        reasoning.thoughts.insert(0, thought(text, None));
+    }
+    Ok(reasoning)
+}
+
+fn read_detail<'a>(
+    mut detail: Fields<'a, '_>,
+    reasoning: &mut Reasoning<'a>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    let kind = needed(&mut detail, "type")?.text()?;
+    // Bookkeeping of the list itself.
+    detail.text("format")?;
+    detail.u64("index")?;
+    let id = detail.text("id")?;
+    match &*kind {
+        "reasoning.text" => {
+            let text = detail.text("text")?.unwrap_or_default();
+            let seal = read_seal(&mut detail, "signature", losses)?;
+            reasoning.thoughts.push(thought(text, seal));
+        }
+        "reasoning.summary" => {
+            let text = detail.text("summary")?.unwrap_or_default();
+            reasoning.thoughts.push(thought(text, None));
+        }
+        "reasoning.encrypted" => match (read_seal(&mut detail, "data", losses)?, id) {
+            (Some(seal), Some(id)) => reasoning.seals.0.push((id, seal)),
+            (Some(seal), None) => reasoning
+                .thoughts
+                .push(thought(Text::default(), Some(seal))),
+            (None, _) => {}
+        },
+        _ => drop_path(&detail.path, losses),
+    }
+    detail.finish(losses);
+    Ok(())
+}
+
+fn thought<'a>(text: Text<'a>, seal: Option<Seal<'a>>) -> Part<'a> {
+    let kind = PartKind::Thought { text, seal };
+    Part { kind, at: None }
+}
+
+/// Only seals that we wrapped say who issued them; a raw one may be anybody's and goes nowhere.
+fn read_seal<'a>(
+    detail: &mut Fields<'a, '_>,
+    key: &str,
+    losses: &mut Losses,
+) -> Result<Option<Seal<'a>>, Fault> {
+    let Some(wrapped) = detail.text(key)? else {
+        return Ok(None);
+    };
+    let seal = Seal::unwrap_text(&wrapped);
+    if seal.is_none() && !wrapped.is_empty() {
+        drop_path(&Path::Key(&detail.path, key), losses);
+    }
+    Ok(seal)
+}
+
+fn drop_path(path: &Path<'_>, losses: &mut Losses) {
+    losses.dropped(Place::Path(path.to_string().into()));
+}
+
+/// One entry of `reasoning_details`: the carrier of a seal.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+pub(super) enum Detail<'a> {
+    #[serde(rename = "reasoning.text")]
+    Text {
+        text: &'a str,
+        signature: String,
+        format: &'static str,
+        index: usize,
+    },
+    #[serde(rename = "reasoning.encrypted")]
+    Encrypted {
+        data: String,
+        id: Option<Text<'a>>,
+        format: &'static str,
+        index: usize,
+    },
+}
+
+const FORMAT: &str = "omniglot-v1";
+
+impl<'a> Detail<'a> {
+    /// The seal of a thought, which may have no words to show.
+    pub(super) fn of_thought(text: &'a str, wrapped: String, index: usize) -> Detail<'a> {
+        if text.is_empty() {
+            return Detail::Encrypted {
+                data: wrapped,
+                id: None,
+                format: FORMAT,
+                index,
+            };
+        }
+        Detail::Text {
+            text,
+            signature: wrapped,
+            format: FORMAT,
+            index,
+        }
+    }
+
+    pub(super) fn of_call(id: Text<'a>, wrapped: String, index: usize) -> Detail<'a> {
+        Detail::Encrypted {
+            data: wrapped,
+            id: Some(id),
+            format: FORMAT,
+            index,
+        }
+    }
+}
