@@ -1,0 +1,72 @@
+//! The small answers beside conversations: model lists and token counts, in each format's shape.
+
+use serde_json::{Value, json};
+
+use super::answer::CREATED;
+use crate::model::Format;
+
+const MODELS: [&str; 5] = [
+    "demo-chat",
+    "demo-messages",
+    "demo-native",
+    "demo-responses",
+    "demo-image",
+];
+
+/// The path is shared by formats, so the headers decide.
+pub(super) fn format_of_list(path: &str, headers: &http::HeaderMap) -> Format {
+    let says = |name: &str| headers.contains_key(name);
+    if path.starts_with("/v1beta/") || says("x-goog-api-key") || says("x-goog-api-client") {
+        Format::Native
+    } else if says("anthropic-version") {
+        Format::Messages
+    } else {
+        Format::Chat
+    }
+}
+
+pub(super) fn models(format: Format) -> Value {
+    let listed: Vec<Value> = MODELS.iter().map(|id| entry(format, id)).collect();
+    match format {
+        Format::Chat | Format::Responses => json!({"object": "list", "data": listed}),
+        Format::Messages => json!({
+            "data": listed,
+            "has_more": false,
+            "first_id": MODELS.first(),
+            "last_id": MODELS.last(),
+        }),
+        Format::Native => json!({"models": listed}),
+    }
+}
+
+/// Every name is a model here, as every name may be asked.
+pub(super) fn entry(format: Format, id: &str) -> Value {
+    match format {
+        Format::Chat | Format::Responses => {
+            json!({"id": id, "object": "model", "created": CREATED, "owned_by": "mock"})
+        }
+        Format::Messages => json!({
+            "type": "model",
+            "id": id,
+            "display_name": id,
+            "created_at": "2025-10-09T08:53:20Z",
+            "lifecycle": "active",
+        }),
+        Format::Native => json!({
+            "name": format!("models/{id}"),
+            "version": "mock",
+            "displayName": id,
+            "inputTokenLimit": 1_048_576,
+            "outputTokenLimit": 65_536,
+            "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+        }),
+    }
+}
+
+pub(super) fn token_count(format: Format, tokens: u64) -> Value {
+    match format {
+        Format::Chat | Format::Messages => json!({"input_tokens": tokens}),
+        Format::Responses => json!({"object": "response.input_tokens", "input_tokens": tokens}),
+        Format::Native => json!({"totalTokens": tokens}),
+    }
+}

@@ -1,0 +1,263 @@
+//! A request made into the reply that will be sent, its bytes complete before the first one leaves.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+
+use super::answer::{Asking, CREATED, Fingerprint, answer, words_of_request};
+use super::images::{self, Wanted};
+use super::lists;
+use super::received::Received;
+use super::script::{Delivery, Instead, Plan};
+use super::stream::{broken_off, pieces};
+use crate::formats::{Asked, Framing, Head, Operation};
+use crate::model::{Fault, FaultKind, Format, Losses};
+use crate::sse::SseWriter;
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENTS: &str = "text/event-stream";
+const HTML: &str = "text/html; charset=utf-8";
+const PAGE: &str = "<!doctype html><title>Mock</title><h1>This is a page, not an answer</h1>\n";
+const BROKEN: &str = r#"{"mock": "broken"#;
+const RETRY_AFTER: Duration = Duration::from_secs(7);
+
+pub(super) struct Reply {
+    pub status: StatusCode,
+    pub content_type: &'static str,
+    pub header: Option<(HeaderName, HeaderValue)>,
+    pub body: Payload,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Payload {
+    Whole(Bytes),
+    /// Each piece travels on its own.
+    Pieces(Vec<Bytes>),
+}
+
+impl Reply {
+    fn whole(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
+        Reply {
+            status,
+            content_type,
+            header: None,
+            body: Payload::Whole(body.into()),
+        }
+    }
+
+    pub(super) fn json(body: impl Into<Bytes>) -> Reply {
+        Reply::whole(StatusCode::OK, JSON, body)
+    }
+
+    pub(super) fn fault(format: Format, fault: &Fault, request_id: &str) -> Reply {
+        let (_, body) = format.codec().encode_error(fault, request_id);
+        let status = StatusCode::from_u16(fault.status);
+        let mut reply = Reply::json(body);
+        // The status that was asked for, even where the format would have chosen its own.
+        reply.status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        reply.header = fault
+            .retry_after
+            .map(|delay| (header::RETRY_AFTER, HeaderValue::from(delay.as_secs())));
+        reply
+    }
+}
+
+/// What the path says of a conversation.
+pub(super) struct Entry {
+    pub format: Format,
+    pub operation: Operation,
+    pub path_model: Option<String>,
+}
+
+pub(super) fn converse(entry: &Entry, received: &Received) -> (Reply, Delivery) {
+    let fingerprint = Fingerprint::of(&received.body);
+    plan_conversation(entry, received, &fingerprint).unwrap_or_else(|fault| {
+        let reply = Reply::fault(entry.format, &fault, &fingerprint.id(entry.format));
+        (reply, Delivery::default())
+    })
+}
+
+fn plan_conversation(
+    entry: &Entry,
+    received: &Received,
+    fingerprint: &Fingerprint,
+) -> Result<(Reply, Delivery), Fault> {
+    let codec = entry.format.codec();
+    let peek = codec.peek(&received.body)?;
+    let (stream, framing) = match entry.operation {
+        Operation::Generate => (peek.stream, Framing::Sse),
+        Operation::Stream(framing) => (true, framing),
+        Operation::CountTokens => (false, Framing::Sse),
+    };
+    let head = Head {
+        path_model: entry.path_model.as_deref(),
+        stream,
+    };
+    let request = codec.decode_request(&head, &received.body, &mut Losses::default())?;
+    let body_model = peek.model.as_ref().map(|named| named.name.as_ref());
+    let model = head.path_model.or(body_model).unwrap_or("mock");
+    let plan = Plan::for_request(&request, model)?;
+    let created = if plan.now { unix_now() } else { CREATED };
+    let asked = Asked {
+        model: model.to_owned(),
+        stream,
+        framing,
+        include_usage: peek.ask_usage.is_none(),
+        request_id: fingerprint.id(entry.format),
+        at: created,
+    };
+    let make = || {
+        let asking = Asking {
+            format: entry.format,
+            request: &request,
+            model,
+            fingerprint,
+            created,
+            echo: &|| received.echo(),
+        };
+        answer(&asking, &plan)
+    };
+    let conversation = Conversation {
+        format: entry.format,
+        asked: &asked,
+        plan: &plan,
+    };
+    let reply = match &plan.instead {
+        Some(instead) => conversation.instead(instead, &make),
+        None if entry.operation == Operation::CountTokens => {
+            let count = lists::token_count(entry.format, words_of_request(&request));
+            Reply::json(count.to_string())
+        }
+        None => conversation.reply(&make),
+    };
+    Ok((reply, plan.delivery))
+}
+
+/// A conversation about to be answered.
+struct Conversation<'c> {
+    format: Format,
+    asked: &'c Asked,
+    plan: &'c Plan,
+}
+
+type Make<'m> = dyn Fn() -> crate::model::Response<'static> + 'm;
+
+impl Conversation<'_> {
+    fn reply(&self, make: &Make<'_>) -> Reply {
+        if self.asked.stream {
+            return self.stream(self.pieces(make));
+        }
+        if self.plan.stream_error.is_some() {
+            return Reply::fault(self.format, &broken_off(), &self.asked.request_id);
+        }
+        Reply::json(self.format.codec().encode_response(&make(), self.asked))
+    }
+
+    fn pieces(&self, make: &Make<'_>) -> Vec<Bytes> {
+        pieces(self.format.codec(), &make(), self.asked, self.plan)
+    }
+
+    fn stream(&self, pieces: Vec<Bytes>) -> Reply {
+        Reply {
+            status: StatusCode::OK,
+            content_type: match self.asked.framing {
+                Framing::Sse => EVENTS,
+                Framing::Array => JSON,
+            },
+            header: None,
+            body: Payload::Pieces(pieces),
+        }
+    }
+
+    fn instead(&self, instead: &Instead, make: &Make<'_>) -> Reply {
+        let streamed = self.asked.stream;
+        match instead {
+            Instead::ErrorAsSuccess if streamed => {
+                let mut writer = SseWriter::default();
+                let codec = self.format.codec();
+                codec.encode_stream_error(&broken_off(), &mut writer);
+                self.stream(vec![writer.take()])
+            }
+            Instead::Garbage { after } if streamed => {
+                let mut pieces = self.pieces(make);
+                pieces.truncate(*after);
+                pieces.push(format!("data: {BROKEN}\n\n").into());
+                self.stream(pieces)
+            }
+            Instead::Empty if streamed => self.stream(Vec::new()),
+            other => instead_of_json(other, self.format, &self.asked.request_id),
+        }
+    }
+}
+
+fn instead_of_json(instead: &Instead, format: Format, request_id: &str) -> Reply {
+    match instead {
+        Instead::Error { status, message } => {
+            let fault = fault(*status, message.as_deref());
+            Reply::fault(format, &fault, request_id)
+        }
+        Instead::ErrorAsSuccess => {
+            let mut reply = Reply::fault(format, &broken_off(), request_id);
+            reply.status = StatusCode::OK;
+            reply
+        }
+        Instead::Html => Reply::whole(StatusCode::OK, HTML, PAGE),
+        Instead::Garbage { .. } => Reply::json(BROKEN),
+        Instead::Empty => Reply::json(Bytes::new()),
+        Instead::Redirect => {
+            let mut reply = Reply::whole(StatusCode::FOUND, HTML, PAGE);
+            let elsewhere = HeaderValue::from_static("/mock/elsewhere");
+            reply.header = Some((header::LOCATION, elsewhere));
+            reply
+        }
+    }
+}
+
+fn fault(status: u16, message: Option<&str>) -> Fault {
+    let kind = FaultKind::of_status(status);
+    let message = message.unwrap_or(match kind {
+        FaultKind::Unauthenticated => "The API key is not valid.",
+        FaultKind::Forbidden => "This key may not use this model.",
+        FaultKind::NotFound => "There is no such model.",
+        FaultKind::TooLarge => "The request is too large.",
+        FaultKind::RateLimited => "Too many requests, try again later.",
+        FaultKind::OverQuota => "The quota is used up.",
+        FaultKind::Overloaded => "The model is overloaded, try again later.",
+        FaultKind::Timeout => "The model took too long.",
+        FaultKind::Internal | FaultKind::BadGateway => "Something went wrong inside.",
+        _ => "The mock does not like this request.",
+    });
+    Fault {
+        status,
+        retry_after: (status == 429).then_some(RETRY_AFTER),
+        ..Fault::new(kind, message)
+    }
+}
+
+/// Images answer in JSON only, and their errors look like those of the chat format.
+pub(super) fn paint(received: &Received) -> (Reply, Delivery) {
+    let fingerprint = Fingerprint::of(&received.body);
+    let id = fingerprint.id(Format::Chat);
+    let planned = Wanted::read(received.content_type(), &received.body)
+        .and_then(|wanted| Ok((Plan::for_prompt(&wanted.prompt, &wanted.model)?, wanted)));
+    let (plan, wanted) = match planned {
+        Ok(planned) => planned,
+        Err(fault) => return (Reply::fault(Format::Chat, &fault, &id), Delivery::default()),
+    };
+    let reply = if let Some(instead) = &plan.instead {
+        instead_of_json(instead, Format::Chat, &id)
+    } else {
+        let created = if plan.now { unix_now() } else { CREATED };
+        let echo = || received.echo();
+        Reply::json(images::answer(&wanted, &plan, &fingerprint, created, &echo))
+    };
+    (reply, plan.delivery)
+}
+
+fn unix_now() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(CREATED, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(CREATED)
+    })
+}

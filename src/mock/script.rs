@@ -1,0 +1,543 @@
+//! What the mock is to do with a request: words and the request itself, made into a plan.
+
+use std::time::Duration;
+
+use super::words::{Prompt, Word, of_model};
+use crate::model::{Fault, PartKind, Request, Role, Shape, ToolChoice, ToolResult, Usage};
+
+/// Everything that was decided before a byte is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub answer: Answer,
+    pub thinking: bool,
+    pub ending: Ending,
+    pub usage: Option<Usage>,
+    /// In how many deltas a text is streamed; `None`: one a word.
+    pub events: Option<usize>,
+    pub instead: Option<Instead>,
+    /// After how many deltas a stream fails.
+    pub stream_error: Option<usize>,
+    pub no_end: bool,
+    pub now: bool,
+    pub delivery: Delivery,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    Text(String),
+    /// So many words.
+    Long(usize),
+    /// `None`: the tools that were declared, in turn.
+    Calls {
+        name: Option<String>,
+        count: usize,
+    },
+    /// What the requested shape of the output asks for.
+    Shaped,
+    /// A picture beside the text.
+    Picture,
+    /// The request itself, as JSON.
+    Echo,
+    /// The SHA-256 of the request body.
+    Digest,
+}
+
+impl Default for Answer {
+    fn default() -> Answer {
+        Answer::Text(String::new())
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Ending {
+    #[default]
+    Natural,
+    Length,
+    Refusal,
+    Filtered,
+    StopSequence,
+}
+
+/// What comes in place of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Instead {
+    Error {
+        status: u16,
+        message: Option<String>,
+    },
+    /// An error body under a status of success.
+    ErrorAsSuccess,
+    Html,
+    /// Good events before the broken one.
+    Garbage {
+        after: usize,
+    },
+    Empty,
+    Redirect,
+}
+
+/// How the answer travels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Delivery {
+    pub slow: Option<Duration>,
+    pub pace: Option<Duration>,
+    /// Events before the connection breaks.
+    pub cut: Option<usize>,
+    pub wait: Option<String>,
+    pub name: Option<String>,
+    pub vendor_headers: bool,
+    pub gzip: bool,
+}
+
+const LONG_WORDS: usize = 400;
+const MOST_WORDS: usize = 1_000_000;
+const MOST_CALLS: usize = 64;
+/// A repeated prompt is cut here: what came in may be megabytes, the answer should stay an answer.
+const REPEATED_CHARACTERS: usize = 1000;
+
+impl Plan {
+    pub(super) fn for_request(request: &Request<'_>, model: &str) -> Result<Plan, Fault> {
+        let said = Said::last(request);
+        let prompt = Prompt::read(said.texts.iter().copied());
+        let steered = !prompt.words.is_empty();
+        let (mut plan, answer) = Plan::by_words(&prompt, model)?;
+        let calls = matches!(answer, None | Some(Answer::Calls { .. }));
+        plan.answer = if !said.results.is_empty() && !steered && calls {
+            // Whatever asked for the calls is still in force; the loop must end nevertheless.
+            Answer::Text(name_results(&said.results))
+        } else {
+            answer.unwrap_or_else(|| unasked(request, &plan, &prompt))
+        };
+        Ok(plan)
+    }
+
+    /// For requests of no conversation format: only the words count.
+    pub(super) fn for_prompt(text: &str, model: &str) -> Result<Plan, Fault> {
+        let prompt = Prompt::read([text]);
+        let (mut plan, answer) = Plan::by_words(&prompt, model)?;
+        plan.answer = answer.unwrap_or_else(|| Answer::Text(repeat(&prompt)));
+        Ok(plan)
+    }
+
+    fn by_words(prompt: &Prompt<'_>, model: &str) -> Result<(Plan, Option<Answer>), Fault> {
+        let named = if prompt.words.is_empty() {
+            of_model(model)
+        } else {
+            Vec::new()
+        };
+        let (mut plan, mut answer) = (Plan::default(), None);
+        for word in prompt.words.iter().chain(&named) {
+            if let Some(asked) = answer_word(word)? {
+                answer = Some(asked);
+            } else if !plan.reply_word(word)? && !plan.delivery.word(word)? {
+                return Err(wrong(word));
+            }
+        }
+        Ok((plan, answer))
+    }
+
+    fn reply_word(&mut self, word: &Word<'_>) -> Result<bool, Fault> {
+        match word.key {
+            "thinking" => self.thinking = true,
+            "length" => self.ending = Ending::Length,
+            "refusal" => self.ending = Ending::Refusal,
+            "filtered" => self.ending = Ending::Filtered,
+            "stop_sequence" => self.ending = Ending::StopSequence,
+            "usage" => self.usage = Some(usage(word)?),
+            "events" => self.events = Some(number(word, None)?.clamp(1, MOST_WORDS)),
+            "stream_error" => self.stream_error = Some(number(word, Some(0))?),
+            "no_end" => self.no_end = true,
+            "now" => self.now = true,
+            "error" => self.instead = Some(error(word)?),
+            "status_200_error" => self.instead = Some(Instead::ErrorAsSuccess),
+            "html" => self.instead = Some(Instead::Html),
+            "garbage" => {
+                let after = number(word, Some(0))?;
+                self.instead = Some(Instead::Garbage { after });
+            }
+            "empty" => self.instead = Some(Instead::Empty),
+            "redirect" => self.instead = Some(Instead::Redirect),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+impl Delivery {
+    fn word(&mut self, word: &Word<'_>) -> Result<bool, Fault> {
+        match word.key {
+            "slow" => self.slow = Some(duration(word)?),
+            "pace" => self.pace = Some(duration(word)?),
+            "cut" => self.cut = Some(number(word, Some(0))?),
+            "wait" => self.wait = Some(text(word)?),
+            "name" => self.name = Some(text(word)?),
+            "headers" => self.vendor_headers = true,
+            "gzip" => self.gzip = true,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn answer_word(word: &Word<'_>) -> Result<Option<Answer>, Fault> {
+    let name = word.value.map(str::to_owned);
+    Ok(Some(match word.key {
+        "text" => Answer::Text(text(word)?),
+        "long" => Answer::Long(number(word, Some(LONG_WORDS))?.min(MOST_WORDS)),
+        "tool" | "tools" => Answer::Calls { name, count: 1 },
+        "parallel" => Answer::Calls {
+            name: None,
+            count: number(word, Some(2))?.clamp(1, MOST_CALLS),
+        },
+        "schema" => Answer::Shaped,
+        "image" => Answer::Picture,
+        "echo" => Answer::Echo,
+        "sha256" => Answer::Digest,
+        _ => return Ok(None),
+    }))
+}
+
+/// The answer when no word asks for one.
+fn unasked(request: &Request<'_>, plan: &Plan, prompt: &Prompt<'_>) -> Answer {
+    let forced = match &request.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::One(_)) => true,
+        Some(ToolChoice::Subset { required, .. }) => *required,
+        Some(ToolChoice::Auto | ToolChoice::None) | None => false,
+    };
+    match plan.events {
+        _ if forced => Answer::Calls {
+            name: None,
+            count: 1,
+        },
+        _ if request.output.shape != Shape::Text => Answer::Shaped,
+        _ if request.output.images => Answer::Picture,
+        // So many events need as many words.
+        Some(events) => Answer::Long(events),
+        None => Answer::Text(repeat(prompt)),
+    }
+}
+
+fn repeat(prompt: &Prompt<'_>) -> String {
+    let mut said = String::from("You said: ");
+    let mut left = REPEATED_CHARACTERS;
+    for (number, rest) in prompt.rest.iter().enumerate() {
+        if number > 0 {
+            said.push(' ');
+        }
+        said.extend(rest.chars().take(left));
+        left = left.saturating_sub(rest.chars().take(left).count());
+        if left == 0 {
+            said.push('…');
+            break;
+        }
+    }
+    said
+}
+
+fn name_results(results: &[&ToolResult<'_>]) -> String {
+    let mut answer = String::from("The tools answered:");
+    for result in results {
+        let name = result.name.as_deref().or(result.id.as_deref());
+        answer.push(' ');
+        answer.push_str(name.unwrap_or("tool"));
+        answer.push_str(if result.failed {
+            " failed with"
+        } else {
+            " gave"
+        });
+        for part in &result.parts {
+            let shown = match &part.kind {
+                PartKind::Text(text) => text,
+                PartKind::Media(media) => &media.mime,
+                _ => continue,
+            };
+            answer.push(' ');
+            answer.extend(shown.chars().take(REPEATED_CHARACTERS));
+        }
+        answer.push(';');
+    }
+    answer.pop();
+    answer.push('.');
+    answer
+}
+
+/// What came after the model last spoke.
+#[derive(Default)]
+struct Said<'r> {
+    texts: Vec<&'r str>,
+    results: Vec<&'r ToolResult<'r>>,
+}
+
+impl<'r> Said<'r> {
+    fn last(request: &'r Request<'_>) -> Said<'r> {
+        let mut said = Said::default();
+        for turn in request.turns.iter().rev() {
+            match turn.role {
+                Role::Model if !said.texts.is_empty() || !said.results.is_empty() => break,
+                Role::Model | Role::System | Role::Developer => continue,
+                Role::User => {}
+            }
+            let spoken = !said.texts.is_empty();
+            for part in turn.parts.iter().rev() {
+                match &part.kind {
+                    PartKind::Text(text) if !spoken => said.texts.push(text),
+                    PartKind::Result(result) => said.results.push(result),
+                    _ => {}
+                }
+            }
+        }
+        said.texts.reverse();
+        said.results.reverse();
+        said
+    }
+}
+
+fn wrong(word: &Word<'_>) -> Fault {
+    let Word { key, value } = word;
+    Fault::invalid(match value {
+        Some(value) => format!("the mock cannot read the word {key}={value}; see its help"),
+        None => format!("the mock cannot read the word {key}; see its help"),
+    })
+}
+
+fn text(word: &Word<'_>) -> Result<String, Fault> {
+    word.value.map(str::to_owned).ok_or_else(|| wrong(word))
+}
+
+fn number(word: &Word<'_>, absent: Option<usize>) -> Result<usize, Fault> {
+    match word.value {
+        Some(value) => value.parse().map_err(|_| wrong(word)),
+        None => absent.ok_or_else(|| wrong(word)),
+    }
+}
+
+fn duration(word: &Word<'_>) -> Result<Duration, Fault> {
+    humantime::parse_duration(word.value.unwrap_or_default()).map_err(|_| wrong(word))
+}
+
+fn usage(word: &Word<'_>) -> Result<Usage, Fault> {
+    let numbers: Vec<u64> = word
+        .value
+        .unwrap_or_default()
+        .split(',')
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong(word))?;
+    let [input, cached, output, thinking] = numbers[..] else {
+        return Err(wrong(word));
+    };
+    Ok(Usage {
+        input,
+        cached,
+        cache_written: 0,
+        output,
+        thinking,
+    })
+}
+
+fn error(word: &Word<'_>) -> Result<Instead, Fault> {
+    let value = word.value.unwrap_or("500");
+    let (status, message) = match value.split_once(',') {
+        Some((status, message)) => (status, Some(message.to_owned())),
+        None => (value, None),
+    };
+    match status.parse() {
+        Ok(status @ 400..=599) => Ok(Instead::Error { status, message }),
+        _ => Err(wrong(word)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Output, Part, Turn};
+
+    fn turn(role: Role, kinds: Vec<PartKind<'static>>) -> Turn<'static> {
+        let parts = kinds
+            .into_iter()
+            .map(|kind| Part { kind, at: None })
+            .collect();
+        Turn {
+            role,
+            parts,
+            at: None,
+        }
+    }
+
+    fn user(text: &'static str) -> Turn<'static> {
+        turn(Role::User, vec![PartKind::Text(text.into())])
+    }
+
+    fn result(name: &'static str, text: &'static str) -> Turn<'static> {
+        let parts = vec![Part {
+            kind: PartKind::Text(text.into()),
+            at: None,
+        }];
+        let result = ToolResult {
+            id: None,
+            name: Some(name.into()),
+            parts,
+            failed: false,
+        };
+        turn(Role::User, vec![PartKind::Result(result)])
+    }
+
+    fn request(turns: Vec<Turn<'static>>) -> Request<'static> {
+        Request {
+            turns,
+            ..Request::default()
+        }
+    }
+
+    fn plan(text: &'static str) -> Plan {
+        Plan::for_request(&request(vec![user(text)]), "demo").expect("known words")
+    }
+
+    fn saying(text: &str) -> Answer {
+        Answer::Text(text.to_owned())
+    }
+
+    #[test]
+    fn without_words_the_prompt_is_repeated() {
+        assert_eq!(plan("hello").answer, saying("You said: hello"));
+        assert_eq!(
+            plan("one mock:pace=5ms two").answer,
+            saying("You said: one two")
+        );
+        let Answer::Text(text) = Plan::for_prompt(&"é".repeat(5000), "demo").unwrap().answer
+        else {
+            panic!("a text");
+        };
+        assert_eq!(text.chars().count(), "You said: ".len() + 1001);
+    }
+
+    #[test]
+    fn only_the_last_user_text_counts() {
+        let turns = vec![
+            turn(Role::System, vec![PartKind::Text("mock:error=500".into())]),
+            user("mock:tool"),
+            turn(Role::Model, vec![PartKind::Text("mock:empty".into())]),
+            user("thanks"),
+        ];
+        let plan = Plan::for_request(&request(turns), "demo").unwrap();
+        assert_eq!(plan.answer, saying("You said: thanks"));
+        assert_eq!(plan.instead, None);
+    }
+
+    #[test]
+    fn words_of_the_model_count_when_the_prompt_has_none() {
+        let asked = request(vec![user("hello")]);
+        let plan = Plan::for_request(&asked, "demo+tools+error=503,later").unwrap();
+        assert_eq!(
+            plan.answer,
+            Answer::Calls {
+                name: None,
+                count: 1
+            }
+        );
+        assert_eq!(
+            plan.instead,
+            Some(Instead::Error {
+                status: 503,
+                message: Some("later".to_owned())
+            })
+        );
+        let steered = request(vec![user("mock:length hi")]);
+        let plan = Plan::for_request(&steered, "demo+error=503").unwrap();
+        assert_eq!((plan.instead, plan.ending), (None, Ending::Length));
+    }
+
+    #[test]
+    fn tool_results_end_the_loop_unless_new_words_follow() {
+        let called = vec![user("mock:tool"), turn(Role::Model, vec![])];
+        let results = [result("get_weather", "sunny"), result("get_time", "noon")];
+        let looped = [called.clone(), results.to_vec()].concat();
+        let named = "The tools answered: get_weather gave sunny; get_time gave noon.";
+        for model in ["demo", "demo+tool"] {
+            let plan = Plan::for_request(&request(looped.clone()), model).unwrap();
+            assert_eq!(plan.answer, saying(named), "{model}");
+        }
+        let again = [looped, vec![user("mock:parallel=3")]].concat();
+        let plan = Plan::for_request(&request(again), "demo").unwrap();
+        assert_eq!(
+            plan.answer,
+            Answer::Calls {
+                name: None,
+                count: 3
+            }
+        );
+    }
+
+    #[test]
+    fn what_the_request_demands_is_given_unasked() {
+        let mut asked = request(vec![user("hello")]);
+        asked.output = Output {
+            shape: Shape::Json,
+            ..Output::default()
+        };
+        let shaped = Plan::for_request(&asked, "demo").unwrap();
+        assert_eq!(shaped.answer, Answer::Shaped);
+        asked.tool_choice = Some(ToolChoice::Required);
+        let forced = Plan::for_request(&asked, "demo").unwrap();
+        assert!(matches!(forced.answer, Answer::Calls { .. }));
+        asked.turns = vec![user("mock:text=no tools")];
+        let told = Plan::for_request(&asked, "demo").unwrap();
+        assert_eq!(told.answer, saying("no tools"));
+    }
+
+    #[test]
+    fn values_are_read() {
+        let plan = plan(
+            "mock:usage=10,4,7,2 mock:events=20 mock:slow=250ms mock:pace=5ms mock:cut=3 mock:wait=a \
+             mock:name=b mock:stream_error=2 mock:thinking mock:gzip mock:headers mock:no_end mock:now",
+        );
+        let usage = plan.usage.unwrap();
+        assert_eq!(
+            (usage.input, usage.cached, usage.output, usage.thinking),
+            (10, 4, 7, 2)
+        );
+        assert_eq!(plan.answer, Answer::Long(20));
+        assert_eq!(plan.stream_error, Some(2));
+        assert!(plan.thinking && plan.no_end && plan.now);
+        let expected = Delivery {
+            slow: Some(Duration::from_millis(250)),
+            pace: Some(Duration::from_millis(5)),
+            cut: Some(3),
+            wait: Some("a".to_owned()),
+            name: Some("b".to_owned()),
+            vendor_headers: true,
+            gzip: true,
+        };
+        assert_eq!(plan.delivery, expected);
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        let cases = [
+            ("mock:html", Instead::Html),
+            ("mock:garbage", Instead::Garbage { after: 0 }),
+            ("mock:garbage=2", Instead::Garbage { after: 2 }),
+            ("mock:empty", Instead::Empty),
+            ("mock:redirect", Instead::Redirect),
+            ("mock:status_200_error", Instead::ErrorAsSuccess),
+        ];
+        for (words, instead) in cases {
+            assert_eq!(plan(words).instead, Some(instead), "{words}");
+        }
+    }
+
+    #[test]
+    fn words_that_cannot_be_read_are_refused() {
+        for words in [
+            "mock:nonsense",
+            "mock:usage=1,2",
+            "mock:pace=soon",
+            "mock:error=200",
+            "mock:wait",
+            "mock:",
+        ] {
+            let fault = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
+            assert_eq!(fault.status, 400, "{words}");
+        }
+    }
+}
