@@ -67,9 +67,10 @@ pub fn run(start: Start) -> Result<()> {
     let runtime = Arc::new(Runtime::new(start.config));
     let stop = Arc::new(Notify::new());
 
-    let conf = Arc::new(server_conf(server_settings.drain_timeout));
-    let mut server = Server::new_with_opt_and_conf(None, (*conf).clone());
+    let conf = server_conf(server_settings.drain_timeout);
+    let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
+    let conf = server.configuration.clone();
     let gateway = Gateway {
         runtime: runtime.clone(),
         metrics: metrics.clone(),

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use crate::formats::Asked;
+use crate::formats::identity::reply_id;
 use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind, Usage};
 
 /// What every piece of a reply repeats.
@@ -18,15 +19,11 @@ pub(super) struct Heading {
 impl Heading {
     pub(super) fn new(id: &str, created: i64, model: &str, asked: &Asked) -> Heading {
         let id = if id.is_empty() { &asked.request_id } else { id };
-        let bare = ["chatcmpl-", "msg_", "resp_"]
-            .into_iter()
-            .find_map(|prefix| id.strip_prefix(prefix))
-            .unwrap_or(id);
         let named = [asked.model.as_str(), model]
             .into_iter()
             .find(|name| !name.is_empty());
         Heading {
-            id: format!("chatcmpl-{bare}"),
+            id: reply_id("chatcmpl-", id),
             created: if created == 0 { asked.at } else { created },
             model: named.unwrap_or_default().to_owned(),
         }

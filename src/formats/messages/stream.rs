@@ -68,7 +68,7 @@ pub(super) struct Encoder {
     /// Of the block that is begun, or else of the next one.
     index: u32,
     open: Option<Open>,
-    calls: u32,
+    calls: usize,
     refused: bool,
     ending: Option<Ending>,
     usage: Option<Usage>,
