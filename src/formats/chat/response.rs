@@ -137,7 +137,7 @@ fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
     }
     let mut text = call.arguments.to_text();
     if call.kind == ToolKind::Function && text.trim().is_empty() {
-        text = "{}".into();
+        text.to_mut().push_str("{}");
     }
     message
         .tool_calls
