@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The id of the call that is number `ordinal` of its choice; the same in a stream and in a whole reply.
-pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: usize) -> String {
+pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
     let hash = Sha256::digest(format!("{response_id}\u{1f}{choice}\u{1f}{ordinal}"));
     let mut id = String::from("call_");
     // Five bytes are eight letters; fifteen bytes give the 24 letters wanted.

@@ -18,7 +18,7 @@ pub(super) struct Heading {
 impl Heading {
     pub(super) fn new(id: &str, created: i64, model: &str, asked: &Asked) -> Heading {
         let id = if id.is_empty() { &asked.request_id } else { id };
-        let bare = ["chatcmpl-", "msg_", "resp_"]
+        let bare = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"]
             .into_iter()
             .find_map(|prefix| id.strip_prefix(prefix))
             .unwrap_or(id);
@@ -37,7 +37,7 @@ impl Heading {
 #[derive(Serialize)]
 pub(super) struct ToolCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
+    index: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,14 +87,14 @@ impl<'a> ToolCall<'a> {
         }
     }
 
-    pub(super) fn first(index: usize, id: &'a str, kind: ToolKind, name: &'a str) -> Self {
+    pub(super) fn first(index: u32, id: &'a str, kind: ToolKind, name: &'a str) -> Self {
         ToolCall {
             index: Some(index),
             ..ToolCall::whole(id.into(), kind, name, Text::default())
         }
     }
 
-    pub(super) fn later(index: usize, kind: ToolKind, text: &'a str) -> Self {
+    pub(super) fn later(index: u32, kind: ToolKind, text: &'a str) -> Self {
         ToolCall {
             index: Some(index),
             id: None,

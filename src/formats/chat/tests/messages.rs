@@ -49,6 +49,7 @@ fn media_of_a_user() {
         {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}},
         {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}},
         {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBE", "filename": "r.pdf"}},
+        {"type": "image_url", "image_url": {"url": "http://a", "detail": "auto"}},
         {"type": "file", "file": {"file_id": "file-1"}, "prompt_cache_breakpoint": {"mode": "explicit"}},
     ]}]);
     turns(messages, |turns, dropped| {
@@ -70,9 +71,11 @@ fn media_of_a_user() {
         assert_eq!(media[2].mime, "audio/mpeg");
         assert_eq!(media[3].mime, "application/pdf");
         assert_eq!(media[3].name.as_deref(), Some("r.pdf"));
-        assert_eq!(media[4].source, Source::File("file-1".into()));
-        assert_eq!(turns[0].parts[4].at, Some(4));
-        assert_eq!(dropped, ["messages[0].content[4].prompt_cache_breakpoint"]);
+        assert_eq!((&*media[4].mime, media[4].detail), ("image/*", None));
+        assert_eq!(media[5].mime, "application/*");
+        assert_eq!(media[5].source, Source::File("file-1".into()));
+        assert_eq!(turns[0].parts[5].at, Some(5));
+        assert_eq!(dropped, ["messages[0].content[5].prompt_cache_breakpoint"]);
     });
 }
 
@@ -140,6 +143,20 @@ fn calls_and_their_results() {
         assert!(turns[1].role == Role::User && turns[4].role == Role::User);
         assert!(dropped.is_empty());
     });
+}
+
+#[test]
+fn a_reply_sent_back_as_it_came_loses_only_its_sources() {
+    let reply = |annotations: Value| {
+        json!({"role": "assistant", "content": "Hi", "refusal": null, "annotations": annotations,
+            "audio": null, "function_call": null, "tool_calls": null})
+    };
+    turns(
+        json!([reply(json!([])), reply(json!([{}]))]),
+        |_, dropped| {
+            assert_eq!(dropped, ["messages[1].annotations"]);
+        },
+    );
 }
 
 #[test]
