@@ -17,7 +17,7 @@ pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
 }
 
 /// For a call that came without an id; `ordinal` counts the calls of the choice.
-pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: usize) -> String {
+pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
     let digest = Sha256::digest(format!("{response_id}\x1f{choice}\x1f{ordinal}"));
     // Fifteen bytes are exactly 24 letters.
     let letters = digest[..15].chunks_exact(5).flat_map(|five| {

@@ -6,6 +6,8 @@ mod reasoning;
 mod request;
 mod response;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod turns;
 mod wire;

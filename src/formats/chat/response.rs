@@ -86,6 +86,7 @@ fn encode_choice<'a>(
         annotations: choice.citations.iter().map(Annotation::new).collect(),
         ..Message::default()
     };
+    let mut calls = 0;
     for part in &choice.parts {
         match &part.kind {
             PartKind::Text(text) => append(&mut message.content, text),
@@ -102,8 +103,9 @@ fn encode_choice<'a>(
             PartKind::Call(call) => {
                 let id = match &call.id {
                     Some(id) => Text::Borrowed(&**id),
-                    None => call_id(upstream_id, index, message.tool_calls.len()).into(),
+                    None => call_id(upstream_id, index, calls).into(),
                 };
+                calls += 1;
                 add_call(&mut message, call, id);
             }
             PartKind::Media(media) => match Shown::new(media, heading) {
@@ -114,7 +116,7 @@ fn encode_choice<'a>(
             PartKind::Result(_) => {}
         }
     }
-    let has_calls = !message.tool_calls.is_empty();
+    let has_calls = calls > 0;
     if has_calls && message.content.as_deref() == Some("") {
         message.content = None;
     }
@@ -137,7 +139,7 @@ fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
     }
     let mut text = call.arguments.to_text();
     if call.kind == ToolKind::Function && text.trim().is_empty() {
-        text = "{}".into();
+        text.to_mut().push_str("{}");
     }
     message
         .tool_calls

@@ -69,7 +69,7 @@ pub(super) struct Encoder {
 #[derive(Default)]
 struct Progress {
     open: Option<Open>,
-    calls: usize,
+    calls: u32,
     details: usize,
     refused: bool,
     /// Held back to the end: nothing of a choice may follow it.

@@ -5,7 +5,7 @@ use super::request::{needed, one_of};
 use super::tools::KINDS;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Arguments, Call, Detail, Fault, Json, Losses, Media, Part, PartKind, Role, Source, Text,
+    Arguments, Call, Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Role, Source, Text,
     ToolKind, ToolResult, Turn, split_data_url,
 };
 
@@ -28,6 +28,10 @@ const SPEAKERS: [(&str, Speaker); 6] = [
     ("tool", Speaker::Tool),
     ("function", Speaker::Function),
 ];
+
+/// Types of media that are only pointed at: the part says what they are used as, nothing says more.
+const ANY_IMAGE: &str = "image/*";
+const ANY_FILE: &str = "application/*";
 
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
@@ -143,24 +147,25 @@ fn read_media<'a>(
 }
 
 fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
-    const DETAILS: [(&str, Detail); 4] = [
-        ("auto", Detail::Auto),
-        ("low", Detail::Low),
-        ("high", Detail::High),
-        ("original", Detail::Original),
+    /// `auto` is what every format does unasked.
+    const DETAILS: [(&str, Option<Detail>); 4] = [
+        ("auto", None),
+        ("low", Some(Detail::Low)),
+        ("high", Some(Detail::High)),
+        ("original", Some(Detail::Original)),
     ];
     let url = needed(fields, "url")?;
     let path = url.path;
     let url = url.text()?;
     let (mime, source) = if url.starts_with("https://") || url.starts_with("http://") {
-        (Text::default(), Source::Url(url))
+        (ANY_IMAGE.into(), Source::Url(url))
     } else {
         let (mime, data) =
             split_data(url).ok_or_else(|| path.wrong("an http(s) URL or a base64 data URL"))?;
         (mime, Source::Base64(data))
     };
     let detail = match fields.node("detail") {
-        Some(node) => Some(one_of(node, &DETAILS)?),
+        Some(node) => one_of(node, &DETAILS)?,
         None => None,
     };
     Ok(Media {
@@ -185,7 +190,7 @@ fn read_audio<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
 
 fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
     let (mime, source) = if let Some(id) = fields.text("file_id")? {
-        (Text::default(), Source::File(id))
+        (ANY_FILE.into(), Source::File(id))
     } else {
         let data = needed(fields, "file_data")?;
         let path = data.path;
@@ -226,6 +231,12 @@ fn read_assistant<'a>(
         return Err(audio
             .path
             .wrong("no reference to an earlier answer's sound, which is not kept"));
+    }
+    // Clients send replies back as they got them; an empty list says nothing.
+    if let Some(node) = message.node("annotations")
+        && node.value != Json::Array(Vec::new())
+    {
+        losses.dropped(Place::Path(node.path.to_string().into()));
     }
     let mut calls = Vec::new();
     message.each("tool_calls", |_, node| {

@@ -34,7 +34,7 @@ impl Heading {
 #[derive(Serialize)]
 pub(super) struct ToolCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    index: Option<usize>,
+    index: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,14 +84,14 @@ impl<'a> ToolCall<'a> {
         }
     }
 
-    pub(super) fn first(index: usize, id: &'a str, kind: ToolKind, name: &'a str) -> Self {
+    pub(super) fn first(index: u32, id: &'a str, kind: ToolKind, name: &'a str) -> Self {
         ToolCall {
             index: Some(index),
             ..ToolCall::whole(id.into(), kind, name, Text::default())
         }
     }
 
-    pub(super) fn later(index: usize, kind: ToolKind, text: &'a str) -> Self {
+    pub(super) fn later(index: u32, kind: ToolKind, text: &'a str) -> Self {
         ToolCall {
             index: Some(index),
             id: None,

@@ -1,0 +1,353 @@
+//! Replies in pieces.
+
+use serde_json::{Value, json};
+
+use super::{asked, call, choice, full_response, response, seal, text};
+use crate::formats::chat::response::encode;
+use crate::formats::chat::stream::Encoder;
+use crate::formats::{Asked, StreamEncoder as _};
+use crate::model::{
+    Block, Delta, Event, Fault, FaultKind, Finish, Issuer, Response, ToolKind, Usage,
+};
+use crate::sse::{Frames, SseWriter};
+
+fn payloads(out: &mut SseWriter) -> Vec<Value> {
+    let mut seen = Vec::new();
+    Frames::default().push(&out.take(), |frame| {
+        assert_eq!(frame.name, "");
+        let data = frame.data.expect("data only");
+        seen.push(match &*data {
+            "[DONE]" => json!("[DONE]"),
+            data => serde_json::from_str(data).expect("JSON"),
+        });
+    });
+    seen
+}
+
+fn run(events: Vec<Event<'_>>, asked: &Asked) -> Vec<Value> {
+    let (mut encoder, mut out) = (Encoder::new(asked), SseWriter::default());
+    for event in events {
+        encoder.event(event, &mut out);
+    }
+    payloads(&mut out)
+}
+
+fn start() -> Event<'static> {
+    Event::Start {
+        id: "msg_1".into(),
+        model: "upstream".into(),
+        created: 7,
+    }
+}
+
+fn open(block: Block<'static>) -> Event<'static> {
+    Event::Open { choice: 0, block }
+}
+
+fn delta(delta: Delta<'static>) -> Event<'static> {
+    Event::Delta { choice: 0, delta }
+}
+
+fn say(text: &'static str) -> Event<'static> {
+    delta(Delta::Text(text.into()))
+}
+
+const CLOSE: Event<'static> = Event::Close { choice: 0 };
+
+const STOP: Event<'static> = Event::Finish {
+    choice: 0,
+    reason: Finish::Stop,
+};
+
+/// The pieces of the only choice, without what every chunk repeats.
+fn deltas(payloads: &[Value]) -> Vec<Value> {
+    let choices = payloads
+        .iter()
+        .filter_map(|payload| payload["choices"].get(0));
+    choices.map(|choice| choice["delta"].clone()).collect()
+}
+
+#[test]
+fn a_text_is_one_chunk_per_delta() {
+    let events = vec![
+        start(),
+        Event::Usage(Usage {
+            input: 1,
+            ..Usage::default()
+        }),
+        open(Block::Text),
+        say("Hel"),
+        say(""),
+        say("lo."),
+        CLOSE,
+        STOP,
+        Event::Usage(Usage {
+            input: 10,
+            output: 3,
+            ..Usage::default()
+        }),
+        Event::End,
+    ];
+    let seen = run(events.clone(), &asked());
+    let chunk = |delta: Value, finish: Value| {
+        json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "asked",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    };
+    let usage = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "asked",
+        "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13,
+            "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 0}}});
+    let want = [
+        chunk(json!({"role": "assistant", "content": ""}), Value::Null),
+        chunk(json!({"content": "Hel"}), Value::Null),
+        chunk(json!({"content": "lo."}), Value::Null),
+        chunk(json!({}), json!("stop")),
+        usage,
+        json!("[DONE]"),
+    ];
+    assert_eq!(seen, want);
+    let mut silent = asked();
+    silent.include_usage = false;
+    let seen = run(events, &silent);
+    assert_eq!(seen, [&want[..4], &want[5..]].concat());
+}
+
+#[test]
+fn calls_begin_with_their_name_and_never_lack_arguments() {
+    let named = |id: Option<&'static str>, kind| Block::Call {
+        id: id.map(Into::into),
+        name: "look".into(),
+        kind,
+    };
+    let seen = run(
+        vec![
+            start(),
+            open(named(Some("call_1"), ToolKind::Function)),
+            delta(Delta::Arguments("{\"x\":".into())),
+            delta(Delta::Arguments("1}".into())),
+            CLOSE,
+            open(named(Some("call_2"), ToolKind::Function)),
+            delta(Delta::Seal(seal(Issuer::Native))),
+            CLOSE,
+            open(named(Some("call_3"), ToolKind::Custom)),
+            delta(Delta::Arguments("hey".into())),
+            CLOSE,
+            STOP,
+            Event::End,
+        ],
+        &asked(),
+    );
+    let function = |index: usize, arguments: &str| json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]});
+    let first = |index: usize, id: &str| json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": ""}}]});
+    assert_eq!(
+        deltas(&seen)[1..],
+        [
+            first(0, "call_1"),
+            function(0, "{\"x\":"),
+            function(0, "1}"),
+            first(1, "call_2"),
+            function(1, "{}"),
+            json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap(),
+                "id": "call_2", "format": "omniglot-v1", "index": 0}]}),
+            json!({"tool_calls": [{"index": 2, "id": "call_3", "type": "custom", "custom": {"name": "look", "input": ""}}]}),
+            json!({"tool_calls": [{"index": 2, "custom": {"input": "hey"}}]}),
+            json!({}),
+        ]
+    );
+    assert_eq!(
+        seen[seen.len() - 2]["choices"][0]["finish_reason"],
+        "tool_calls"
+    );
+}
+
+#[test]
+fn a_thought_is_sealed_at_its_end() {
+    let seen = run(
+        vec![
+            start(),
+            open(Block::Thought),
+            say("Think"),
+            say("ing."),
+            delta(Delta::Seal(seal(Issuer::Thinking))),
+            CLOSE,
+            open(Block::Text),
+            say("42"),
+            CLOSE,
+            open(Block::Thought),
+            delta(Delta::Seal(seal(Issuer::Native))),
+            CLOSE,
+            STOP,
+            Event::End,
+        ],
+        &asked(),
+    );
+    let details = |detail: Value| json!({"reasoning_details": [detail]});
+    assert_eq!(
+        deltas(&seen)[1..],
+        [
+            json!({"reasoning_content": "Think"}),
+            json!({"reasoning_content": "ing."}),
+            details(json!({"type": "reasoning.text", "text": "Thinking.",
+                "signature": seal(Issuer::Thinking).wrap(), "format": "omniglot-v1", "index": 0})),
+            json!({"content": "42"}),
+            details(
+                json!({"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap(),
+                "id": null, "format": "omniglot-v1", "index": 1})
+            ),
+            json!({}),
+        ]
+    );
+}
+
+/// Puts chunks together the way clients do.
+fn gather(payloads: &[Value]) -> Value {
+    let mut choices: Vec<Value> = Vec::new();
+    for piece in payloads
+        .iter()
+        .filter_map(|payload| payload["choices"].get(0))
+    {
+        let at = usize::try_from(piece["index"].as_u64().expect("an index")).expect("small");
+        if choices.len() <= at {
+            choices.resize(at + 1, json!({"message": {}, "logprobs": null}));
+        }
+        let choice = &mut choices[at];
+        merge(&mut choice["message"], &piece["delta"]);
+        if let Some(logprobs) = piece.get("logprobs") {
+            merge(&mut choice["logprobs"], logprobs);
+        }
+        if !piece["finish_reason"].is_null() {
+            assert_eq!(choice.get("finish_reason"), None, "only one finish");
+            choice["finish_reason"] = piece["finish_reason"].clone();
+        } else {
+            assert_eq!(
+                choice.get("finish_reason"),
+                None,
+                "nothing after the finish"
+            );
+        }
+    }
+    Value::Array(choices)
+}
+
+fn merge(whole: &mut Value, piece: &Value) {
+    match (whole, piece) {
+        (Value::String(whole), Value::String(piece)) => whole.push_str(piece),
+        (Value::Object(whole), Value::Object(piece)) => {
+            for (key, value) in piece {
+                match whole.get_mut(key) {
+                    Some(whole) => merge(whole, value),
+                    None => drop(whole.insert(key.clone(), value.clone())),
+                }
+            }
+        }
+        (Value::Array(whole), Value::Array(piece)) => {
+            for value in piece {
+                let same = |one: &&mut Value| {
+                    one.get("function").or(one.get("custom")).is_some()
+                        && one["index"] == value["index"]
+                };
+                match whole.iter_mut().find(same) {
+                    Some(whole) => merge(whole, value),
+                    None => whole.push(value.clone()),
+                }
+            }
+        }
+        (whole, piece) => {
+            if whole.is_null() || piece.is_number() {
+                *whole = piece.clone();
+            }
+        }
+    }
+}
+
+/// What the whole reply says, less the marks that only one of the two ways has.
+fn essence(mut choices: Value) -> Value {
+    for choice in choices.as_array_mut().expect("choices") {
+        choice.as_object_mut().expect("a choice").remove("index");
+        let message = choice["message"].as_object_mut().expect("a message");
+        message.retain(|_, value| !value.is_null() && *value != "");
+        if let Some(calls) = message.get_mut("tool_calls") {
+            for call in calls.as_array_mut().expect("calls") {
+                call.as_object_mut().expect("a call").remove("index");
+            }
+        }
+    }
+    choices
+}
+
+fn unfolded(response: &Response<'_>) -> Vec<Value> {
+    let (mut encoder, mut out) = (Encoder::new(&asked()), SseWriter::default());
+    response.unfold(&mut |event| encoder.event(event, &mut out));
+    payloads(&mut out)
+}
+
+#[test]
+fn a_stream_says_what_the_whole_reply_says() {
+    let short = response(vec![choice(vec![text("a"), call(None, " ")], Finish::Stop)]);
+    let cut = response(vec![choice(vec![call(Some("c"), "{\"x")], Finish::Length)]);
+    for response in [full_response(), short, cut, response(vec![])] {
+        let whole: Value = serde_json::from_slice(&encode(&response, &asked())).expect("JSON");
+        let mut seen = unfolded(&response);
+        assert_eq!(seen.pop(), Some(json!("[DONE]")));
+        assert_eq!(seen.pop().expect("usage")["usage"], whole["usage"]);
+        for chunk in &seen {
+            assert_eq!(
+                [&chunk["id"], &chunk["model"]],
+                [&whole["id"], &whole["model"]]
+            );
+            assert_eq!(chunk["created"], whole["created"]);
+        }
+        assert_eq!(essence(gather(&seen)), essence(whole["choices"].clone()));
+    }
+}
+
+#[test]
+fn what_comes_after_the_finish_still_comes_before_it_on_the_wire() {
+    let seen = run(
+        vec![
+            start(),
+            STOP,
+            open(Block::Text),
+            say("late"),
+            CLOSE,
+            Event::End,
+        ],
+        &asked(),
+    );
+    gather(&seen[..seen.len() - 1]);
+    assert_eq!(deltas(&seen)[1..], [json!({"content": "late"}), json!({})]);
+}
+
+#[test]
+fn a_fault_ends_the_stream_wherever_it_strikes() {
+    let response = full_response();
+    let mut length = 0;
+    response.unfold(&mut |_| length += 1);
+    for stop in 0..=length {
+        let (mut encoder, mut out) = (Encoder::new(&asked()), SseWriter::default());
+        let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+        let mut at = 0;
+        response.unfold(&mut |event| {
+            if at == stop {
+                encoder.fault(&fault, &mut out);
+                encoder.fault(&fault, &mut out);
+            }
+            encoder.event(event, &mut out);
+            at += 1;
+        });
+        encoder.fault(&fault, &mut out);
+        let seen = payloads(&mut out);
+        let (last, before) = seen.split_last().expect("something");
+        let error = json!({"error": {"message": "Overloaded.", "type": "server_error", "param": null, "code": "overloaded"}});
+        if stop < length {
+            assert_eq!(*last, error, "fault before event {stop}");
+            assert!(
+                before
+                    .iter()
+                    .all(|payload| payload.is_object() && payload.get("error").is_none())
+            );
+        } else {
+            assert_eq!(*last, json!("[DONE]"), "a finished stream has no fault");
+        }
+    }
+}
