@@ -137,7 +137,10 @@ impl<'a> Arguments<'a> {
     pub fn to_text(&self) -> Text<'a> {
         match self {
             Arguments::Text(text) => text.clone(),
-            Arguments::Tree(tree) => tree.to_string().into(),
+            // Not `to_string`: that would sort the keys.
+            Arguments::Tree(tree) => serde_json::to_string(tree)
+                .expect("a JSON value always serialises")
+                .into(),
         }
     }
 }
@@ -278,5 +281,17 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
         (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(own_seal(new)),
         // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
         (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Arguments, Json};
+
+    #[test]
+    fn arguments_as_text_keep_the_order_of_their_keys() {
+        let written = r#"{"b":1,"a":{"d":2.5,"c":null}}"#;
+        let tree: Json<'_> = serde_json::from_str(written).expect("JSON");
+        assert_eq!(Arguments::Tree(tree).to_text(), written);
     }
 }

@@ -5,6 +5,8 @@ mod pass;
 mod request;
 mod response;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod turns;
 

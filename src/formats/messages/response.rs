@@ -220,8 +220,8 @@ fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
         },
         Arguments::Tree(Json::Null) => Input::Empty {},
         Arguments::Tree(tree @ Json::Object(_)) => Input::Tree(tree),
-        Arguments::Tree(tree) => Input::Unreadable {
-            raw: tree.to_string().into(),
+        arguments @ Arguments::Tree(_) => Input::Unreadable {
+            raw: arguments.to_text(),
         },
         Arguments::Text(text) if text.trim().is_empty() => Input::Empty {},
         Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {

@@ -37,12 +37,16 @@ enum Sent<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Piece<'a> {
-    TextDelta { text: &'a str },
-    ThinkingDelta { thinking: &'a str },
-    SignatureDelta { signature: &'a str },
-    InputJsonDelta { partial_json: &'a str },
+    #[serde(rename = "text_delta")]
+    Text { text: &'a str },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: &'a str },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: &'a str },
+    #[serde(rename = "input_json_delta")]
+    Input { partial_json: &'a str },
 }
 
 impl Sent<'_> {
@@ -204,14 +208,10 @@ impl Encoder {
             return;
         }
         let (begun, block, delta) = match &mut self.open {
-            Some(Open::Text { begun }) => {
-                (begun, Block::Text { text: "" }, Piece::TextDelta { text })
+            Some(Open::Text { begun }) => (begun, Block::Text { text: "" }, Piece::Text { text }),
+            Some(Open::Thought { begun, .. }) => {
+                (begun, empty_thinking(), Piece::Thinking { thinking: text })
             }
-            Some(Open::Thought { begun, .. }) => (
-                begun,
-                empty_thinking(),
-                Piece::ThinkingDelta { thinking: text },
-            ),
             Some(Open::Call { .. }) | None => return,
         };
         let index = self.index;
@@ -318,7 +318,7 @@ impl Encoder {
                 }
                 if let Some(seal) = &seal {
                     let signature = &carried(seal, Issuer::Thinking);
-                    let delta = Piece::SignatureDelta { signature };
+                    let delta = Piece::Signature { signature };
                     Sent::ContentBlockDelta { index, delta }.write(out);
                 }
                 self.stop_block(out);
@@ -384,6 +384,6 @@ fn begin_call(waiting: &mut Option<(String, String)>, index: u32, out: &mut SseW
 }
 
 fn write_arguments(index: u32, partial_json: &str, out: &mut SseWriter) {
-    let delta = Piece::InputJsonDelta { partial_json };
+    let delta = Piece::Input { partial_json };
     Sent::ContentBlockDelta { index, delta }.write(out);
 }

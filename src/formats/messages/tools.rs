@@ -30,11 +30,10 @@ fn read_tool<'a>(
 ) -> Result<(), Fault> {
     let kind = fields.text("type")?;
     let name = fields.text("name")?;
-    let name = fields.need("name", name)?;
     match kind.as_deref() {
         None | Some("custom") => {
-            let tool = read_function(at, name, fields)?;
-            request.tools.push(tool);
+            let name = fields.need("name", name)?;
+            request.tools.push(read_function(at, name, fields)?);
         }
         Some(kind) if kind.starts_with("web_search_") => {
             request.search = Some(read_search(fields, losses)?);

@@ -1,0 +1,337 @@
+//! Replies in pieces.
+
+use serde_json::{Value, json};
+
+use super::grammar::content;
+use super::{asked, call, encode, response, text};
+use crate::formats::Codec as _;
+use crate::formats::messages::Messages;
+use crate::model::{
+    Block, Call, Delta, Event, Fault, FaultKind, Finish, Issuer, Media, PartKind, Response, Seal,
+    Source, ToolKind, Usage,
+};
+use crate::sse::{Frame, Frames, SseWriter};
+
+/// Payloads in order; every event must be named as its type says.
+fn payloads(out: &mut SseWriter) -> Vec<Value> {
+    let mut payloads = Vec::new();
+    let mut note = |frame: Frame<'_>| {
+        let payload: Value = serde_json::from_str(&frame.data.expect("data")).expect("JSON");
+        assert_eq!(payload["type"], frame.name.as_ref());
+        payloads.push(payload);
+    };
+    let mut frames = Frames::default();
+    frames.push(&out.take(), &mut note);
+    frames.finish(&mut note);
+    payloads
+}
+
+pub(super) fn stream(events: &[Event<'_>]) -> Vec<Value> {
+    let mut encoder = Messages.stream_encoder(&asked());
+    let mut out = SseWriter::default();
+    for event in events {
+        encoder.event(event.clone(), &mut out);
+    }
+    payloads(&mut out)
+}
+
+pub(super) fn start() -> Event<'static> {
+    Event::Start {
+        id: "chatcmpl-1".into(),
+        model: "upstream-model".into(),
+        created: 0,
+    }
+}
+
+fn open(block: Block<'static>) -> Event<'static> {
+    Event::Open { choice: 0, block }
+}
+
+fn open_call(id: Option<&'static str>, kind: ToolKind) -> Event<'static> {
+    open(Block::Call {
+        id: id.map(Into::into),
+        name: "get_weather".into(),
+        kind,
+    })
+}
+
+fn delta(delta: Delta<'static>) -> Event<'static> {
+    Event::Delta { choice: 0, delta }
+}
+
+fn words(text: &'static str) -> Event<'static> {
+    delta(Delta::Text(text.into()))
+}
+
+fn arguments(text: &'static str) -> Event<'static> {
+    delta(Delta::Arguments(text.into()))
+}
+
+fn sealed(issuer: Issuer) -> Event<'static> {
+    delta(Delta::Seal(seal(issuer)))
+}
+
+pub(super) fn seal(issuer: Issuer) -> Seal<'static> {
+    Seal {
+        issuer,
+        data: "Q2lRQmU5L2U=".into(),
+    }
+}
+
+const CLOSE: Event<'static> = Event::Close { choice: 0 };
+
+pub(super) fn finish(reason: Finish<'static>) -> Event<'static> {
+    Event::Finish { choice: 0, reason }
+}
+
+/// The events between the start of the message and its end.
+fn blocks(events: Vec<Event<'static>>) -> Vec<Value> {
+    let mut all = vec![start()];
+    all.extend(events);
+    all.push(Event::End);
+    let payloads = stream(&all);
+    payloads[1..payloads.len() - 2].to_vec()
+}
+
+#[test]
+fn text_goes_out_piece_by_piece() {
+    let usage = Usage {
+        input: 10,
+        output: 3,
+        ..Usage::default()
+    };
+    assert_eq!(
+        stream(&[
+            start(),
+            open(Block::Text),
+            words("Hel"),
+            words("lo."),
+            CLOSE,
+            finish(Finish::Stop),
+            Event::Usage(usage),
+            Event::End,
+        ]),
+        [
+            json!({"type": "message_start", "message": {
+                "id": "msg_1", "type": "message", "role": "assistant", "model": "asked-for",
+                "content": [], "stop_reason": null, "stop_sequence": null,
+                "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0},
+            }}),
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo."}}),
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": null},
+                "usage": {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 3}}),
+            json!({"type": "message_stop"}),
+        ]
+    );
+}
+
+#[test]
+fn a_thought_is_signed_last() {
+    assert_eq!(
+        blocks(vec![
+            open(Block::Thought),
+            sealed(Issuer::Native),
+            words("Think"),
+            CLOSE,
+        ]),
+        [
+            json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Think"}}),
+            json!({"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ=="}}),
+            json!({"type": "content_block_stop", "index": 0}),
+        ]
+    );
+}
+
+#[test]
+fn a_seal_alone_is_a_redacted_thought() {
+    let late = vec![
+        open(Block::Text),
+        words("42"),
+        CLOSE,
+        open(Block::Thought),
+        sealed(Issuer::Native),
+        CLOSE,
+    ];
+    assert_eq!(
+        blocks(late)[3..],
+        [
+            json!({"type": "content_block_start", "index": 1, "content_block": {"type": "redacted_thinking", "data": "b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ=="}}),
+            json!({"type": "content_block_stop", "index": 1}),
+        ]
+    );
+}
+
+#[test]
+fn a_call_tells_its_arguments_as_they_come() {
+    let start = |index| json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "call_1", "name": "get_weather", "input": {}}});
+    let piece = |index, json| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": json}});
+    let stop = |index| json!({"type": "content_block_stop", "index": index});
+    let function = || open_call(Some("call_1"), ToolKind::Function);
+    assert_eq!(
+        blocks(vec![
+            function(),
+            arguments(""),
+            arguments("{\"city\":"),
+            arguments("\"Paris\"}"),
+            CLOSE,
+            function(),
+            CLOSE,
+        ]),
+        [
+            start(0),
+            piece(0, "{\"city\":"),
+            piece(0, "\"Paris\"}"),
+            stop(0),
+            start(1),
+            piece(1, "{}"),
+            stop(1),
+        ]
+    );
+    let sealed_call = vec![function(), sealed(Issuer::Native), arguments("{}"), CLOSE];
+    let sealed_call = blocks(sealed_call);
+    assert_eq!(sealed_call[0]["content_block"]["type"], "redacted_thinking");
+    assert_eq!(sealed_call[2], start(1));
+}
+
+#[test]
+fn the_reason_tells_of_calls_and_refusals() {
+    let reason = |block: Event<'static>, finish: Event<'static>| {
+        let payloads = stream(&[start(), finish, block, words("x"), CLOSE, Event::End]);
+        payloads[payloads.len() - 2]["delta"]["stop_reason"].clone()
+    };
+    let function = || open_call(None, ToolKind::Function);
+    assert_eq!(reason(function(), finish(Finish::Stop)), "tool_use");
+    assert_eq!(reason(function(), finish(Finish::Length)), "max_tokens");
+    assert_eq!(
+        reason(open(Block::Refusal), finish(Finish::Stop)),
+        "refusal"
+    );
+    assert_eq!(
+        reason(open(Block::Text), finish(Finish::Paused)),
+        "pause_turn"
+    );
+}
+
+#[test]
+fn only_the_first_choice_is_told() {
+    let mut events = vec![start()];
+    for choice in [1, 0] {
+        let reason = [Finish::Stop, Finish::Length][choice as usize].clone();
+        events.extend([
+            Event::Open {
+                choice,
+                block: Block::Text,
+            },
+            Event::Delta {
+                choice,
+                delta: Delta::Text(["zero", "one"][choice as usize].into()),
+            },
+            Event::Close { choice },
+            Event::Finish { choice, reason },
+        ]);
+    }
+    events.push(Event::End);
+    let payloads = stream(&events);
+    assert_eq!(
+        content(&payloads),
+        [json!({"type": "text", "text": "zero"})]
+    );
+    assert_eq!(payloads[4]["delta"]["stop_reason"], "end_turn");
+}
+
+/// One of everything a reply can hold.
+fn rich() -> Response<'static> {
+    let thought = |text: &'static str, issuer| PartKind::Thought {
+        text: text.into(),
+        seal: Some(seal(issuer)),
+    };
+    let sealed = Call {
+        seal: Some(seal(Issuer::Native)),
+        ..call(None, r#"{"city":"Paris"}"#)
+    };
+    let free = Call {
+        kind: ToolKind::Custom,
+        ..call(Some("call_2"), "a \"b\"\n")
+    };
+    let image = Media {
+        mime: "image/png".into(),
+        source: Source::Base64("iVBO".into()),
+        name: None,
+        detail: None,
+    };
+    let parts = vec![
+        thought("So.", Issuer::Responses),
+        thought("", Issuer::Thinking),
+        thought("", Issuer::Native),
+        text("Let me check."),
+        text(""),
+        PartKind::Call(sealed),
+        PartKind::Call(free),
+        PartKind::Call(call(None, "")),
+        PartKind::Media(image),
+        PartKind::Refusal("No more.".into()),
+    ];
+    response(parts, Finish::Tools)
+}
+
+fn unfolded(response: &Response<'_>, mut each: impl FnMut(Event<'_>)) {
+    response.unfold(&mut each);
+}
+
+#[test]
+fn the_stream_carries_what_the_whole_reply_carries() {
+    let whole = encode(&rich());
+    let mut encoder = Messages.stream_encoder(&asked());
+    let mut out = SseWriter::default();
+    unfolded(&rich(), |event| encoder.event(event, &mut out));
+    let payloads = payloads(&mut out);
+    assert_eq!(Value::from(content(&payloads)), whole["content"]);
+    let delta = &payloads[payloads.len() - 2];
+    for field in ["stop_reason", "stop_sequence"] {
+        assert_eq!(delta["delta"][field], whole[field]);
+    }
+    assert_eq!(delta["usage"], whole["usage"]);
+    for field in ["id", "type", "role", "model"] {
+        assert_eq!(payloads[0]["message"][field], whole[field]);
+    }
+}
+
+#[test]
+fn a_fault_ends_the_stream_wherever_it_comes() {
+    let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+    let error =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded."}});
+    let mut events = 0;
+    unfolded(&rich(), |_| events += 1);
+    for at in 0..events {
+        let mut encoder = Messages.stream_encoder(&asked());
+        let (mut out, mut before) = (SseWriter::default(), Vec::new());
+        let mut number = 0;
+        unfolded(&rich(), |event| {
+            if number == at {
+                before = payloads(&mut out);
+                encoder.fault(&fault, &mut out);
+            }
+            encoder.event(event, &mut out);
+            number += 1;
+        });
+        encoder.fault(&fault, &mut out);
+        assert_eq!(payloads(&mut out), std::slice::from_ref(&error), "at {at}");
+        assert!(
+            before
+                .iter()
+                .all(|payload| payload["type"] != "message_delta")
+        );
+        assert_eq!(before.is_empty(), at == 0);
+    }
+    let mut encoder = Messages.stream_encoder(&asked());
+    let mut out = SseWriter::default();
+    unfolded(&rich(), |event| encoder.event(event, &mut out));
+    out.take();
+    encoder.fault(&fault, &mut out);
+    assert!(out.is_empty(), "nothing follows a proper end");
+}
