@@ -136,7 +136,10 @@ impl<'a> Arguments<'a> {
     pub fn to_text(&self) -> Text<'a> {
         match self {
             Arguments::Text(text) => text.clone(),
-            Arguments::Tree(tree) => tree.to_string().into(),
+            // Its own `Display` would sort the keys.
+            Arguments::Tree(tree) => serde_json::to_string(tree)
+                .expect("a tree of JSON always serialises")
+                .into(),
         }
     }
 }
@@ -277,5 +280,19 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
         (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(own_seal(new)),
         // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
         (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+
+    #[test]
+    fn arguments_keep_the_order_of_their_keys() {
+        let tree = serde_json::from_str(r#"{"b":1,"a":{"d":2,"c":3}}"#).unwrap();
+        assert_eq!(
+            Arguments::Tree(tree).to_text(),
+            r#"{"b":1,"a":{"d":2,"c":3}}"#
+        );
     }
 }
