@@ -51,9 +51,7 @@ fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'
     }
     for stateful in STATEFUL {
         if let Some(node) = spelling::node(&mut fields, stateful) {
-            return Err(node
-                .path
-                .wrong("nothing: the model behind this name keeps no state"));
+            return Err(validate::no_counterpart(&node.path));
         }
     }
     if let Some(node) = spelling::node(&mut fields, &["serviceTier", "service_tier"]) {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json_borrow::ObjectAsVec as Object;
 
 use super::grounding::{Grounding, Run, ground};
 use crate::formats::Asked;
@@ -261,9 +262,10 @@ fn signature<'a>(seal: &'a Seal<'_>) -> Text<'a> {
 }
 
 pub(super) fn call_part<'a>(call: &'a Call<'_>, args: Option<Args<'a>>) -> WirePart<'a> {
-    let raw = || {
-        let text = Json::Str(call.arguments.to_text().into_owned().into());
-        Args::Read(Json::Object(vec![("_raw", text)].into()))
+    // No arguments at all are none; what cannot be read is handed on as it came.
+    let raw = || match call.arguments.to_text().into_owned() {
+        blank if blank.trim_ascii().is_empty() => Args::Read(Json::Object(Object::default())),
+        text => Args::Read(Json::Object(vec![("_raw", Json::from(text))].into())),
     };
     WirePart {
         function_call: Some(FunctionCall {

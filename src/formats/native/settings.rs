@@ -66,13 +66,13 @@ fn read_candidate_count(fields: &mut Fields<'_, '_>) -> Result<Option<u32>, Faul
 
 fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
     const MOST: usize = 5;
-    let mut stop = Vec::new();
-    if let Some(node) = spelling::node(fields, &["stopSequences", "stop_sequences"]) {
-        let path = node.path;
-        node.each(|_, node| Ok(stop.push(node.text()?)))?;
-        if stop.len() > MOST {
-            return Err(path.wrong(&format!("at most {MOST} strings")));
-        }
+    let Some(node) = spelling::node(fields, &["stopSequences", "stop_sequences"]) else {
+        return Ok(Vec::new());
+    };
+    let path = node.path;
+    let stop = spelling::texts(node)?;
+    if stop.len() > MOST {
+        return Err(path.wrong(&format!("at most {MOST} strings")));
     }
     Ok(stop)
 }

@@ -33,3 +33,12 @@ pub(super) fn each<'a>(
 ) -> Result<(), Fault> {
     node(fields, spellings).map_or(Ok(()), |node| node.each(read))
 }
+
+pub(super) fn texts<'a>(node: Node<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
+    let mut texts = Vec::new();
+    node.each(|_, node| {
+        texts.push(node.text()?);
+        Ok(())
+    })?;
+    Ok(texts)
+}

@@ -48,23 +48,29 @@ fn read_tool<'a>(
     })?;
     for search in SEARCHES {
         if let Some(node) = spelling::node(&mut fields, search) {
-            node.fields(|details| Ok(details.finish(losses)))?;
+            report_details(node, losses)?;
             request.search = Some(Search::default());
         }
     }
     if let Some(node) = spelling::node(&mut fields, &["codeExecution", "code_execution"]) {
-        node.fields(|details| Ok(details.finish(losses)))?;
+        report_details(node, losses)?;
         request.code_execution = true;
     }
     for foreign in FOREIGN {
         if let Some(node) = spelling::node(&mut fields, foreign) {
-            return Err(node
-                .path
-                .wrong("a tool that the model behind this name has"));
+            return Err(validate::no_counterpart(&node.path));
         }
     }
     fields.finish(losses);
     Ok(())
+}
+
+/// That the tool is there is all that other formats can be told.
+fn report_details(node: Node<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+    node.fields(|details| {
+        details.finish(losses);
+        Ok(())
+    })
 }
 
 /// Declarations stand in lists inside a list: the outer number in the upper half, the inner below.
@@ -151,7 +157,7 @@ fn read_choice<'a>(
     let mut names = Vec::new();
     if let Some(node) = spelling::node(&mut fields, allowed) {
         let path = node.path.to_string();
-        node.each(|_, node| Ok(names.push(node.text()?)))?;
+        names = spelling::texts(node)?;
         // Names count only beside a mode that restricts.
         if !names.is_empty() && !matches!(mode, Some("ANY" | "VALIDATED")) {
             losses.dropped(Place::Path(path.into()));

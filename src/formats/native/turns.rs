@@ -280,13 +280,19 @@ fn read_output(response: Object<'_>) -> (Option<Text<'_>>, bool) {
     let failed = match key {
         Some("output") => false,
         Some("error") => true,
-        _ => return (Some(Json::Object(response).to_string().into()), false),
+        _ => return (Some(compact(&Json::Object(response))), false),
     };
     let text = response.into_vec().pop().map(|(_, value)| match value {
         Json::Str(text) => text,
-        other => other.to_string().into(),
+        other => compact(&other),
     });
     (text, failed)
+}
+
+/// With the keys in the client's order, which the tree's own `Display` does not keep.
+fn compact<'b>(tree: &Json<'_>) -> Text<'b> {
+    let json = serde_json::to_string(tree).expect("a tree of JSON always serialises");
+    json.into()
 }
 
 fn read_result_media<'a>(

@@ -7,8 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
 use super::spelling::{self, Spellings};
-use crate::json::{Fields, Node};
+use crate::json::{Fields, Node, Path};
 use crate::model::{Fault, Losses, Place, Text};
+
+/// For what only an upstream of this very format could do.
+pub(super) fn no_counterpart(path: &Path<'_>) -> Fault {
+    Fault::invalid(format!("{path} is not available for this model")).at(path.to_string())
+}
 
 /// The listed word that a field holds. Clients write words in either case; `…_UNSPECIFIED` is the
 /// format's way to say nothing.
@@ -196,7 +201,6 @@ fn check_word(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Path;
     use crate::model::Json;
 
     fn node(text: &str) -> Node<'_, '_> {
