@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::framing;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -62,7 +63,7 @@ const fn word(kind: FaultKind) -> &'static str {
     }
 }
 
-fn body(fault: &Fault) -> Body<'_> {
+pub(super) fn body(fault: &Fault) -> impl Serialize {
     let retry = fault.retry_after.map(|delay| Detail::Retry {
         kind: RETRY_INFO,
         retry_delay: format!("{}s", delay.as_secs_f64()),
@@ -88,7 +89,7 @@ pub(super) fn encode(fault: &Fault) -> (u16, Vec<u8>) {
 
 /// Clients recognise it only while `error` is the first key.
 pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    out.data(&body(fault));
+    framing::write_event(&body(fault), out);
 }
 
 pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {

@@ -1,10 +1,21 @@
 //! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
 
 mod error;
+mod framing;
+mod grounding;
+mod pairing;
 mod pass;
 mod request;
 mod response;
+mod schema;
+mod settings;
+mod spelling;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod turns;
+mod validate;
 
 use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch};
 use crate::model::{Fault, Losses, Request, Response};

@@ -1,8 +1,345 @@
-//! The JSON reply.
+//! The JSON reply, and the pieces it shares with streams.
 
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json_borrow::ObjectAsVec as Object;
+
+use super::grounding::{Grounding, Run, ground};
 use crate::formats::Asked;
-use crate::model::Response;
+use crate::model::{
+    Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Media, PartKind, Response, Seal,
+    Source, Text, ToolKind, Usage,
+};
 
-pub(super) fn encode(_response: &Response<'_>, _asked: &Asked) -> Vec<u8> {
-    Vec::new()
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Reply<'a> {
+    pub(super) candidates: Vec<Candidate<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) usage_metadata: Option<UsageMetadata>,
+    pub(super) model_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) create_time: Option<String>,
+    pub(super) response_id: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    pub(super) content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finish_message: Option<&'a str>,
+    pub(super) index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grounding_metadata: Option<Grounding<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) avg_logprobs: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logprobs_result: Option<LogprobsResult<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Content<'a> {
+    parts: Vec<WirePart<'a>>,
+    role: &'static str,
+}
+
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WirePart<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<InlineData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_data: Option<FileData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Text<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FileData<'a> {
+    mime_type: &'a str,
+    file_uri: &'a str,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    name: &'a str,
+    args: Args<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Args<'a> {
+    Given(&'a Json<'a>),
+    Read(Json<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LogprobsResult<'a> {
+    top_candidates: Vec<TopCandidates<'a>>,
+    chosen_candidates: Vec<LogprobsCandidate<'a>>,
+}
+
+#[derive(Serialize)]
+struct TopCandidates<'a> {
+    candidates: Vec<LogprobsCandidate<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogprobsCandidate<'a> {
+    token: &'a str,
+    log_probability: f64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    prompt_token_count: u64,
+    candidates_token_count: u64,
+    total_token_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_content_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thoughts_token_count: Option<u64>,
+}
+
+pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+    let candidates = (0u32..).zip(&response.choices);
+    let created = if response.created == 0 {
+        asked.at
+    } else {
+        response.created
+    };
+    let reply = Reply {
+        candidates: candidates
+            .map(|(index, choice)| candidate(index, choice))
+            .collect(),
+        usage_metadata: response.usage.map(usage_metadata),
+        model_version: or_else(&response.model, &asked.model),
+        create_time: timestamp(created),
+        response_id: or_else(&response.id, &asked.request_id),
+    };
+    serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
+}
+
+fn or_else<'a>(said: &'a str, asked: &'a str) -> &'a str {
+    if said.is_empty() { asked } else { said }
+}
+
+pub(super) fn timestamp(seconds: i64) -> Option<String> {
+    Some(Timestamp::from_second(seconds).ok()?.to_string())
+}
+
+fn candidate<'a>(index: u32, choice: &'a Choice<'_>) -> Candidate<'a> {
+    let mut parts: Vec<WirePart<'a>> = Vec::new();
+    for (number, part) in choice.parts.iter().enumerate() {
+        let last = number + 1 == choice.parts.len();
+        let wire = match &part.kind {
+            PartKind::Call(call) => match whole_arguments(call) {
+                None if last && is_cut_off(&choice.finish) => None,
+                args => Some(call_part(call, args)),
+            },
+            other => content_part(other),
+        };
+        let Some(wire) = wire else { continue };
+        match parts.last_mut() {
+            // Sources are placed in one run of words.
+            Some(before)
+                if !choice.citations.is_empty() && before.is_words() && wire.is_words() =>
+            {
+                let more = wire.text.unwrap_or_default();
+                before.text.get_or_insert_default().to_mut().push_str(&more);
+            }
+            _ => parts.push(wire),
+        }
+    }
+    let words = parts.iter().enumerate().filter(|(_, part)| part.is_words());
+    let runs: Vec<Run<'_>> = words
+        .map(|(part, words)| Run {
+            part,
+            text: words.text.as_deref().unwrap_or_default().into(),
+        })
+        .collect();
+    let grounding_metadata = ground(&runs, &choice.citations);
+    let (finish_reason, finish_message) = finish_words(&choice.finish);
+    Candidate {
+        content: content(parts),
+        finish_reason: Some(finish_reason),
+        finish_message,
+        index,
+        grounding_metadata,
+        avg_logprobs: average(&choice.logprobs),
+        logprobs_result: logprobs_result(&choice.logprobs),
+    }
+}
+
+pub(super) fn content(parts: Vec<WirePart<'_>>) -> Content<'_> {
+    Content {
+        parts,
+        role: "model",
+    }
+}
+
+/// Everything but calls; `None`: nothing there to be said.
+fn content_part<'a>(part: &'a PartKind<'_>) -> Option<WirePart<'a>> {
+    match part {
+        PartKind::Text(text) | PartKind::Refusal(text) => {
+            (!text.is_empty()).then(|| WirePart::words(text))
+        }
+        PartKind::Thought { text, seal: None } if text.is_empty() => None,
+        PartKind::Thought { text, seal } => Some(WirePart::thought(text, seal.as_ref())),
+        PartKind::Media(media) => Some(WirePart::media(media)),
+        PartKind::Call(_) | PartKind::Result(_) => None,
+    }
+}
+
+impl<'a> WirePart<'a> {
+    pub(super) fn words(text: &'a str) -> WirePart<'a> {
+        WirePart {
+            text: Some(text.into()),
+            ..WirePart::default()
+        }
+    }
+
+    pub(super) fn thought(text: &'a str, seal: Option<&'a Seal<'_>>) -> WirePart<'a> {
+        WirePart {
+            text: Some(text.into()),
+            thought: true,
+            thought_signature: seal.map(signature),
+            ..WirePart::default()
+        }
+    }
+
+    pub(super) fn media(media: &'a Media<'_>) -> WirePart<'a> {
+        let mime_type = &*media.mime;
+        match &media.source {
+            Source::Base64(data) => WirePart {
+                inline_data: Some(InlineData { mime_type, data }),
+                ..WirePart::default()
+            },
+            Source::Url(file_uri) | Source::File(file_uri) => WirePart {
+                file_data: Some(FileData {
+                    mime_type,
+                    file_uri,
+                }),
+                ..WirePart::default()
+            },
+            Source::Plain(text) => WirePart::words(text),
+        }
+    }
+
+    fn is_words(&self) -> bool {
+        self.text.is_some() && !self.thought
+    }
+}
+
+/// Our own proofs as they are, those of other formats wrapped.
+fn signature<'a>(seal: &'a Seal<'_>) -> Text<'a> {
+    match seal.issuer {
+        Issuer::Native => seal.data.as_ref().into(),
+        _ => seal.wrap().into(),
+    }
+}
+
+pub(super) fn call_part<'a>(call: &'a Call<'_>, args: Option<Args<'a>>) -> WirePart<'a> {
+    // No arguments at all are none; what cannot be read is handed on as it came.
+    let raw = || match call.arguments.to_text().into_owned() {
+        blank if blank.trim_ascii().is_empty() => Args::Read(Json::Object(Object::default())),
+        text => Args::Read(Json::Object(vec![("_raw", Json::from(text))].into())),
+    };
+    WirePart {
+        function_call: Some(FunctionCall {
+            name: &call.name,
+            args: args.unwrap_or_else(raw),
+            id: call.id.as_deref(),
+        }),
+        thought_signature: call.seal.as_ref().map(signature),
+        ..WirePart::default()
+    }
+}
+
+/// The object that the arguments are; `None`: they are not all there, or no object.
+pub(super) fn whole_arguments<'a>(call: &'a Call<'_>) -> Option<Args<'a>> {
+    match (&call.arguments, call.kind) {
+        (Arguments::Text(text), ToolKind::Custom) => {
+            let input = Json::Str(text.as_ref().into());
+            Some(Args::Read(Json::Object(vec![("input", input)].into())))
+        }
+        (Arguments::Text(text), ToolKind::Function) => {
+            let tree: Json<'a> = serde_json::from_str(text).ok()?;
+            tree.is_object().then_some(Args::Read(tree))
+        }
+        (Arguments::Tree(tree), _) => tree.is_object().then_some(Args::Given(tree)),
+    }
+}
+
+/// A call that was being written then is no call.
+pub(super) fn is_cut_off(finish: &Finish<'_>) -> bool {
+    matches!(finish, Finish::Length | Finish::ContextFull)
+}
+
+pub(super) fn finish_words<'a>(finish: &'a Finish<'_>) -> (&'static str, Option<&'a str>) {
+    match finish {
+        Finish::Stop | Finish::StopSequence(_) | Finish::Tools | Finish::Refused => ("STOP", None),
+        Finish::Length | Finish::ContextFull => ("MAX_TOKENS", None),
+        Finish::Filtered(words) => ("SAFETY", words.as_deref()),
+        Finish::MalformedCall => ("MALFORMED_FUNCTION_CALL", None),
+        Finish::Paused | Finish::Other => ("OTHER", None),
+    }
+}
+
+pub(super) fn average(logprobs: &[Logprob<'_>]) -> Option<f64> {
+    let sum: f64 = logprobs.iter().map(|entry| entry.logprob).sum();
+    (!logprobs.is_empty()).then(|| sum / logprobs.len() as f64)
+}
+
+pub(super) fn logprobs_result<'a>(logprobs: &'a [Logprob<'_>]) -> Option<LogprobsResult<'a>> {
+    let candidate = |token: &'a str, log_probability| LogprobsCandidate {
+        token,
+        log_probability,
+    };
+    let top = |entry: &'a Logprob<'_>| TopCandidates {
+        candidates: entry
+            .top
+            .iter()
+            .map(|(token, value)| candidate(token, *value))
+            .collect(),
+    };
+    let chosen = |entry: &'a Logprob<'_>| candidate(&entry.token, entry.logprob);
+    (!logprobs.is_empty()).then(|| LogprobsResult {
+        top_candidates: logprobs.iter().map(top).collect(),
+        chosen_candidates: logprobs.iter().map(chosen).collect(),
+    })
+}
+
+/// Here thinking counts beside the answer, not within it.
+pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
+    let counted = |count: u64| (count > 0).then_some(count);
+    UsageMetadata {
+        prompt_token_count: usage.input,
+        candidates_token_count: usage.output.saturating_sub(usage.thinking),
+        total_token_count: usage.input + usage.output,
+        cached_content_token_count: counted(usage.cached),
+        thoughts_token_count: counted(usage.thinking),
+    }
 }

@@ -1,21 +1,308 @@
-//! The reply in pieces.
+//! The reply in pieces: every piece is a whole reply that holds only what is new.
 
+use std::collections::BTreeMap;
+
+use super::error;
+use super::framing::Framer;
+use super::grounding::{Run, ground};
+use super::response::{
+    Candidate, Reply, UsageMetadata, WirePart, average, call_part, content, finish_words,
+    is_cut_off, logprobs_result, timestamp, usage_metadata, whole_arguments,
+};
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Event, Fault};
+use crate::model::{
+    Arguments, Block, Call, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, Usage,
+};
 use crate::sse::SseWriter;
 
-pub(super) struct Encoder;
+pub(super) struct Encoder {
+    pieces: Pieces,
+    choices: BTreeMap<u32, Progress>,
+    usage: Option<Usage>,
+    over: bool,
+}
+
+/// What all pieces say alike, and the way they go out.
+struct Pieces {
+    model: String,
+    id: String,
+    created: i64,
+    framer: Framer,
+}
+
+/// One choice, as far as it has come.
+#[derive(Default)]
+struct Progress {
+    open: Open,
+    /// A call goes out whole: the one being written, or the last one if it may have been cut off.
+    call: Option<Call<'static>>,
+    runs: Vec<Run<'static>>,
+    /// Parts so far, as a client that joins neighbouring words would number them.
+    parts: usize,
+    last: Option<Open>,
+    citations: Vec<Citation<'static>>,
+    logprobs: Vec<Logprob<'static>>,
+    finish: Option<Finish<'static>>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    #[default]
+    Words,
+    Thought,
+    Call,
+}
 
 impl Encoder {
-    pub(super) fn new(_asked: &Asked) -> Encoder {
-        Encoder
+    pub(super) fn new(asked: &Asked) -> Encoder {
+        Encoder {
+            pieces: Pieces {
+                model: asked.model.clone(),
+                id: asked.request_id.clone(),
+                created: asked.at,
+                framer: Framer::new(asked.framing),
+            },
+            choices: BTreeMap::new(),
+            usage: None,
+            over: false,
+        }
+    }
+
+    fn open(&mut self, number: u32, block: Block<'_>, out: &mut SseWriter) {
+        let choice = self.choices.entry(number).or_default();
+        // What follows proves that the call before was not the end of the reply.
+        choice.send_call(number, &mut self.pieces, out);
+        match block {
+            Block::Text | Block::Refusal => choice.open = Open::Words,
+            Block::Thought => choice.open = Open::Thought,
+            Block::Call { id, name, kind } => {
+                choice.open = Open::Call;
+                choice.call = Some(Call {
+                    id: id.map(own),
+                    name: own(name),
+                    arguments: Arguments::Text(Text::default()),
+                    seal: None,
+                    kind,
+                });
+            }
+            Block::Media(media) => {
+                choice.open = Open::Words;
+                choice.count(None);
+                let part = WirePart::media(&media);
+                self.pieces.send(number, part, out);
+            }
+        }
+    }
+
+    fn delta(&mut self, number: u32, delta: Delta<'_>, out: &mut SseWriter) {
+        let choice = self.choices.entry(number).or_default();
+        match (delta, choice.open) {
+            (Delta::Text(text), _) if text.is_empty() => {}
+            (Delta::Text(text), Open::Thought) => {
+                choice.count(Some(Open::Thought));
+                let part = WirePart::thought(&text, None);
+                self.pieces.send(number, part, out);
+            }
+            (Delta::Text(text), _) => {
+                choice.add_words(&text);
+                self.pieces.send(number, WirePart::words(&text), out);
+            }
+            (Delta::Arguments(more), _) => {
+                if let Some(Arguments::Text(text)) =
+                    choice.call.as_mut().map(|call| &mut call.arguments)
+                {
+                    text.to_mut().push_str(&more);
+                }
+            }
+            (Delta::Seal(seal), Open::Call) => {
+                if let Some(call) = &mut choice.call {
+                    call.seal = Some(Seal {
+                        issuer: seal.issuer,
+                        data: own(seal.data),
+                    });
+                }
+            }
+            (Delta::Seal(seal), _) => {
+                choice.count(Some(Open::Thought));
+                let part = WirePart::thought("", Some(&seal));
+                self.pieces.send(number, part, out);
+            }
+            (Delta::Citation(citation), _) => choice.citations.push(Citation {
+                url: own(citation.url),
+                title: citation.title.map(own),
+                ..citation
+            }),
+            (Delta::Logprob(logprob), _) => choice.logprobs.push(Logprob {
+                token: own(logprob.token),
+                logprob: logprob.logprob,
+                top: own_pairs(logprob.top),
+            }),
+        }
+    }
+
+    fn close(&mut self, number: u32, out: &mut SseWriter) {
+        let choice = self.choices.entry(number).or_default();
+        choice.open = Open::Words;
+        // A call with half its arguments waits: the reply may have been cut off right here.
+        if choice
+            .call
+            .as_ref()
+            .is_some_and(|call| whole_arguments(call).is_some())
+        {
+            choice.send_call(number, &mut self.pieces, out);
+        }
+    }
+
+    fn finish(&mut self, number: u32, reason: Finish<'_>, out: &mut SseWriter) {
+        let choice = self.choices.entry(number).or_default();
+        if is_cut_off(&reason) {
+            choice.call = None;
+        }
+        choice.send_call(number, &mut self.pieces, out);
+        choice.finish = Some(match reason {
+            Finish::Filtered(words) => Finish::Filtered(words.map(own)),
+            Finish::StopSequence(_) | Finish::Stop => Finish::Stop,
+            Finish::Length => Finish::Length,
+            Finish::ContextFull => Finish::ContextFull,
+            Finish::Tools => Finish::Tools,
+            Finish::Refused => Finish::Refused,
+            Finish::Paused => Finish::Paused,
+            Finish::MalformedCall => Finish::MalformedCall,
+            Finish::Other => Finish::Other,
+        });
+    }
+
+    /// The last piece: why it ended, what it cost, and what is known only now.
+    fn end(&mut self, out: &mut SseWriter) {
+        let candidates = self
+            .choices
+            .iter()
+            .map(|(index, choice)| choice.last_words(*index));
+        let usage = self.usage.map(usage_metadata);
+        self.pieces.write(candidates.collect(), usage, out);
+        self.pieces.framer.close(out);
     }
 }
 
+impl Pieces {
+    /// What the upstream left out stays as it was asked for.
+    fn start(&mut self, id: Text<'_>, model: Text<'_>, created: i64) {
+        if !id.is_empty() {
+            self.id = id.into_owned();
+        }
+        if !model.is_empty() {
+            self.model = model.into_owned();
+        }
+        if created != 0 {
+            self.created = created;
+        }
+    }
+
+    fn send(&mut self, choice: u32, part: WirePart<'_>, out: &mut SseWriter) {
+        let candidate = Candidate {
+            content: content(vec![part]),
+            finish_reason: None,
+            finish_message: None,
+            index: choice,
+            grounding_metadata: None,
+            avg_logprobs: None,
+            logprobs_result: None,
+        };
+        self.write(vec![candidate], None, out);
+    }
+
+    fn write(
+        &mut self,
+        candidates: Vec<Candidate<'_>>,
+        usage_metadata: Option<UsageMetadata>,
+        out: &mut SseWriter,
+    ) {
+        let reply = Reply {
+            candidates,
+            usage_metadata,
+            model_version: &self.model,
+            create_time: timestamp(self.created),
+            response_id: &self.id,
+        };
+        self.framer.write(&reply, out);
+    }
+}
+
+impl Progress {
+    fn send_call(&mut self, number: u32, pieces: &mut Pieces, out: &mut SseWriter) {
+        if let Some(call) = self.call.take() {
+            self.count(None);
+            pieces.send(number, call_part(&call, whole_arguments(&call)), out);
+        }
+    }
+
+    /// Neighbours of one kind are one part, unless they are of no kind that joins.
+    fn count(&mut self, kind: Option<Open>) {
+        if kind.is_none() || self.last != kind {
+            self.parts += 1;
+        }
+        self.last = kind;
+    }
+
+    fn add_words(&mut self, words: &str) {
+        self.count(Some(Open::Words));
+        let part = self.parts - 1;
+        match self.runs.last_mut() {
+            Some(run) if run.part == part => run.text.to_mut().push_str(words),
+            _ => self.runs.push(Run {
+                part,
+                text: words.to_owned().into(),
+            }),
+        }
+    }
+
+    fn last_words(&self, index: u32) -> Candidate<'_> {
+        let finish = self.finish.as_ref().unwrap_or(&Finish::Other);
+        let (finish_reason, finish_message) = finish_words(finish);
+        Candidate {
+            content: content(vec![WirePart::words("")]),
+            finish_reason: Some(finish_reason),
+            finish_message,
+            index,
+            grounding_metadata: ground(&self.runs, &self.citations),
+            avg_logprobs: average(&self.logprobs),
+            logprobs_result: logprobs_result(&self.logprobs),
+        }
+    }
+}
+
+fn own(text: Text<'_>) -> Text<'static> {
+    Text::Owned(text.into_owned())
+}
+
+fn own_pairs(pairs: Vec<(Text<'_>, f64)>) -> Vec<(Text<'static>, f64)> {
+    let own_pair = |(token, value)| (own(token), value);
+    pairs.into_iter().map(own_pair).collect()
+}
+
 impl StreamEncoder for Encoder {
-    fn event(&mut self, _event: Event<'_>, _out: &mut SseWriter) {}
+    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+        if self.over {
+            return;
+        }
+        match event {
+            Event::Start { id, model, created } => self.pieces.start(id, model, created),
+            Event::Open { choice, block } => self.open(choice, block, out),
+            Event::Delta { choice, delta } => self.delta(choice, delta, out),
+            Event::Close { choice } => self.close(choice, out),
+            Event::Finish { choice, reason } => self.finish(choice, reason, out),
+            Event::Usage(usage) => self.usage = Some(usage),
+            Event::End => {
+                self.end(out);
+                self.over = true;
+            }
+        }
+    }
 
     fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
-        super::error::encode_in_stream(fault, out);
+        if !std::mem::replace(&mut self.over, true) {
+            self.pieces.framer.write(&error::body(fault), out);
+            self.pieces.framer.close(out);
+        }
     }
 }

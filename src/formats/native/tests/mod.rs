@@ -1,0 +1,142 @@
+//! What the format reads and writes, by examples.
+
+mod refusals;
+mod replies;
+mod requests;
+mod streams;
+
+use serde_json::{Value, json};
+
+use crate::formats::{Asked, Codec as _, Framing, Head};
+use crate::model::{
+    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media, Part,
+    PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
+};
+
+/// The model's view of a body, and the paths of what it lost.
+fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), Fault> {
+    let mut losses = Losses::default();
+    let request = super::Native.decode_request(&Head::default(), body.as_bytes(), &mut losses)?;
+    let paths = losses.0.into_iter().map(|lost| match lost.place {
+        Place::Path(path) => (lost.action, path.into_owned()),
+        other => (lost.action, format!("{other:?}")),
+    });
+    Ok((request, paths.collect()))
+}
+
+fn asked(framing: Framing) -> Asked {
+    Asked {
+        model: "asked-1".to_owned(),
+        stream: true,
+        framing,
+        include_usage: false,
+        request_id: "req-1".to_owned(),
+        at: 1_760_000_000,
+    }
+}
+
+fn part(kind: PartKind<'static>) -> Part<'static> {
+    Part { kind, at: None }
+}
+
+fn text(text: &'static str) -> Part<'static> {
+    part(PartKind::Text(text.into()))
+}
+
+fn seal(issuer: Issuer, data: &'static str) -> Seal<'static> {
+    Seal {
+        issuer,
+        data: data.into(),
+    }
+}
+
+fn call(name: &'static str, arguments: &'static str) -> Part<'static> {
+    part(PartKind::Call(Call {
+        id: Some("call_1".into()),
+        name: name.into(),
+        arguments: Arguments::Text(arguments.into()),
+        seal: None,
+        kind: ToolKind::Function,
+    }))
+}
+
+fn choice(parts: Vec<Part<'static>>, finish: Finish<'static>) -> Choice<'static> {
+    Choice {
+        parts,
+        citations: Vec::new(),
+        logprobs: Vec::new(),
+        finish,
+    }
+}
+
+fn response(choices: Vec<Choice<'static>>) -> Response<'static> {
+    Response {
+        id: "chatcmpl-1".into(),
+        model: "m-1".into(),
+        created: 1_760_000_001,
+        choices,
+        usage: Some(Usage {
+            input: 100,
+            cached: 80,
+            cache_written: 15,
+            output: 30,
+            thinking: 20,
+        }),
+    }
+}
+
+/// Everything a reply can hold, in two choices.
+fn rich() -> Response<'static> {
+    let thought = PartKind::Thought {
+        text: "Let me think.".into(),
+        seal: Some(seal(Issuer::Thinking, "RXJVQkNrWUlB")),
+    };
+    let picture = PartKind::Media(Media {
+        mime: "image/png".into(),
+        source: Source::Base64("aGk=".into()),
+        name: None,
+        detail: None,
+    });
+    let mut first = choice(
+        vec![
+            part(thought),
+            text("Café open. Rome is hot."),
+            call("get_weather", "{\"city\":\"Paris\"}"),
+            part(picture),
+        ],
+        Finish::Tools,
+    );
+    first.citations.push(Citation {
+        url: "https://b.example/2".into(),
+        title: Some("B".into()),
+        start: 11,
+        end: 23,
+    });
+    first.logprobs.push(Logprob {
+        token: "Café".into(),
+        logprob: -0.5,
+        top: vec![("Café".into(), -0.5), ("Bar".into(), -1.5)],
+    });
+    let second = choice(
+        vec![part(PartKind::Refusal("I cannot.".into()))],
+        Finish::Filtered(Some("Policy.".into())),
+    );
+    response(vec![first, second])
+}
+
+fn encode(response: &Response<'_>) -> Value {
+    let bytes = super::Native.encode_response(response, &asked(Framing::Sse));
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn parts_of(reply: &Value, choice: usize) -> Value {
+    reply["candidates"][choice]["content"]["parts"].clone()
+}
+
+#[test]
+fn the_rich_reply_is_the_one_the_tests_speak_of() {
+    assert_eq!(
+        parts_of(&encode(&rich()), 1),
+        json!([{"text": "I cannot."}])
+    );
+}

@@ -1,0 +1,188 @@
+//! Requests that are refused, and the field that each refusal names.
+
+use super::decode;
+
+fn refused_at(body: &str) -> String {
+    let fault = decode(body).expect_err(body);
+    assert_eq!(fault.status, 400, "{body}");
+    let param = fault.param.unwrap_or_default();
+    assert!(
+        fault.message.contains(&param),
+        "{} names {param}",
+        fault.message
+    );
+    param
+}
+
+#[test]
+fn settings_out_of_range() {
+    for (config, field) in [
+        (r#""temperature":2.1"#, "temperature"),
+        (r#""temperature":-0.1"#, "temperature"),
+        (r#""temperature":"hot""#, "temperature"),
+        (r#""topP":1.01"#, "topP"),
+        (r#""top_p":-1"#, "top_p"),
+        (r#""topK":-1"#, "topK"),
+        (r#""topK":1.5"#, "topK"),
+        (r#""maxOutputTokens":0"#, "maxOutputTokens"),
+        (r#""candidateCount":0"#, "candidateCount"),
+        (r#""presencePenalty":2.5"#, "presencePenalty"),
+        (r#""frequencyPenalty":-2.5"#, "frequencyPenalty"),
+        (
+            r#""stopSequences":["1","2","3","4","5","6"]"#,
+            "stopSequences",
+        ),
+        (r#""stopSequences":["1",2]"#, "stopSequences[1]"),
+        (r#""logprobs":3"#, "logprobs"),
+        (r#""responseLogprobs":false,"logprobs":3"#, "logprobs"),
+        (r#""responseLogprobs":true,"logprobs":21"#, "logprobs"),
+        (r#""responseLogprobs":true,"logprobs":-1"#, "logprobs"),
+        (r#""responseMimeType":"text/html""#, "responseMimeType"),
+        (r#""responseMimeType":"text/x.enum""#, "responseSchema"),
+        (r#""responseSchema":{"type":"OBJECT"}"#, "responseSchema"),
+        (
+            r#""responseMimeType":"application/json","responseSchema":"OBJECT""#,
+            "responseSchema",
+        ),
+        (
+            r#""responseMimeType":"application/json","responseSchema":{},"responseJsonSchema":{}"#,
+            "responseJsonSchema",
+        ),
+        (
+            r#""responseModalities":["TEXT","AUDIO"]"#,
+            "responseModalities[1]",
+        ),
+        (
+            r#""thinkingConfig":{"thinkingBudget":-2}"#,
+            "thinkingConfig.thinkingBudget",
+        ),
+        (
+            r#""thinkingConfig":{"thinkingLevel":"MAX"}"#,
+            "thinkingConfig.thinkingLevel",
+        ),
+        (
+            r#""thinkingConfig":{"thinkingBudget":1,"thinking_level":"LOW"}"#,
+            "thinkingConfig.thinking_level",
+        ),
+        (
+            r#""imageConfig":{"aspectRatio":"7:5"}"#,
+            "imageConfig.aspectRatio",
+        ),
+        (
+            r#""imageConfig":{"imageSize":"8K"}"#,
+            "imageConfig.imageSize",
+        ),
+        (r#""mediaResolution":"HUGE""#, "mediaResolution"),
+    ] {
+        let body = format!(r#"{{"generationConfig":{{{config}}}}}"#);
+        assert_eq!(refused_at(&body), format!("generationConfig.{field}"));
+    }
+}
+
+#[test]
+fn parts_that_cannot_be() {
+    for (part, field) in [
+        (
+            r#"{"inlineData":{"mimeType":"a/b","data":""},"fileData":{"fileUri":"https://e.com/"}}"#,
+            "fileData",
+        ),
+        (
+            r#"{"text":"a","inline_data":{"mimeType":"a/b","data":""}}"#,
+            "inline_data",
+        ),
+        (
+            r#"{"inlineData":{"mimeType":"a/b","data":"data:a/b;base64,AAAA"}}"#,
+            "inlineData.data",
+        ),
+        (r#"{"inlineData":{"data":"AAAA"}}"#, "inlineData.mimeType"),
+        (r#"{"inlineData":{"mimeType":"a/b"}}"#, "inlineData.data"),
+        (
+            r#"{"fileData":{"fileUri":"http://e.com/a"}}"#,
+            "fileData.fileUri",
+        ),
+        (
+            r#"{"fileData":{"file_uri":"files/abc"}}"#,
+            "fileData.file_uri",
+        ),
+        (r#"{"fileData":{"mimeType":"a/b"}}"#, "fileData.fileUri"),
+        (r#"{"functionCall":{"name":"f"}}"#, "functionCall"),
+        (
+            r#"{"functionResponse":{"response":{}}}"#,
+            "functionResponse.name",
+        ),
+        (
+            r#"{"functionResponse":{"name":"f","response":"x"}}"#,
+            "functionResponse.response",
+        ),
+        (r#"{"text":7}"#, "text"),
+    ] {
+        let body = format!(r#"{{"contents":[{{}},{{"role":"user","parts":[{part}]}}]}}"#);
+        assert_eq!(refused_at(&body), format!("contents[1].parts[0].{field}"));
+    }
+    let model = |part: &str| format!(r#"{{"contents":[{{"role":"model","parts":[{part}]}}]}}"#);
+    let call = model(r#"{"functionCall":{"name":"f","args":"x"}}"#);
+    assert_eq!(refused_at(&call), "contents[0].parts[0].functionCall.args");
+    let answer = model(r#"{"functionResponse":{"name":"f","response":{}}}"#);
+    assert_eq!(refused_at(&answer), "contents[0].parts[0].functionResponse");
+}
+
+#[test]
+fn everything_else() {
+    for (body, field) in [
+        (r#"{"contents":{}}"#, "contents"),
+        (r#"{"contents":["Hi"]}"#, "contents[0]"),
+        (
+            r#"{"contents":[{"role":"function","parts":[]}]}"#,
+            "contents[0].role",
+        ),
+        (
+            r#"{"contents":[{"parts":{"text":"Hi"}}]}"#,
+            "contents[0].parts",
+        ),
+        (
+            r#"{"system_instruction":{"parts":[{"text":"a"},{"inlineData":{}}]}}"#,
+            "system_instruction.parts[1]",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[{}]}]}"#,
+            "tools[0].functionDeclarations[0].name",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[{"name":"a b"}]}]}"#,
+            "tools[0].functionDeclarations[0].name",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[{"name":"a","parameters":{},"parameters_json_schema":{}}]}]}"#,
+            "tools[0].functionDeclarations[0].parameters_json_schema",
+        ),
+        (r#"{"tools":[{"vendorMaps":{}}]}"#, "tools[0].vendorMaps"),
+        (
+            r#"{"tools":[{},{"url_context":{}}]}"#,
+            "tools[1].url_context",
+        ),
+        (
+            r#"{"toolConfig":{"functionCallingConfig":{"mode":"SOME"}}}"#,
+            "toolConfig.functionCallingConfig.mode",
+        ),
+        (
+            r#"{"toolConfig":{"retrievalConfig":{"latLng":{"latitude":91}}}}"#,
+            "toolConfig.retrievalConfig.latLng.latitude",
+        ),
+        (
+            r#"{"safetySettings":[{"category":"RUDE"}]}"#,
+            "safetySettings[0].category",
+        ),
+        (
+            r#"{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"ALL"}]}"#,
+            "safetySettings[0].threshold",
+        ),
+        (r#"{"cachedContent":"cachedContents/1"}"#, "cachedContent"),
+        (r#"{"continuation_token":"x"}"#, "continuation_token"),
+        (r#"{"generationConfig":[]}"#, "generationConfig"),
+    ] {
+        assert_eq!(refused_at(body), field);
+    }
+    for body in ["", "[]", "{", "null"] {
+        assert_eq!(decode(body).unwrap_err().status, 400);
+    }
+}

@@ -1,0 +1,218 @@
+//! Whole replies, written.
+
+use serde_json::json;
+
+use super::{asked, call, choice, encode, part, parts_of, response, rich, seal, text};
+use crate::formats::{Codec as _, Framing};
+use crate::model::{Arguments, Call, Citation, Finish, Issuer, Json, PartKind, ToolKind, Usage};
+
+#[test]
+fn a_reply_with_everything_in_it() {
+    assert_eq!(
+        encode(&rich()),
+        json!({
+            "candidates": [
+                {
+                    "content": {"role": "model", "parts": [
+                        {"text": "Let me think.", "thought": true,
+                         "thoughtSignature": "b21uaWdsb3QvMSBtClJYSlZRa05yV1VsQg=="},
+                        {"text": "Café open. Rome is hot."},
+                        {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}, "id": "call_1"}},
+                        {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+                    ]},
+                    "finishReason": "STOP",
+                    "index": 0,
+                    "groundingMetadata": {
+                        "groundingChunks": [{"web": {"uri": "https://b.example/2", "title": "B"}}],
+                        "groundingSupports": [{
+                            "segment": {"partIndex": 1, "startIndex": 12, "endIndex": 24, "text": "Rome is hot."},
+                            "groundingChunkIndices": [0]
+                        }]
+                    },
+                    "avgLogprobs": -0.5,
+                    "logprobsResult": {
+                        "topCandidates": [{"candidates": [
+                            {"token": "Café", "logProbability": -0.5}, {"token": "Bar", "logProbability": -1.5}
+                        ]}],
+                        "chosenCandidates": [{"token": "Café", "logProbability": -0.5}]
+                    }
+                },
+                {
+                    "content": {"role": "model", "parts": [{"text": "I cannot."}]},
+                    "finishReason": "SAFETY",
+                    "finishMessage": "Policy.",
+                    "index": 1
+                }
+            ],
+            "usageMetadata": {
+                "promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 130,
+                "cachedContentTokenCount": 80, "thoughtsTokenCount": 20
+            },
+            "modelVersion": "m-1",
+            "createTime": "2025-10-09T08:53:21Z",
+            "responseId": "chatcmpl-1"
+        })
+    );
+}
+
+#[test]
+fn what_the_upstream_left_out_is_as_it_was_asked_for() {
+    let mut bare = response(vec![choice(vec![], Finish::Stop)]);
+    (bare.id, bare.model, bare.created, bare.usage) = ("".into(), "".into(), 0, None);
+    assert_eq!(
+        encode(&bare),
+        json!({
+            "candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}],
+            "modelVersion": "asked-1",
+            "createTime": "2025-10-09T08:53:20Z",
+            "responseId": "req-1"
+        })
+    );
+}
+
+#[test]
+fn every_finish_has_its_word() {
+    for (finish, word) in [
+        (Finish::Stop, "STOP"),
+        (Finish::StopSequence(Some("END".into())), "STOP"),
+        (Finish::Length, "MAX_TOKENS"),
+        (Finish::ContextFull, "MAX_TOKENS"),
+        (Finish::Tools, "STOP"),
+        (Finish::Filtered(None), "SAFETY"),
+        (Finish::Refused, "STOP"),
+        (Finish::Paused, "OTHER"),
+        (Finish::MalformedCall, "MALFORMED_FUNCTION_CALL"),
+        (Finish::Other, "OTHER"),
+    ] {
+        let reply = encode(&response(vec![choice(vec![text("a")], finish)]));
+        assert_eq!(reply["candidates"][0]["finishReason"], word);
+    }
+}
+
+#[test]
+fn arguments_are_objects_whatever_the_upstream_wrote() {
+    let args = |arguments| {
+        let one = choice(vec![call("f", arguments), text("after")], Finish::Tools);
+        parts_of(&encode(&response(vec![one])), 0)[0]["functionCall"]["args"].clone()
+    };
+    assert_eq!(args("{\n \"b\": 1, \"a\": [2]}"), json!({"b": 1, "a": [2]}));
+    assert_eq!(args(""), json!({}));
+    assert_eq!(args(" \n"), json!({}));
+    assert_eq!(args("{\"city\":"), json!({"_raw": "{\"city\":"}));
+    assert_eq!(args("[1]"), json!({"_raw": "[1]"}));
+}
+
+#[test]
+fn a_free_text_call_and_one_with_a_tree() {
+    let make = |kind, arguments, issuer| {
+        part(PartKind::Call(Call {
+            id: None,
+            name: "f".into(),
+            arguments,
+            seal: Some(seal(issuer, "c2ln")),
+            kind,
+        }))
+    };
+    let tree: Json<'static> = serde_json::from_str("{\"x\":1}").unwrap();
+    let parts = vec![
+        make(
+            ToolKind::Custom,
+            Arguments::Text("print(1)".into()),
+            Issuer::Native,
+        ),
+        make(ToolKind::Function, Arguments::Tree(tree), Issuer::Redacted),
+    ];
+    let reply = encode(&response(vec![choice(parts, Finish::Tools)]));
+    assert_eq!(
+        parts_of(&reply, 0),
+        json!([
+            {"functionCall": {"name": "f", "args": {"input": "print(1)"}}, "thoughtSignature": "c2ln"},
+            {"functionCall": {"name": "f", "args": {"x": 1}},
+             "thoughtSignature": seal(Issuer::Redacted, "c2ln").wrap()}
+        ])
+    );
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_no_call() {
+    for arguments in ["{\"city\":", ""] {
+        for (finish, calls) in [
+            (Finish::Length, 0),
+            (Finish::ContextFull, 0),
+            (Finish::Tools, 1),
+        ] {
+            let parts = vec![text("a"), call("f", arguments)];
+            let reply = encode(&response(vec![choice(parts, finish)]));
+            assert_eq!(parts_of(&reply, 0).as_array().unwrap().len(), 1 + calls);
+        }
+    }
+    let parts = vec![call("f", "{\"city\":"), call("g", "{}")];
+    let reply = encode(&response(vec![choice(parts, Finish::Length)]));
+    assert_eq!(parts_of(&reply, 0).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn blocks_of_words_stay_parts_unless_sources_are_placed_in_them() {
+    let blocks = || vec![text("Café open."), text(" "), text("Rome is hot.")];
+    let mut one = choice(blocks(), Finish::Stop);
+    let plain = encode(&response(vec![one.clone()]));
+    assert_eq!(parts_of(&plain, 0).as_array().unwrap().len(), 3);
+    let cite = |url: &'static str, start, end| Citation {
+        url: url.into(),
+        title: None,
+        start,
+        end,
+    };
+    one.citations = vec![
+        cite("https://a.example", 0, 10),
+        cite("https://b.example", 11, 99),
+        cite("https://a.example", 5, 4),
+        cite("https://c.example", 99, 100),
+    ];
+    let cited = encode(&response(vec![one]));
+    assert_eq!(
+        parts_of(&cited, 0),
+        json!([{"text": "Café open. Rome is hot."}])
+    );
+    assert_eq!(
+        cited["candidates"][0]["groundingMetadata"],
+        json!({
+            "groundingChunks": [
+                {"web": {"uri": "https://a.example"}},
+                {"web": {"uri": "https://b.example"}},
+                {"web": {"uri": "https://c.example"}}
+            ],
+            "groundingSupports": [
+                {"segment": {"startIndex": 0, "endIndex": 11, "text": "Café open."}, "groundingChunkIndices": [0]},
+                {"segment": {"startIndex": 12, "endIndex": 24, "text": "Rome is hot."}, "groundingChunkIndices": [1]}
+            ]
+        })
+    );
+}
+
+#[test]
+fn counts_of_nothing_are_left_out() {
+    let mut reply = response(vec![]);
+    reply.usage = Some(Usage {
+        input: 9,
+        ..Usage::default()
+    });
+    assert_eq!(
+        encode(&reply)["usageMetadata"],
+        json!({"promptTokenCount": 9, "candidatesTokenCount": 0, "totalTokenCount": 9})
+    );
+}
+
+#[test]
+fn fields_stand_in_the_order_of_real_replies() {
+    let bytes = super::super::Native.encode_response(&rich(), &asked(Framing::Sse));
+    let body = String::from_utf8(bytes).unwrap();
+    let places = [
+        "\"candidates\"",
+        "\"usageMetadata\"",
+        "\"modelVersion\"",
+        "\"responseId\"",
+    ]
+    .map(|key| body.find(key).unwrap());
+    assert!(places.is_sorted());
+}

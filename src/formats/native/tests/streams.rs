@@ -1,0 +1,280 @@
+//! Replies in pieces: the grammar, both framings, and faults at every place.
+
+use serde_json::{Value, json};
+
+use super::{asked, call, choice, encode, part, response, rich, text};
+use crate::formats::{Codec as _, Framing, StreamEncoder};
+use crate::model::{
+    Block, Delta, Event, Fault, FaultKind, Finish, PartKind, Response, ToolKind, Usage,
+};
+use crate::sse::SseWriter;
+
+fn encoder(framing: Framing) -> Box<dyn StreamEncoder> {
+    super::super::Native.stream_encoder(&asked(framing))
+}
+
+/// The bytes of a stream, with a fault instead of the event of that number.
+fn stream(response: &Response<'_>, framing: Framing, fault_at: Option<usize>) -> String {
+    let (mut encoder, mut out) = (encoder(framing), SseWriter::default());
+    let mut number = 0;
+    response.unfold(&mut |event| {
+        if Some(number) == fault_at {
+            encoder.fault(&Fault::new(FaultKind::Overloaded, "Overloaded."), &mut out);
+        }
+        encoder.event(event, &mut out);
+        number += 1;
+    });
+    String::from_utf8(out.take().to_vec()).unwrap()
+}
+
+/// Taken apart as strictly as the least tolerant client does it.
+fn pieces(stream: &str, framing: Framing) -> Vec<Value> {
+    match framing {
+        Framing::Array => serde_json::from_str(stream).expect("one JSON array"),
+        Framing::Sse => {
+            assert!(stream.ends_with("\n\n"));
+            let lines = stream.split_terminator("\n\n");
+            lines
+                .map(|line| line.strip_prefix("data: ").expect("a data line"))
+                .map(|json| serde_json::from_str(json).expect("one line of JSON"))
+                .collect()
+        }
+    }
+}
+
+fn written(events: Vec<Event<'_>>) -> Vec<Value> {
+    let (mut encoder, mut out) = (encoder(Framing::Sse), SseWriter::default());
+    for event in events {
+        encoder.event(event, &mut out);
+    }
+    pieces(std::str::from_utf8(&out.take()).unwrap(), Framing::Sse)
+}
+
+fn start() -> Event<'static> {
+    Event::Start {
+        id: "msg_1".into(),
+        model: "m-1".into(),
+        created: 0,
+    }
+}
+
+fn open(block: Block<'static>) -> Event<'static> {
+    Event::Open { choice: 0, block }
+}
+
+fn open_call(name: &'static str) -> Event<'static> {
+    open(Block::Call {
+        id: Some("call_1".into()),
+        name: name.into(),
+        kind: ToolKind::Function,
+    })
+}
+
+fn delta(delta: Delta<'static>) -> Event<'static> {
+    Event::Delta { choice: 0, delta }
+}
+
+const CLOSE: Event<'static> = Event::Close { choice: 0 };
+
+fn finish(reason: Finish<'static>) -> Event<'static> {
+    Event::Finish { choice: 0, reason }
+}
+
+#[test]
+fn one_piece_per_delta_and_the_end_in_the_last() {
+    let usage = Usage {
+        input: 20,
+        output: 12,
+        ..Usage::default()
+    };
+    let found = written(vec![
+        start(),
+        open(Block::Text),
+        delta(Delta::Text("".into())),
+        delta(Delta::Text("O".into())),
+        delta(Delta::Text("k.".into())),
+        CLOSE,
+        open_call("get_weather"),
+        delta(Delta::Arguments("{\"city\":".into())),
+        delta(Delta::Arguments("\"Paris\"}".into())),
+        CLOSE,
+        finish(Finish::Tools),
+        Event::Usage(usage),
+        Event::End,
+    ]);
+    let piece = |part: Value| {
+        json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
+            "modelVersion": "m-1", "createTime": "2025-10-09T08:53:20Z", "responseId": "msg_1"})
+    };
+    let mut last = piece(json!({"text": ""}));
+    last["candidates"][0]["finishReason"] = "STOP".into();
+    last["usageMetadata"] =
+        json!({"promptTokenCount": 20, "candidatesTokenCount": 12, "totalTokenCount": 32});
+    let call =
+        json!({"functionCall": {"name": "get_weather", "args": {"city": "Paris"}, "id": "call_1"}});
+    let expected = [
+        piece(json!({"text": "O"})),
+        piece(json!({"text": "k."})),
+        piece(call),
+        last,
+    ];
+    assert_eq!(found, expected);
+}
+
+/// What a client makes of the pieces: neighbouring words of one kind joined, the rest appended.
+fn gathered(pieces: &[Value]) -> Value {
+    let mut whole = pieces.last().unwrap().clone();
+    for (number, candidate) in whole["candidates"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .enumerate()
+    {
+        let mut parts: Vec<Value> = Vec::new();
+        let found = pieces
+            .iter()
+            .flat_map(|piece| piece["candidates"].as_array().unwrap());
+        let found = found.filter(|candidate| candidate["index"] == number);
+        for part in found.flat_map(|candidate| candidate["content"]["parts"].as_array().unwrap()) {
+            match parts.last_mut() {
+                Some(before) if joins(before, part) => {
+                    let text = [&before["text"], &part["text"]].map(|text| text.as_str().unwrap());
+                    before["text"] = text.concat().into();
+                    if let Some(signature) = part.get("thoughtSignature") {
+                        before["thoughtSignature"] = signature.clone();
+                    }
+                }
+                _ => parts.push(part.clone()),
+            }
+        }
+        parts.retain(|part| part["text"] != "" || part.get("thoughtSignature").is_some());
+        candidate["content"]["parts"] = parts.into();
+    }
+    whole
+}
+
+fn joins(before: &Value, part: &Value) -> bool {
+    before["text"].is_string() && part["text"].is_string() && before["thought"] == part["thought"]
+}
+
+#[test]
+fn the_pieces_together_are_the_whole_reply() {
+    for reply in [
+        rich(),
+        response(vec![]),
+        response(vec![choice(vec![], Finish::Filtered(None))]),
+        response(vec![choice(
+            vec![text("a"), call("f", "{\"x\":")],
+            Finish::Length,
+        )]),
+        response(vec![choice(
+            vec![call("f", "{\"x\":"), text("a")],
+            Finish::Length,
+        )]),
+        response(vec![choice(
+            vec![call("f", ""), call("g", "nonsense")],
+            Finish::Tools,
+        )]),
+    ] {
+        for framing in [Framing::Sse, Framing::Array] {
+            let found = pieces(&stream(&reply, framing, None), framing);
+            assert_eq!(gathered(&found), encode(&reply));
+        }
+    }
+}
+
+#[test]
+fn a_fault_anywhere_ends_the_stream_in_the_formats_own_words() {
+    let reply = rich();
+    let mut events = 0;
+    reply.unfold(&mut |_| events += 1);
+    for framing in [Framing::Sse, Framing::Array] {
+        let whole = pieces(&stream(&reply, framing, None), framing);
+        for at in 0..events {
+            let cut = stream(&reply, framing, Some(at));
+            assert!(
+                cut.contains("{\"error\":"),
+                "clients look at the first key only"
+            );
+            let mut found = pieces(&cut, framing);
+            let error =
+                json!({"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}});
+            assert_eq!(found.pop(), Some(error), "at {at}");
+            assert_eq!(found, whole[..found.len()]);
+        }
+    }
+}
+
+#[test]
+fn nothing_follows_the_end() {
+    for framing in [Framing::Sse, Framing::Array] {
+        let (mut encoder, mut out) = (encoder(framing), SseWriter::default());
+        encoder.event(start(), &mut out);
+        encoder.event(Event::End, &mut out);
+        assert!(!out.take().is_empty());
+        encoder.fault(&Fault::bad_gateway("late"), &mut out);
+        encoder.event(delta(Delta::Text("late".into())), &mut out);
+        assert!(out.is_empty());
+    }
+}
+
+#[test]
+fn an_array_arrives_member_by_member() {
+    let (mut encoder, mut out) = (encoder(Framing::Array), SseWriter::default());
+    let mut next = |event| {
+        encoder.event(event, &mut out);
+        String::from_utf8(out.take().to_vec()).unwrap()
+    };
+    assert_eq!(next(start()), "");
+    assert_eq!(next(open(Block::Text)), "");
+    assert!(next(delta(Delta::Text("a".into()))).starts_with("[{\"candidates\""));
+    let second = next(delta(Delta::Text("b".into())));
+    assert!(second.starts_with(",\n{") && second.ends_with('}'));
+    assert!(next(Event::End).ends_with("}]"));
+}
+
+#[test]
+fn no_reader_can_break_a_line_where_there_is_none() {
+    let odd = "a\u{2028}b\u{2029}c\u{85}d\ne";
+    let reply = response(vec![choice(
+        vec![part(PartKind::Text(odd.into()))],
+        Finish::Stop,
+    )]);
+    let sent = stream(&reply, Framing::Sse, None);
+    assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}', '\r']));
+    let found = pieces(&sent, Framing::Sse);
+    assert_eq!(
+        found[0]["candidates"][0]["content"]["parts"][0]["text"],
+        odd
+    );
+
+    let mut out = SseWriter::default();
+    super::super::Native.encode_stream_error(&Fault::bad_gateway(odd), &mut out);
+    let sent = String::from_utf8(out.take().to_vec()).unwrap();
+    assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}']));
+    assert_eq!(pieces(&sent, Framing::Sse)[0]["error"]["message"], odd);
+}
+
+#[test]
+fn a_call_cut_off_by_the_limit_is_never_sent() {
+    let events = |reason| {
+        vec![
+            start(),
+            open_call("f"),
+            delta(Delta::Arguments("{\"x\":".into())),
+            CLOSE,
+            finish(reason),
+            Event::End,
+        ]
+    };
+    assert_eq!(written(events(Finish::Length)).len(), 1);
+    let sent = written(events(Finish::Tools));
+    let call = &sent[0]["candidates"][0]["content"]["parts"][0]["functionCall"];
+    assert_eq!(call["args"], json!({"_raw": "{\"x\":"}));
+}
+
+#[test]
+fn a_choice_that_never_finished_says_so() {
+    let found = written(vec![start(), open(Block::Text), Event::End]);
+    assert_eq!(found[0]["candidates"][0]["finishReason"], "OTHER");
+}

@@ -1,0 +1,323 @@
+//! The conversation: contents and their parts.
+
+use super::spelling::{self, Spellings};
+use super::validate;
+use crate::json::{Fields, Node, Path};
+use crate::model::{
+    Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
+    Text, ToolKind, ToolResult, Turn,
+};
+
+/// Text only; the role that some clients write beside it says nothing.
+pub(super) fn read_system<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Turn<'a>>, Fault> {
+    fields.take("role");
+    let mut parts = Vec::new();
+    fields.each("parts", |at, node| {
+        let path = node.path;
+        let text = node.fields(|mut fields| {
+            let text = fields.text("text")?;
+            fields.finish(losses);
+            text.ok_or_else(|| path.wrong("text, as system instructions hold nothing else"))
+        })?;
+        parts.push(Part {
+            kind: PartKind::Text(text),
+            at: Some(at),
+        });
+        Ok(())
+    })?;
+    fields.finish(losses);
+    Ok((!parts.is_empty()).then_some(Turn {
+        role: Role::System,
+        parts,
+        at: None,
+    }))
+}
+
+pub(super) fn read_content<'a>(
+    at: u32,
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Turn<'a>, Fault> {
+    let role = match fields.node("role") {
+        Some(node) => match validate::word(node, &["user", "model"])? {
+            Some("model") => Role::Model,
+            _ => Role::User,
+        },
+        None => Role::User,
+    };
+    let mut parts = Vec::new();
+    fields.each("parts", |at, node| {
+        node.fields(|fields| read_part(role, at, fields, &mut parts, losses))
+    })?;
+    fields.finish(losses);
+    // Words may stand before and between results here; elsewhere results come first.
+    parts.sort_by_key(|part| !matches!(part.kind, PartKind::Result(_)));
+    Ok(Turn {
+        role,
+        parts,
+        at: Some(at),
+    })
+}
+
+type Reader =
+    for<'a> fn(Node<'a, '_>, role: Role, &mut Losses) -> Result<Option<PartKind<'a>>, Fault>;
+
+/// A part carries exactly one of these.
+const PAYLOADS: [(Spellings, Reader); 7] = [
+    (&["text"], |node, _, _| {
+        Ok(Some(PartKind::Text(node.text()?)))
+    }),
+    (&["inlineData", "inline_data"], |node, _, losses| {
+        let media = node.fields(|fields| read_inline(fields, losses))?;
+        Ok(Some(PartKind::Media(media)))
+    }),
+    (&["fileData", "file_data"], |node, _, losses| {
+        let media = node.fields(|fields| read_file(fields, losses))?;
+        Ok(Some(PartKind::Media(media)))
+    }),
+    (&["functionCall", "function_call"], read_call),
+    (&["functionResponse", "function_response"], read_result),
+    (&["executableCode", "executable_code"], |node, _, losses| {
+        losses.dropped(Place::Path(node.path.to_string().into()));
+        Ok(None)
+    }),
+    (
+        &["codeExecutionResult", "code_execution_result"],
+        read_execution,
+    ),
+];
+
+fn read_part<'a>(
+    role: Role,
+    at: u32,
+    mut fields: Fields<'a, '_>,
+    parts: &mut Vec<Part<'a>>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    // Only the model thinks: on the user's words these two are reported.
+    let (mut thought, mut seal) = (false, None);
+    if role == Role::Model {
+        thought = fields.bool("thought")?.unwrap_or(false);
+        seal = spelling::text(&mut fields, &["thoughtSignature", "thought_signature"])?
+            .filter(|data| !data.is_empty())
+            .map(read_seal);
+    }
+    let mut payload: Option<Option<PartKind<'a>>> = None;
+    for (spellings, reader) in PAYLOADS {
+        let Some(node) = spelling::node(&mut fields, spellings) else {
+            continue;
+        };
+        if payload.is_some() {
+            return Err(node.path.wrong("one kind of payload in a part"));
+        }
+        payload = Some(reader(node, role, losses)?);
+    }
+    match payload.flatten() {
+        Some(PartKind::Call(call)) => parts.push(Part {
+            kind: PartKind::Call(Call { seal, ..call }),
+            at: Some(at),
+        }),
+        Some(PartKind::Text(text)) if thought => push_thought(text, seal, at, parts),
+        Some(_) if thought => losses.dropped(Place::Path(fields.path.to_string().into())),
+        kind => {
+            // Words and pictures have no place for a proof: it goes to the thought before them.
+            let bare = kind.filter(|kind| {
+                seal.is_none() || !matches!(kind, PartKind::Text(text) if text.is_empty())
+            });
+            if seal.is_some() {
+                push_thought(Text::default(), seal, at, parts);
+            }
+            parts.extend(bare.map(|kind| Part { kind, at: Some(at) }));
+        }
+    }
+    fields.finish(losses);
+    Ok(())
+}
+
+/// Neighbouring pieces are one thought until a proof closes it.
+fn push_thought<'a>(more: Text<'a>, proof: Option<Seal<'a>>, at: u32, parts: &mut Vec<Part<'a>>) {
+    if let Some(PartKind::Thought { text, seal }) = parts.last_mut().map(|part| &mut part.kind)
+        && seal.is_none()
+    {
+        text.to_mut().push_str(&more);
+        *seal = proof;
+        return;
+    }
+    parts.push(Part {
+        kind: PartKind::Thought {
+            text: more,
+            seal: proof,
+        },
+        at: Some(at),
+    });
+}
+
+fn read_seal(data: Text<'_>) -> Seal<'_> {
+    Seal::unwrap_text(&data).unwrap_or(Seal {
+        issuer: Issuer::Native,
+        data,
+    })
+}
+
+fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+    let mime = spelling::text(&mut fields, &["mimeType", "mime_type"])?;
+    let mime = fields.need("mimeType", mime)?;
+    let data = fields.node("data").map(validate::base64).transpose()?;
+    let data = fields.need("data", data)?;
+    let name = spelling::text(&mut fields, &["displayName", "display_name"])?;
+    fields.finish(losses);
+    // Text is text to the other formats, not a file of bytes.
+    let plain = mime
+        .starts_with("text/")
+        .then(|| validate::plain_text(&data));
+    let source = match plain.flatten() {
+        Some(text) => Source::Plain(text.into()),
+        None => Source::Base64(data),
+    };
+    Ok(Media {
+        mime,
+        source,
+        name,
+        detail: None,
+    })
+}
+
+fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+    let mime = spelling::text(&mut fields, &["mimeType", "mime_type"])?;
+    let address = spelling::node(&mut fields, &["fileUri", "file_uri"])
+        .map(validate::public_https)
+        .transpose()?;
+    let address = fields.need("fileUri", address)?;
+    let name = spelling::text(&mut fields, &["displayName", "display_name"])?;
+    fields.finish(losses);
+    Ok(Media {
+        mime: mime.unwrap_or_default(),
+        source: Source::Url(address),
+        name,
+        detail: None,
+    })
+}
+
+fn read_call<'a>(
+    node: Node<'a, '_>,
+    role: Role,
+    losses: &mut Losses,
+) -> Result<Option<PartKind<'a>>, Fault> {
+    if role != Role::Model {
+        return Err(node.path.wrong("the role model: only a model calls"));
+    }
+    node.fields(|mut fields| {
+        let name = fields.text("name")?;
+        let name = fields.need("name", name)?;
+        let arguments = read_object(fields.node("args"))?.unwrap_or_default();
+        let id = fields.text("id")?.filter(|id| !id.is_empty());
+        fields.finish(losses);
+        Ok(Some(PartKind::Call(Call {
+            id,
+            name,
+            arguments: Arguments::Tree(Json::Object(arguments)),
+            seal: None,
+            kind: ToolKind::Function,
+        })))
+    })
+}
+
+type Object<'a> = serde_json_borrow::ObjectAsVec<'a>;
+
+fn read_object<'a>(node: Option<Node<'a, '_>>) -> Result<Option<Object<'a>>, Fault> {
+    match node.map(|node| (node.value, node.path)) {
+        None => Ok(None),
+        Some((Json::Object(object), _)) => Ok(Some(object)),
+        Some((_, path)) => Err(path.wrong("an object")),
+    }
+}
+
+fn read_result<'a>(
+    node: Node<'a, '_>,
+    role: Role,
+    losses: &mut Losses,
+) -> Result<Option<PartKind<'a>>, Fault> {
+    if role == Role::Model {
+        return Err(node.path.wrong("the role user: a model answers no calls"));
+    }
+    node.fields(|mut fields| {
+        let name = fields.text("name")?;
+        let name = fields.need("name", name)?;
+        let (text, failed) = match read_object(fields.node("response"))? {
+            Some(response) => read_output(response),
+            None => (None, false),
+        };
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        parts.extend(text.map(|text| Part {
+            kind: PartKind::Text(text),
+            at: None,
+        }));
+        fields.each("parts", |at, node| {
+            let media = node.fields(|fields| read_result_media(fields, losses))?;
+            parts.extend(media.map(|media| Part {
+                kind: PartKind::Media(media),
+                at: Some(at),
+            }));
+            Ok(())
+        })?;
+        let id = fields.text("id")?.filter(|id| !id.is_empty());
+        fields.finish(losses);
+        Ok(Some(PartKind::Result(ToolResult {
+            id,
+            name: Some(name),
+            parts,
+            failed,
+        })))
+    })
+}
+
+/// `output` and `error` mean something when they stand alone; any other object is the output.
+fn read_output(response: Object<'_>) -> (Option<Text<'_>>, bool) {
+    let key = response.keys().next().filter(|_| response.len() == 1);
+    let failed = match key {
+        Some("output") => false,
+        Some("error") => true,
+        _ => return (Some(compact(&Json::Object(response))), false),
+    };
+    let text = response.into_vec().pop().map(|(_, value)| match value {
+        Json::Str(text) => text,
+        other => compact(&other),
+    });
+    (text, failed)
+}
+
+/// With the keys in the client's order, which the tree's own `Display` does not keep.
+fn compact<'b>(tree: &Json<'_>) -> Text<'b> {
+    let json = serde_json::to_string(tree).expect("a tree of JSON always serialises");
+    json.into()
+}
+
+fn read_result_media<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Media<'a>>, Fault> {
+    let inline = spelling::node(&mut fields, &["inlineData", "inline_data"])
+        .map(|node| node.fields(|fields| read_inline(fields, losses)))
+        .transpose()?;
+    let file = spelling::node(&mut fields, &["fileData", "file_data"])
+        .map(|node| node.fields(|fields| read_file(fields, losses)))
+        .transpose()?;
+    if inline.is_some() && file.is_some() {
+        return Err(Path::Key(&fields.path, "fileData").wrong("no inlineData beside it"));
+    }
+    fields.finish(losses);
+    Ok(inline.or(file))
+}
+
+/// Of code that the upstream itself ran, what it printed stays.
+fn read_execution<'a>(
+    node: Node<'a, '_>,
+    _role: Role,
+    losses: &mut Losses,
+) -> Result<Option<PartKind<'a>>, Fault> {
+    losses.approximated(Place::Path(node.path.to_string().into()));
+    node.fields(|mut fields| Ok(fields.text("output")?.map(PartKind::Text)))
+}
