@@ -52,7 +52,8 @@ pub struct Start {
 pub fn run(start: Start) -> Result<()> {
     let server_settings = start.config.server.clone();
     for listen in &server_settings.listen {
-        TcpListener::bind(listen.addr).with_context(|| cannot_listen(listen.addr, "server.listen"))?;
+        TcpListener::bind(listen.addr)
+            .with_context(|| cannot_listen(listen.addr, "server.listen"))?;
     }
     let admin_listener = server_settings
         .admin
@@ -91,7 +92,11 @@ pub fn run(start: Start) -> Result<()> {
             greeting: start.greeting,
         },
     ));
-    let reload = Reload { runtime, metrics, file: start.file };
+    let reload = Reload {
+        runtime,
+        metrics,
+        file: start.file,
+    };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
         let router = admin::router(admin);
@@ -196,7 +201,10 @@ impl BackgroundService for Lifecycle {
 
 impl Lifecycle {
     async fn drain(&self) {
-        if timeout(self.drain_timeout, self.until_idle()).await.is_err() {
+        if timeout(self.drain_timeout, self.until_idle())
+            .await
+            .is_err()
+        {
             log::warn!("server.drain_timeout is over: requests in flight end with an error");
             self.stop.notify_waiters();
             // What cannot be told an error within a second is cut.
@@ -219,8 +227,16 @@ async fn until_reachable(addr: SocketAddr) {
         IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
     };
     let since = Instant::now();
-    while tokio::net::TcpStream::connect((ip, addr.port())).await.is_err() {
-        sleep(Duration::from_millis(if since.elapsed().as_secs() < 1 { 1 } else { 100 })).await;
+    while tokio::net::TcpStream::connect((ip, addr.port()))
+        .await
+        .is_err()
+    {
+        sleep(Duration::from_millis(if since.elapsed().as_secs() < 1 {
+            1
+        } else {
+            100
+        }))
+        .await;
     }
 }
 

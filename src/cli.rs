@@ -126,7 +126,11 @@ fn listening(config: &Config) -> String {
         .listen
         .iter()
         .map(|listen| {
-            let scheme = if listen.tls.is_some() { "https" } else { "http" };
+            let scheme = if listen.tls.is_some() {
+                "https"
+            } else {
+                "http"
+            };
             format!("{scheme}://{}", listen.addr)
         })
         .collect();
@@ -139,7 +143,11 @@ fn demo() -> Result<Start> {
     let config = config::demo(mock.local_addr()?);
     let address = config.server.listen.first().map(|listen| listen.addr);
     let address = address.context("the demo has no listener")?;
-    let models: Vec<&str> = config.models.iter().map(|model| model.id.as_str()).collect();
+    let models: Vec<&str> = config
+        .models
+        .iter()
+        .map(|model| model.id.as_str())
+        .collect();
     let greeting = format!(
         "{}\n\nThis is the embedded demo: a mock backend in this process, no provider, no network.\n\
          Models: {}\n\nTry it:\n\n  curl http://{address}/v1/chat/completions \\\n    \

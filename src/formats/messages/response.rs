@@ -179,7 +179,7 @@ pub(super) fn stand_in(mime: &str) -> Option<&'static str> {
     (mime.is_empty() || mime.starts_with("image/")).then_some("[image]")
 }
 
-pub(super) fn call_id<'a>(id: Option<&'a Text<'a>>, source: &str, ordinal: usize) -> Cow<'a, str> {
+pub(super) fn call_id<'a>(id: Option<&'a Text<'a>>, source: &str, ordinal: u32) -> Cow<'a, str> {
     match id {
         Some(id) if !id.is_empty() => Cow::Borrowed(id),
         _ => Cow::Owned(identity::call_id(source, 0, ordinal)),
