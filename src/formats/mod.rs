@@ -1,6 +1,7 @@
 //! One folder per wire format; no field name of a format is spelled anywhere else.
 
 mod chat;
+mod identity;
 mod messages;
 mod native;
 mod responses;

@@ -120,11 +120,12 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
                 delta(Delta::Seal(seal.clone()));
             }
         }
+        // The seal first: most formats say it before the call it belongs to.
         PartKind::Call(call) => {
-            delta(Delta::Arguments(call.arguments.to_text()));
             if let Some(seal) = &call.seal {
                 delta(Delta::Seal(seal.clone()));
             }
+            delta(Delta::Arguments(call.arguments.to_text()));
         }
         PartKind::Media(_) | PartKind::Result(_) => {}
     }
