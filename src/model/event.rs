@@ -121,6 +121,7 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
                 delta(Delta::Seal(seal.clone()));
             }
         }
+        // The seal first: most formats say it before the call it belongs to.
         PartKind::Call(call) => {
             if let Some(seal) = &call.seal {
                 delta(Delta::Seal(seal.clone()));

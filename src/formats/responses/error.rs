@@ -7,27 +7,23 @@ use crate::formats::chat;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
-/// The nested form: clients raise on it, while they merely show the flat one.
+/// The form that the official types describe; a failed response follows it.
 #[derive(Serialize)]
 struct ErrorEvent<'a> {
     r#type: &'static str,
     sequence_number: u64,
-    error: Inner<'a>,
-}
-
-#[derive(Serialize)]
-struct Inner<'a> {
-    r#type: &'static str,
-    code: &'a str,
+    code: &'static str,
     message: &'a str,
     param: Option<&'a str>,
 }
 
+/// Clients know these words only, so an upstream's own code does not count here.
 pub(super) const fn code(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::RateLimited => "rate_limit_exceeded",
         FaultKind::OverQuota => "insufficient_quota",
-        FaultKind::Invalid | FaultKind::ContextTooLong => "invalid_prompt",
+        FaultKind::ContextTooLong => "context_length_exceeded",
+        FaultKind::Invalid => "invalid_prompt",
         _ => "server_error",
     }
 }
@@ -36,12 +32,9 @@ pub(super) fn encode_in_stream(fault: &Fault, sequence_number: u64, out: &mut Ss
     let event = ErrorEvent {
         r#type: "error",
         sequence_number,
-        error: Inner {
-            r#type: "server_error",
-            code: fault.code.as_deref().unwrap_or(code(fault.kind)),
-            message: &fault.message,
-            param: fault.param.as_deref(),
-        },
+        code: code(fault.kind),
+        message: &fault.message,
+        param: fault.param.as_deref(),
     };
     out.event("error", &event);
 }

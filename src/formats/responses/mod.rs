@@ -1,10 +1,16 @@
 //! The responses format: `POST /v1/responses`.
 
+mod content;
+mod draft;
 mod error;
+mod events;
 mod pass;
+mod reply;
 mod request;
 mod response;
 mod stream;
+mod tools;
+mod turns;
 
 use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch, chat};
 use crate::model::{Fault, Losses, Request, Response};

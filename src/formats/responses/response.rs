@@ -1,8 +1,130 @@
 //! The JSON reply.
 
+use super::draft::Draft;
+use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
-use crate::model::Response;
+use crate::model::{
+    Arguments, Call, Choice, Citation, Finish, Logprob, Media, PartKind, Response, Source, Text,
+    ToolKind,
+};
 
-pub(super) fn encode(_response: &Response<'_>, _asked: &Asked) -> Vec<u8> {
-    Vec::new()
+/// The first choice only: the format has no others.
+pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+    let mut draft = Draft::new(&response.id, &response.model, response.created, asked);
+    let finish = response.choices.first().map(|choice| {
+        add_choice(choice, &mut draft);
+        &choice.finish
+    });
+    let (status, incomplete_details) = ending(finish.unwrap_or(&Finish::Other));
+    draft.close(status);
+    let reply = Reply {
+        incomplete_details,
+        usage: response.usage.map(Into::into),
+        ..draft.reply(status, &draft.items)
+    };
+    serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
 }
+
+fn add_choice<'r>(choice: &'r Choice<'_>, draft: &mut Draft<'r>) {
+    for part in &choice.parts {
+        add_part(&part.kind, draft);
+    }
+    for citation in &choice.citations {
+        draft.cite(Citation {
+            url: borrowed(&citation.url),
+            title: citation.title.as_ref().map(borrowed),
+            ..*citation
+        });
+    }
+    for logprob in &choice.logprobs {
+        let top = logprob.top.iter();
+        draft.add_logprob(Logprob {
+            token: borrowed(&logprob.token),
+            logprob: logprob.logprob,
+            top: top
+                .map(|(token, value)| (borrowed(token), *value))
+                .collect(),
+        });
+    }
+    if let Finish::Filtered(Some(words)) = &choice.finish {
+        add_content(Content::refusal(), words, draft);
+    }
+}
+
+fn borrowed<'r>(text: &'r Text<'_>) -> Text<'r> {
+    Text::Borrowed(text)
+}
+
+fn add_part<'r>(part: &'r PartKind<'_>, draft: &mut Draft<'r>) {
+    match part {
+        PartKind::Text(text) => add_content(Content::text(), text, draft),
+        PartKind::Refusal(text) => add_content(Content::refusal(), text, draft),
+        PartKind::Thought { text, seal } => {
+            if text.is_empty() && seal.is_none() {
+                return;
+            }
+            draft.begin_thought(seal.as_ref());
+            if !text.is_empty() {
+                draft.begin_summary();
+                draft.append(borrowed(text));
+            }
+            if let Some(seal) = seal {
+                draft.seal(seal);
+            }
+        }
+        PartKind::Call(call) => add_call(call, draft),
+        PartKind::Media(media) => {
+            if let Source::Base64(data) = &media.source {
+                draft.begin_media(Media {
+                    mime: borrowed(&media.mime),
+                    source: Source::Base64(borrowed(data)),
+                    name: None,
+                    detail: None,
+                });
+            }
+        }
+        PartKind::Result(_) => {}
+    }
+}
+
+fn add_content<'r>(fresh: Content<'r>, text: &'r Text<'_>, draft: &mut Draft<'r>) {
+    if text.is_empty() {
+        return;
+    }
+    if !draft.in_message() {
+        draft.begin_message();
+    }
+    if !draft.continues(&fresh) {
+        draft.begin_content(fresh);
+    }
+    draft.append(borrowed(text));
+}
+
+/// The seal of a call stands before it, as the thought that led to it.
+fn add_call<'r>(call: &'r Call<'_>, draft: &mut Draft<'r>) {
+    if let Some(seal) = &call.seal {
+        draft.begin_thought(Some(seal));
+        draft.seal(seal);
+    }
+    draft.begin_call(
+        call.id.as_ref().map(borrowed),
+        borrowed(&call.name),
+        call.kind,
+    );
+    let arguments = match &call.arguments {
+        Arguments::Text(text) => borrowed(text),
+        Arguments::Tree(tree) => tree.to_string().into(),
+    };
+    if arguments.is_empty() && call.kind == ToolKind::Function {
+        draft.append(NO_ARGUMENTS.into());
+    } else {
+        draft.append(arguments);
+    }
+}
+
+/// Clients parse what they get.
+pub(super) const NO_ARGUMENTS: &str = "{}";
+
+#[cfg(test)]
+#[path = "tests/response.rs"]
+mod tests;

@@ -1,0 +1,296 @@
+//! A reply that grows: the JSON reply adds whole parts to it, the stream adds deltas.
+
+use std::mem::discriminant;
+
+use super::reply::{
+    Annotation, COMPLETED, Content, IN_PROGRESS, Item, Reply, Summary, TokenLogprob,
+};
+use crate::formats::{Asked, identity};
+use crate::model::{Citation, Issuer, Logprob, Media, Seal, Source, Text, ToolKind};
+
+pub(super) struct Draft<'a> {
+    upstream_id: String,
+    /// What the ids of the reply and of its items are made of.
+    base: String,
+    id: String,
+    model: String,
+    created: i64,
+    pub items: Vec<Item<'a>>,
+    /// The last item still grows.
+    open: bool,
+    runs: Vec<Run>,
+    /// Length of all texts so far.
+    characters: u64,
+    calls: u32,
+}
+
+/// A stretch of text: where it is written, and how many characters of text came before it.
+struct Run {
+    item: usize,
+    content: usize,
+    start: u64,
+}
+
+/// The place of an annotation.
+pub(super) struct Cited {
+    pub item: usize,
+    pub content: usize,
+    pub annotation: usize,
+}
+
+/// What other formats put in front of their ids.
+const PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(id: &str, model: &str, created: i64, asked: &Asked) -> Draft<'a> {
+        let bare = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
+        let base = match bare.unwrap_or(id) {
+            "" => &asked.request_id,
+            base => base,
+        };
+        let model = match asked.model.as_str() {
+            "" => model,
+            model => model,
+        };
+        Draft {
+            upstream_id: id.to_owned(),
+            id: format!("resp_{base}"),
+            base: base.to_owned(),
+            model: model.to_owned(),
+            created: if created == 0 { asked.at } else { created },
+            items: Vec::new(),
+            open: false,
+            runs: Vec::new(),
+            characters: 0,
+            calls: 0,
+        }
+    }
+
+    pub(super) fn reply<'d>(&'d self, status: &'static str, output: &'d [Item<'a>]) -> Reply<'d> {
+        Reply {
+            id: &self.id,
+            object: "response",
+            created_at: self.created,
+            status,
+            error: None,
+            incomplete_details: None,
+            model: &self.model,
+            output,
+            parallel_tool_calls: true,
+            tool_choice: "auto",
+            tools: [],
+            usage: None,
+        }
+    }
+
+    /// The item that still grows, and its number.
+    pub(super) fn growing(&self) -> Option<(usize, &Item<'a>)> {
+        let item = self.items.last().filter(|_| self.open)?;
+        Some((self.items.len() - 1, item))
+    }
+
+    /// The items that grow no more.
+    pub(super) fn settled(&self) -> &[Item<'a>] {
+        &self.items[..self.items.len() - usize::from(self.open)]
+    }
+
+    pub(super) fn close(&mut self, status: &'static str) {
+        if let Some(item) = self.items.last_mut().filter(|_| self.open) {
+            item.set_status(status);
+        }
+        self.open = false;
+    }
+
+    fn begin(&mut self, item: Item<'a>) {
+        self.close(COMPLETED);
+        self.items.push(item);
+        self.open = true;
+    }
+
+    fn item_id(&self, prefix: &str) -> String {
+        format!("{prefix}_{}_{}", self.base, self.items.len())
+    }
+
+    pub(super) fn in_message(&self) -> bool {
+        matches!(self.growing(), Some((_, Item::Message { .. })))
+    }
+
+    pub(super) fn begin_message(&mut self) {
+        self.begin(Item::Message {
+            id: self.item_id("msg"),
+            status: IN_PROGRESS,
+            role: "assistant",
+            content: Vec::new(),
+        });
+    }
+
+    /// Whether text of this kind goes on where the last one stopped.
+    pub(super) fn continues(&self, fresh: &Content<'_>) -> bool {
+        match self.growing() {
+            Some((_, Item::Message { content, .. })) => content
+                .last()
+                .is_some_and(|last| discriminant(last) == discriminant(fresh)),
+            _ => false,
+        }
+    }
+
+    /// Only within a message.
+    pub(super) fn begin_content(&mut self, fresh: Content<'a>) {
+        let item = self.items.len().saturating_sub(1);
+        if let Some(Item::Message { content, .. }) = self.items.last_mut() {
+            if matches!(fresh, Content::OutputText { .. }) {
+                self.runs.push(Run {
+                    item,
+                    content: content.len(),
+                    start: self.characters,
+                });
+            }
+            content.push(fresh);
+        }
+    }
+
+    /// A seal of this format knows the id of its item.
+    pub(super) fn begin_thought(&mut self, seal: Option<&Seal<'_>>) {
+        let own = seal.and_then(own_parts).map(|(id, _)| id.to_owned());
+        self.begin(Item::Reasoning {
+            id: own.unwrap_or_else(|| self.item_id("rs")),
+            summary: Vec::new(),
+            encrypted_content: None,
+        });
+    }
+
+    pub(super) fn begin_summary(&mut self) {
+        if let Some(Item::Reasoning { summary, .. }) = self.items.last_mut() {
+            let text = Text::Borrowed("");
+            summary.push(Summary { text });
+        }
+    }
+
+    /// Only within a thought. A seal under another id than its own is wrapped like a foreign one.
+    pub(super) fn seal(&mut self, seal: &Seal<'_>) {
+        if let Some(Item::Reasoning {
+            id,
+            encrypted_content,
+            ..
+        }) = self.items.last_mut()
+        {
+            *encrypted_content = Some(match own_parts(seal) {
+                Some((own, ciphertext)) if own == id => ciphertext.to_owned(),
+                _ => seal.wrap(),
+            });
+        }
+    }
+
+    pub(super) fn begin_call(&mut self, id: Option<Text<'a>>, name: Text<'a>, kind: ToolKind) {
+        let made = || identity::call_id(&self.upstream_id, 0, self.calls).into();
+        let call_id: Text<'a> = id.filter(|id| !id.is_empty()).unwrap_or_else(made);
+        let (status, empty) = (IN_PROGRESS, Text::Borrowed(""));
+        self.calls += 1;
+        self.begin(match kind {
+            ToolKind::Function => Item::FunctionCall {
+                id: format!("fc_{call_id}"),
+                call_id,
+                name,
+                arguments: empty,
+                status,
+            },
+            ToolKind::Custom => Item::CustomToolCall {
+                id: format!("ctc_{call_id}"),
+                call_id,
+                name,
+                input: empty,
+                status,
+            },
+        });
+    }
+
+    /// Whether it could be said at all: pictures only, and only by value.
+    pub(super) fn begin_media(&mut self, media: Media<'a>) -> bool {
+        match media.source {
+            Source::Base64(result) if media.mime.starts_with("image/") => {
+                self.begin(Item::ImageGenerationCall {
+                    id: self.item_id("ig"),
+                    result,
+                    status: IN_PROGRESS,
+                });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// More of whatever the last item is writing.
+    pub(super) fn append(&mut self, more: Text<'a>) {
+        let target = match self.items.last_mut() {
+            Some(Item::Message { content, .. }) => match content.last_mut() {
+                Some(Content::OutputText { text, .. }) => {
+                    self.characters += more.chars().count() as u64;
+                    text
+                }
+                Some(Content::Refusal { refusal }) => refusal,
+                None => return,
+            },
+            Some(Item::Reasoning { summary, .. }) => match summary.last_mut() {
+                Some(summary) => &mut summary.text,
+                None => return,
+            },
+            Some(Item::FunctionCall { arguments, .. }) => arguments,
+            Some(Item::CustomToolCall { input, .. }) => input,
+            Some(Item::ImageGenerationCall { .. }) | None => return,
+        };
+        if target.is_empty() {
+            *target = more;
+        } else {
+            target.to_mut().push_str(&more);
+        }
+    }
+
+    /// `None`: there is no text that it could be a source for.
+    pub(super) fn cite(&mut self, citation: Citation<'a>) -> Option<Cited> {
+        let mut runs = self.runs.iter().rev();
+        let run = runs.find(|run| run.start <= citation.start)?;
+        let (item, content, start) = (run.item, run.content, run.start);
+        let (annotations, _) = self.text_notes(item, content)?;
+        annotations.push(Annotation::new(citation, start));
+        let annotation = annotations.len() - 1;
+        Some(Cited {
+            item,
+            content,
+            annotation,
+        })
+    }
+
+    /// Tokens belong to the text that was written last.
+    pub(super) fn add_logprob(&mut self, logprob: Logprob<'a>) {
+        let place = self.runs.last().map(|run| (run.item, run.content));
+        if let Some((_, logprobs)) = place.and_then(|(item, at)| self.text_notes(item, at)) {
+            logprobs.push(logprob.into());
+        }
+    }
+
+    fn text_notes(
+        &mut self,
+        item: usize,
+        at: usize,
+    ) -> Option<(&mut Vec<Annotation<'a>>, &mut Vec<TokenLogprob<'a>>)> {
+        match self.items.get_mut(item)? {
+            Item::Message { content, .. } => match content.get_mut(at)? {
+                Content::OutputText {
+                    annotations,
+                    logprobs,
+                    ..
+                } => Some((annotations, logprobs)),
+                Content::Refusal { .. } => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Id and ciphertext of a seal that this format issued.
+fn own_parts<'s>(seal: &'s Seal<'_>) -> Option<(&'s str, &'s str)> {
+    match seal.issuer {
+        Issuer::Responses => seal.data.split_once('\n').filter(|(id, _)| !id.is_empty()),
+        Issuer::Thinking | Issuer::Redacted | Issuer::Native => None,
+    }
+}

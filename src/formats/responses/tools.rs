@@ -1,0 +1,233 @@
+//! Tools, and how the model may choose among them.
+
+use crate::json::{Fields, Node, Path};
+use crate::model::{Fault, Json, Losses, Place, Request, Search, Text, Tool, ToolChoice, ToolKind};
+
+pub(super) fn read<'a>(
+    fields: &mut Fields<'a, '_>,
+    request: &mut Request<'a>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    fields.each("tools", |at, node| {
+        node.fields(|fields| read_tool(at, None, fields, request, losses))
+    })?;
+    if let Some(node) = fields.node("tool_choice") {
+        request.tool_choice = read_choice(node, losses)?;
+    }
+    request.parallel_tools = fields.bool("parallel_tool_calls")?;
+    Ok(())
+}
+
+/// A tool of a namespace goes by both names, so that two namespaces may hold the same one.
+pub(super) fn qualified<'a>(namespace: Option<&str>, name: Text<'a>) -> Text<'a> {
+    match namespace {
+        Some(namespace) => format!("{namespace}__{name}").into(),
+        None => name,
+    }
+}
+
+fn read_tool<'a>(
+    at: u32,
+    namespace: Option<&str>,
+    mut fields: Fields<'a, '_>,
+    request: &mut Request<'a>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    let kind = fields.text("type")?;
+    let kind = fields.need("type", kind)?;
+    match (kind.as_ref(), namespace) {
+        ("function", _) => {
+            let tool = read_function(at, namespace, &mut fields)?;
+            request.tools.push(tool);
+        }
+        ("custom", _) => {
+            let tool = read_custom(at, namespace, &mut fields, losses)?;
+            request.tools.push(tool);
+        }
+        ("namespace", None) => {
+            let name = fields.text("name")?;
+            let name = fields.need("name", name)?;
+            fields.each("tools", |_, node| {
+                node.fields(|fields| read_tool(at, Some(&name), fields, request, losses))
+            })?;
+        }
+        (
+            "web_search"
+            | "web_search_2025_08_26"
+            | "web_search_preview"
+            | "web_search_preview_2025_03_11",
+            None,
+        ) => request.search = Some(read_search(&mut fields, losses)?),
+        ("code_interpreter", None) => {
+            read_container(&mut fields, losses)?;
+            request.code_execution = true;
+        }
+        ("image_generation", None) => request.output.images = true,
+        _ => {
+            let path = &fields.path;
+            let message = format!("{path}: the tool {kind} has no counterpart");
+            return Err(Fault::invalid(message).at(path.to_string()));
+        }
+    }
+    fields.finish(losses);
+    Ok(())
+}
+
+fn read_function<'a>(
+    at: u32,
+    namespace: Option<&str>,
+    fields: &mut Fields<'a, '_>,
+) -> Result<Tool<'a>, Fault> {
+    let name = fields.text("name")?;
+    let schema = fields.take("parameters");
+    if !matches!(schema, None | Some(Json::Object(_))) {
+        return Err(Path::Key(&fields.path, "parameters").wrong("an object"));
+    }
+    Ok(Tool {
+        name: qualified(namespace, fields.need("name", name)?),
+        description: fields.text("description")?,
+        schema,
+        strict: fields.bool("strict")?,
+        kind: ToolKind::Function,
+        at,
+    })
+}
+
+fn read_custom<'a>(
+    at: u32,
+    namespace: Option<&str>,
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Tool<'a>, Fault> {
+    let name = fields.text("name")?;
+    if let Some(format) = fields.node("format") {
+        let path = format.path;
+        format.fields(|mut fields| {
+            // Free text is what such a tool takes anyway; a grammar can only be reported.
+            if fields.text("type")?.as_deref() != Some("text") {
+                losses.dropped(Place::Path(path.to_string().into()));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Tool {
+        name: qualified(namespace, fields.need("name", name)?),
+        description: fields.text("description")?,
+        schema: None,
+        strict: None,
+        kind: ToolKind::Custom,
+        at,
+    })
+}
+
+fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Search<'a>, Fault> {
+    let mut search = Search {
+        context_size: fields.text("search_context_size")?,
+        ..Search::default()
+    };
+    if let Some(filters) = fields.node("filters") {
+        filters.fields(|mut fields| {
+            fields.each("allowed_domains", |_, node| {
+                search.allowed_domains.push(node.text()?);
+                Ok(())
+            })?;
+            fields.finish(losses);
+            Ok(())
+        })?;
+    }
+    if let Some(location) = fields.node("user_location") {
+        location.fields(|mut fields| {
+            // There is one kind of location, `approximate`.
+            fields.text("type")?;
+            search.city = fields.text("city")?;
+            search.region = fields.text("region")?;
+            search.country = fields.text("country")?;
+            search.timezone = fields.text("timezone")?;
+            fields.finish(losses);
+            Ok(())
+        })?;
+    }
+    Ok(search)
+}
+
+/// Either one made for this request, or the id of one that the vendor keeps.
+fn read_container(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+    let Some(node) = fields.node("container") else {
+        return Ok(());
+    };
+    if matches!(node.value, Json::Str(_)) {
+        let path = node.path;
+        let message = format!("{path}: containers are not kept between requests");
+        return Err(Fault::invalid(message).at(path.to_string()));
+    }
+    node.fields(|mut fields| {
+        fields.text("type")?;
+        fields.finish(losses);
+        Ok(())
+    })
+}
+
+/// `None`: a choice that only makes sense where the vendor runs the tool.
+fn read_choice<'a>(
+    node: Node<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<ToolChoice<'a>>, Fault> {
+    if let Json::Str(word) = &node.value {
+        return match word.as_ref() {
+            "auto" => Ok(Some(ToolChoice::Auto)),
+            "none" => Ok(Some(ToolChoice::None)),
+            "required" => Ok(Some(ToolChoice::Required)),
+            _ => Err(node.path.wrong("one of auto, none, required, or an object")),
+        };
+    }
+    node.fields(|mut fields| {
+        let kind = fields.text("type")?;
+        let choice = match fields.need("type", kind)?.as_ref() {
+            "function" | "custom" => ToolChoice::One(read_name(&mut fields)?),
+            "allowed_tools" => read_subset(&mut fields, losses)?,
+            _ => {
+                losses.dropped(Place::Path(fields.path.to_string().into()));
+                return Ok(None);
+            }
+        };
+        fields.finish(losses);
+        Ok(Some(choice))
+    })
+}
+
+fn read_name<'a>(fields: &mut Fields<'a, '_>) -> Result<Text<'a>, Fault> {
+    let namespace = fields.text("namespace")?;
+    let name = fields.text("name")?;
+    Ok(qualified(namespace.as_deref(), fields.need("name", name)?))
+}
+
+fn read_subset<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<ToolChoice<'a>, Fault> {
+    let mode = fields.text("mode")?;
+    let required = match fields.need("mode", mode)?.as_ref() {
+        "auto" => false,
+        "required" => true,
+        _ => return Err(Path::Key(&fields.path, "mode").wrong("one of auto, required")),
+    };
+    let mut names = Vec::new();
+    fields.each("tools", |_, node| {
+        node.fields(|mut fields| {
+            match fields.text("type")?.as_deref() {
+                Some("function" | "custom") => names.push(read_name(&mut fields)?),
+                _ => {
+                    losses.dropped(Place::Path(fields.path.to_string().into()));
+                    return Ok(());
+                }
+            }
+            fields.finish(losses);
+            Ok(())
+        })
+    })?;
+    Ok(ToolChoice::Subset { names, required })
+}
+
+#[cfg(test)]
+#[path = "tests/tools.rs"]
+mod tests;
