@@ -72,7 +72,7 @@ pub(super) struct Encoder {
     /// Of the block that is begun, or else of the next one.
     index: u32,
     open: Option<Open>,
-    calls: usize,
+    calls: u32,
     refused: bool,
     ending: Option<Ending>,
     usage: Option<Usage>,

@@ -1,0 +1,259 @@
+//! A gateway and a mock as processes of their own, for tests over real sockets.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+pub const KEY: &str = "test-key-of-everything";
+
+/// Long enough that only a hang reaches it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A child process whose stdout is read line by line; killed when dropped.
+pub struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    pub fn start(command: &mut Command) -> Process {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let (send, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Process { child, lines }
+    }
+
+    /// The next line of stdout that contains the words.
+    pub fn line_with(&self, words: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains(words) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("no line with {words:?} came: {error}"),
+            }
+        }
+    }
+
+    /// Every line that has come so far.
+    pub fn lines_so_far(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name, like `HUP`.
+    pub fn signal(&self, name: &str) {
+        let done = Command::new("kill")
+            .args([format!("-{name}"), self.id().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(done.success(), "the process is there to be signalled");
+    }
+
+    /// Waits for the process to leave by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < until, "the process does not leave");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when the process has left already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn omniglot() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_omniglot"))
+}
+
+/// A port that was free a moment ago.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .expect("a free port")
+}
+
+pub struct Mock {
+    pub process: Process,
+    pub address: SocketAddr,
+}
+
+impl Mock {
+    pub fn start() -> Mock {
+        let process = Process::start(omniglot().args(["mock", "--listen", "127.0.0.1:0"]));
+        let line = process.line_with("listens on http://");
+        let (_, address) = line.rsplit_once("http://").expect("an address");
+        let address = address.parse().expect("an address");
+        Mock { process, address }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+pub struct Gateway {
+    pub process: Process,
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
+    directory: tempfile::TempDir,
+}
+
+impl Gateway {
+    /// Runs a config; `LISTEN` and `ADMIN` in it stand for free addresses.
+    pub fn start(config: &str) -> Gateway {
+        Gateway::start_with(config, |_| {})
+    }
+
+    /// The same, with the command prepared: environment, log level.
+    pub fn start_with(config: &str, prepare: impl FnOnce(&mut Command)) -> Gateway {
+        let (address, admin) = (free_address(), free_address());
+        let directory = tempfile::tempdir().expect("a directory");
+        let gateway_file = directory.path().join("gateway.yaml");
+        std::fs::write(&gateway_file, fill(config, address, admin)).expect("the config is written");
+        let mut command = omniglot();
+        command.args(["run", "-c"]).arg(&gateway_file);
+        prepare(&mut command);
+        let process = Process::start(&mut command);
+        process.line_with("omniglot listens on");
+        Gateway {
+            process,
+            address,
+            admin,
+            directory,
+        }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.directory.path().join("gateway.yaml")
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Writes a new config in place of the old one; a signal makes it count.
+    pub fn rewrite(&self, config: &str) {
+        let next = self.directory.path().join("next.yaml");
+        std::fs::write(&next, fill(config, self.address, self.admin)).expect("it is written");
+        std::fs::rename(next, self.file()).expect("it is put in place");
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn admin_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.admin)
+    }
+}
+
+fn fill(config: &str, address: SocketAddr, admin: SocketAddr) -> String {
+    config
+        .replace("LISTEN", &address.to_string())
+        .replace("ADMIN", &admin.to_string())
+}
+
+/// One upstream per format on the mock, each with a model of the same name at both ends
+/// (`same-chat` …) and one whose upstream calls it otherwise (`other-chat` → `theirs-chat` …).
+pub fn every_format(mock: SocketAddr) -> String {
+    let mut text = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys:\n  - {{name: all, secret: {KEY}}}\n  \
+         - {{name: some, secret: key-of-some, models: [\"same-*\"]}}\nupstreams:\n"
+    );
+    for (format, prefix) in FORMATS {
+        text += &format!(
+            "  - {{name: mock-{format}, format: {format}, base_url: \"http://{mock}{prefix}\", \
+             auth: {{bearer: secret-of-the-upstream}}}}\n"
+        );
+    }
+    text += "models:\n";
+    for (format, _) in FORMATS {
+        text += &format!(
+            "  - {{id: same-{format}, upstreams: [{{name: mock-{format}}}]}}\n  \
+             - {{id: other-{format}, upstreams: [{{name: mock-{format}, model: theirs-{format}}}]}}\n"
+        );
+    }
+    text
+}
+
+/// Each format with what its base URL ends in.
+pub const FORMATS: [(&str, &str); 4] = [
+    ("chat", "/v1"),
+    ("messages", ""),
+    ("native", ""),
+    ("responses", "/v1"),
+];
+
+/// Path and body of a small request in a format.
+pub fn request(
+    format: &str,
+    model: &str,
+    prompt: &str,
+    stream: bool,
+) -> (String, serde_json::Value) {
+    use serde_json::json;
+    let user = json!([{"role": "user", "content": prompt}]);
+    match format {
+        "chat" => (
+            "/v1/chat/completions".to_owned(),
+            json!({"model": model, "messages": user, "stream": stream}),
+        ),
+        "messages" => (
+            "/v1/messages".to_owned(),
+            json!({"model": model, "max_tokens": 64, "messages": user, "stream": stream}),
+        ),
+        "responses" => (
+            "/v1/responses".to_owned(),
+            json!({"model": model, "input": prompt, "stream": stream}),
+        ),
+        _ => {
+            let verb = if stream {
+                "streamGenerateContent?alt=sse"
+            } else {
+                "generateContent"
+            };
+            (
+                format!("/v1beta/models/{model}:{verb}"),
+                json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}]}),
+            )
+        }
+    }
+}
+
+pub fn client() -> reqwest::Client {
+    // The first call decides; later ones find it done.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(PATIENCE)
+        .build()
+        .expect("a client")
+}
