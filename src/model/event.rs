@@ -137,7 +137,10 @@ impl<'a> Arguments<'a> {
     pub fn to_text(&self) -> Text<'a> {
         match self {
             Arguments::Text(text) => text.clone(),
-            Arguments::Tree(tree) => tree.to_string().into(),
+            // Not `to_string`, which sorts the keys.
+            Arguments::Tree(tree) => serde_json::to_string(tree)
+                .expect("a JSON value always serialises")
+                .into(),
         }
     }
 }
