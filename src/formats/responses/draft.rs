@@ -204,19 +204,12 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Whether it could be said at all: pictures only, and only by value.
-    pub(super) fn begin_media(&mut self, media: Media<'a>) -> bool {
-        match media.source {
-            Source::Base64(result) if media.mime.starts_with("image/") => {
-                self.begin(Item::ImageGenerationCall {
-                    id: self.item_id("ig"),
-                    result,
-                    status: IN_PROGRESS,
-                });
-                true
-            }
-            _ => false,
-        }
+    pub(super) fn begin_picture(&mut self) {
+        self.begin(Item::ImageGenerationCall {
+            id: self.item_id("ig"),
+            result: None,
+            status: IN_PROGRESS,
+        });
     }
 
     /// More of whatever the last item is writing.
@@ -236,7 +229,8 @@ impl<'a> Draft<'a> {
             },
             Some(Item::FunctionCall { arguments, .. }) => arguments,
             Some(Item::CustomToolCall { input, .. }) => input,
-            Some(Item::ImageGenerationCall { .. }) | None => return,
+            Some(Item::ImageGenerationCall { result, .. }) => result.get_or_insert_default(),
+            None => return,
         };
         if target.is_empty() {
             *target = more;
@@ -284,6 +278,14 @@ impl<'a> Draft<'a> {
             },
             _ => None,
         }
+    }
+}
+
+/// Of all media only pictures can be said, and only by value.
+pub(super) fn picture<'m>(media: &'m Media<'_>) -> Option<&'m str> {
+    match &media.source {
+        Source::Base64(data) if media.mime.starts_with("image/") => Some(data),
+        _ => None,
     }
 }
 

@@ -123,7 +123,7 @@ pub(super) enum Item<'a> {
     },
     ImageGenerationCall {
         id: String,
-        result: Text<'a>,
+        result: Option<Text<'a>>,
         status: &'static str,
     },
 }

@@ -1,11 +1,10 @@
 //! The JSON reply.
 
-use super::draft::Draft;
+use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
 use crate::model::{
-    Arguments, Call, Choice, Citation, Finish, Logprob, Media, PartKind, Response, Source, Text,
-    ToolKind,
+    Arguments, Call, Choice, Citation, Finish, Logprob, PartKind, Response, Text, ToolKind,
 };
 
 /// The first choice only: the format has no others.
@@ -74,13 +73,9 @@ fn add_part<'r>(part: &'r PartKind<'_>, draft: &mut Draft<'r>) {
         }
         PartKind::Call(call) => add_call(call, draft),
         PartKind::Media(media) => {
-            if let Source::Base64(data) = &media.source {
-                draft.begin_media(Media {
-                    mime: borrowed(&media.mime),
-                    source: Source::Base64(borrowed(data)),
-                    name: None,
-                    detail: None,
-                });
+            if let Some(data) = picture(media) {
+                draft.begin_picture();
+                draft.append(data.into());
             }
         }
         PartKind::Result(_) => {}
@@ -113,7 +108,7 @@ fn add_call<'r>(call: &'r Call<'_>, draft: &mut Draft<'r>) {
     );
     let arguments = match &call.arguments {
         Arguments::Text(text) => borrowed(text),
-        Arguments::Tree(tree) => tree.to_string().into(),
+        Arguments::Tree(_) => call.arguments.to_text().into_owned().into(),
     };
     if arguments.is_empty() && call.kind == ToolKind::Function {
         draft.append(NO_ARGUMENTS.into());
@@ -127,4 +122,4 @@ pub(super) const NO_ARGUMENTS: &str = "{}";
 
 #[cfg(test)]
 #[path = "tests/response.rs"]
-mod tests;
+pub(super) mod tests;

@@ -3,15 +3,14 @@
 //! An item is opened by its first delta and closed by the next item or by the end: only then is it
 //! known whether more text follows, which sources it has, and whether it is complete.
 
-use super::draft::Draft;
+use super::draft::{Draft, picture};
 use super::error;
 use super::events::{Body, Sequence, at, delta_event, done_events};
 use super::reply::{COMPLETED, Content, Ending, Failure, IN_PROGRESS, Item, Reply, ending};
 use super::response::NO_ARGUMENTS;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
-    Block, Citation, Delta, Event, Fault, Finish, Logprob, Media, Seal, Source, Text, ToolKind,
-    Usage,
+    Block, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, ToolKind, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -35,7 +34,9 @@ enum Writing {
     Nothing,
     Text,
     Refusal,
-    Thought,
+    Thought {
+        begun: bool,
+    },
     /// A call that waits for its first delta: its seal would have to be written before it.
     Announced {
         id: Option<Text<'static>>,
@@ -70,21 +71,19 @@ impl Encoder {
     }
 
     fn open(&mut self, block: Block<'_>, out: &mut SseWriter) {
-        let goes_on = matches!(block, Block::Text | Block::Refusal) && self.draft.in_message();
-        if !goes_on {
-            self.close_item(COMPLETED, out);
-        }
         self.block = match block {
             Block::Text => Writing::Text,
             Block::Refusal => Writing::Refusal,
-            Block::Thought => Writing::Thought,
+            Block::Thought => Writing::Thought { begun: false },
             Block::Call { id, name, kind } => Writing::Announced {
                 id: id.map(owned),
                 name: owned(name),
                 kind,
             },
             Block::Media(media) => {
-                self.write_media(media, out);
+                if let Some(data) = picture(&media) {
+                    self.write_picture(data, out);
+                }
                 Writing::Nothing
             }
         };
@@ -112,7 +111,7 @@ impl Encoder {
         match self.block {
             Writing::Text => self.enter_content(Content::text(), out),
             Writing::Refusal => self.enter_content(Content::refusal(), out),
-            Writing::Thought => self.enter_summary(out),
+            Writing::Thought { .. } => self.enter_summary(out),
             Writing::Nothing | Writing::Announced { .. } | Writing::Call => return,
         }
         self.grow(text, out);
@@ -143,7 +142,11 @@ impl Encoder {
     }
 
     fn enter_thought(&mut self, seal: Option<&Seal<'_>>, out: &mut SseWriter) {
-        if !matches!(self.draft.growing(), Some((_, Item::Reasoning { .. }))) {
+        if let Writing::Thought {
+            begun: begun @ false,
+        } = &mut self.block
+        {
+            *begun = true;
             self.close_item(COMPLETED, out);
             self.draft.begin_thought(seal);
             self.announce_item(out);
@@ -182,7 +185,7 @@ impl Encoder {
 
     fn write_seal(&mut self, seal: Seal<'_>, out: &mut SseWriter) {
         match self.block {
-            Writing::Thought => {
+            Writing::Thought { .. } => {
                 self.enter_thought(Some(&seal), out);
                 self.draft.seal(&seal);
             }
@@ -197,26 +200,19 @@ impl Encoder {
 
     /// A thought of which only the seal is to be seen.
     fn write_sealed_item(&mut self, seal: &Seal<'_>, out: &mut SseWriter) {
+        self.close_item(COMPLETED, out);
         self.draft.begin_thought(Some(seal));
         self.announce_item(out);
         self.draft.seal(seal);
         self.close_item(COMPLETED, out);
     }
 
-    fn write_media(&mut self, media: Media<'_>, out: &mut SseWriter) {
-        let Source::Base64(data) = media.source else {
-            return;
-        };
-        let said = self.draft.begin_media(Media {
-            mime: owned(media.mime),
-            source: Source::Base64(owned(data)),
-            name: None,
-            detail: None,
-        });
-        if said {
-            self.announce_item(out);
-            self.close_item(COMPLETED, out);
-        }
+    fn write_picture(&mut self, data: &str, out: &mut SseWriter) {
+        self.close_item(COMPLETED, out);
+        self.draft.begin_picture();
+        self.announce_item(out);
+        self.draft.append(data.to_owned().into());
+        self.close_item(COMPLETED, out);
     }
 
     /// Only a text that is still open can have its sources announced; the final reply holds all.

@@ -1,1 +1,168 @@
+use super::*;
 
+fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, Fault> {
+    let mut request = Request::default();
+    read(&mut Fields::of_body(body.as_bytes())?, &mut request, losses)?;
+    Ok(request)
+}
+
+fn request(body: &str) -> (Request<'_>, Vec<String>) {
+    let mut losses = Losses::default();
+    let request = read_body(body, &mut losses).expect("good tools");
+    let paths = losses.0.into_iter().map(|lost| match lost.place {
+        Place::Path(path) => path.into_owned(),
+        other => panic!("{other:?}"),
+    });
+    (request, paths.collect())
+}
+
+#[test]
+fn functions_keep_schema_strictness_and_place() {
+    let (request, lost) = request(
+        r#"{"tools":[{"type":"web_search"},{"type":"function","name":"w","description":"d",
+            "parameters":{"type":"object"},"strict":false},
+            {"type":"function","name":"n","parameters":null,"defer_loading":true}]}"#,
+    );
+    assert_eq!(request.tools.len(), 2);
+    let tool = &request.tools[0];
+    assert_eq!((tool.name.as_ref(), tool.at), ("w", 1));
+    assert_eq!(tool.description.as_deref(), Some("d"));
+    assert_eq!(tool.strict, Some(false));
+    assert_eq!(tool.kind, ToolKind::Function);
+    let schema = tool.schema.as_ref().map(ToString::to_string);
+    assert_eq!(schema.as_deref(), Some(r#"{"type":"object"}"#));
+    assert_eq!(request.tools[1].schema, None);
+    assert_eq!(request.search, Some(Search::default()));
+    assert_eq!(lost, ["tools[2].defer_loading"]);
+}
+
+#[test]
+fn free_text_tools_lose_only_their_grammar() {
+    let (request, lost) = request(
+        r#"{"tools":[{"type":"custom","name":"a","format":{"type":"text"}},
+            {"type":"custom","name":"b","format":{"type":"grammar","syntax":"lark","definition":"x"}}]}"#,
+    );
+    let kinds: Vec<_> = request.tools.iter().map(|tool| tool.kind).collect();
+    assert_eq!(kinds, [ToolKind::Custom; 2]);
+    assert_eq!(lost, ["tools[1].format"]);
+}
+
+#[test]
+fn tools_of_a_namespace_go_by_both_names() {
+    let (request, lost) = request(
+        r#"{"tools":[{"type":"namespace","name":"agents","description":"d","tools":[
+            {"type":"function","name":"spawn","parameters":{}},
+            {"type":"custom","name":"tell"}]}],
+            "tool_choice":{"type":"function","namespace":"agents","name":"spawn"}}"#,
+    );
+    let tools: Vec<_> = request
+        .tools
+        .iter()
+        .map(|tool| (&*tool.name, tool.at))
+        .collect();
+    assert_eq!(tools, [("agents__spawn", 0), ("agents__tell", 0)]);
+    assert_eq!(
+        request.tool_choice,
+        Some(ToolChoice::One("agents__spawn".into()))
+    );
+    assert_eq!(lost, ["tools[0].description"]);
+}
+
+#[test]
+fn hosted_tools_with_a_counterpart_become_settings() {
+    let (request, lost) = request(
+        r#"{"tools":[{"type":"web_search_preview","search_context_size":"low",
+            "filters":{"allowed_domains":["a.example"],"blocked_domains":["b.example"]},
+            "user_location":{"type":"approximate","city":"Rome","country":"IT"}},
+            {"type":"code_interpreter","container":{"type":"auto"}},
+            {"type":"image_generation","quality":"high"}]}"#,
+    );
+    let search = request.search.expect("a search");
+    assert_eq!(search.context_size.as_deref(), Some("low"));
+    assert_eq!(search.city.as_deref(), Some("Rome"));
+    assert_eq!(search.country.as_deref(), Some("IT"));
+    assert_eq!(search.allowed_domains, ["a.example"]);
+    assert!(request.code_execution);
+    assert!(request.output.images);
+    assert_eq!(
+        lost,
+        ["tools[0].filters.blocked_domains", "tools[2].quality"]
+    );
+}
+
+#[test]
+fn every_choice_is_understood() {
+    let choice = |choice: &str| {
+        let body = format!(r#"{{"tool_choice":{choice}}}"#);
+        let mut losses = Losses::default();
+        let request = read_body(&body, &mut losses).expect("a good choice");
+        assert_eq!(losses, Losses::default());
+        format!("{:?}", request.tool_choice)
+    };
+    let expected = |choice: ToolChoice<'_>| format!("{:?}", Some(choice));
+    assert_eq!(choice(r#""auto""#), expected(ToolChoice::Auto));
+    assert_eq!(choice(r#""none""#), expected(ToolChoice::None));
+    assert_eq!(choice(r#""required""#), expected(ToolChoice::Required));
+    assert_eq!(
+        choice(r#"{"type":"custom","name":"a"}"#),
+        expected(ToolChoice::One("a".into()))
+    );
+    for (mode, required) in [("auto", false), ("required", true)] {
+        let subset = format!(
+            r#"{{"type":"allowed_tools","mode":"{mode}","tools":[{{"type":"function","name":"a"}}]}}"#
+        );
+        let names = vec!["a".into()];
+        assert_eq!(
+            choice(&subset),
+            expected(ToolChoice::Subset { names, required })
+        );
+    }
+}
+
+#[test]
+fn a_choice_of_a_hosted_tool_is_reported() {
+    let (request, lost) = request(r#"{"tool_choice":{"type":"web_search_preview"}}"#);
+    assert_eq!(request.tool_choice, None);
+    assert_eq!(lost, ["tool_choice"]);
+}
+
+#[test]
+fn tools_without_counterpart_and_bad_choices_are_refused_by_place() {
+    for (body, param) in [
+        (
+            r#"{"tools":[{"type":"mcp","server_label":"x"}]}"#,
+            "tools[0]",
+        ),
+        (r#"{"tools":[{"type":"file_search"}]}"#, "tools[0]"),
+        (r#"{"tools":[{"type":"tool_search"}]}"#, "tools[0]"),
+        (
+            r#"{"tools":[{"type":"namespace","name":"n","tools":[{"type":"mcp"}]}]}"#,
+            "tools[0].tools[0]",
+        ),
+        (
+            r#"{"tools":[{"type":"code_interpreter","container":"cntr_1"}]}"#,
+            "tools[0].container",
+        ),
+        (r#"{"tools":[{"name":"f"}]}"#, "tools[0].type"),
+        (r#"{"tools":[{"type":"function"}]}"#, "tools[0].name"),
+        (
+            r#"{"tools":[{"type":"function","name":"f","parameters":[]}]}"#,
+            "tools[0].parameters",
+        ),
+        (r#"{"tools":{}}"#, "tools"),
+        (r#"{"tool_choice":"maybe"}"#, "tool_choice"),
+        (r#"{"tool_choice":{"type":"function"}}"#, "tool_choice.name"),
+        (
+            r#"{"tool_choice":{"type":"allowed_tools","mode":"any","tools":[]}}"#,
+            "tool_choice.mode",
+        ),
+        (r#"{"parallel_tool_calls":"no"}"#, "parallel_tool_calls"),
+    ] {
+        let fault = read_body(body, &mut Losses::default()).expect_err(body);
+        assert_eq!(fault.status, 400);
+        assert_eq!(fault.param.as_deref(), Some(param), "{body}");
+    }
+    let fault =
+        read_body(r#"{"tools":[{"type":"mcp"}]}"#, &mut Losses::default()).expect_err("mcp");
+    assert!(fault.message.contains("mcp"));
+}

@@ -1,0 +1,189 @@
+//! What holds for every stream: it says what the JSON reply says, and a fault may end it anywhere.
+
+use proptest::prelude::*;
+
+use super::super::super::response::encode;
+use super::*;
+use crate::model::{
+    Arguments, Call, Choice, FaultKind, Fold, Media, Part, PartKind, Response, Source,
+};
+
+fn rich() -> Response<'static> {
+    let sealed = |issuer| {
+        Some(Seal {
+            issuer,
+            data: "data".into(),
+        })
+    };
+    let call = |id: Option<&'static str>, kind, seal| {
+        PartKind::Call(Call {
+            id: id.map(Into::into),
+            name: "f".into(),
+            arguments: Arguments::Text("{\"a\":1}".into()),
+            seal,
+            kind,
+        })
+    };
+    let parts = vec![
+        PartKind::Thought {
+            text: "Hm.".into(),
+            seal: sealed(Issuer::Thinking),
+        },
+        PartKind::Thought {
+            text: "".into(),
+            seal: sealed(Issuer::Redacted),
+        },
+        PartKind::Text("One".into()),
+        PartKind::Text(" two.".into()),
+        PartKind::Refusal("No.".into()),
+        call(Some("c1"), ToolKind::Function, sealed(Issuer::Native)),
+        call(None, ToolKind::Custom, None),
+        call(None, ToolKind::Function, None),
+        PartKind::Media(Media {
+            mime: "image/png".into(),
+            source: Source::Base64("AAAA".into()),
+            name: None,
+            detail: None,
+        }),
+        PartKind::Text("End".into()),
+    ];
+    let citation = |start, end| Citation {
+        url: "https://a.example".into(),
+        title: Some("A".into()),
+        start,
+        end,
+    };
+    Response {
+        id: "msg_1".into(),
+        model: "m".into(),
+        created: 7,
+        choices: vec![Choice {
+            parts: parts
+                .into_iter()
+                .map(|kind| Part { kind, at: None })
+                .collect(),
+            citations: vec![citation(0, 3), citation(8, 11)],
+            logprobs: vec![Logprob {
+                token: "End".into(),
+                logprob: -0.1,
+                top: Vec::new(),
+            }],
+            finish: Finish::Filtered(Some("Stopped.".into())),
+        }],
+        usage: Some(Usage {
+            input: 3,
+            output: 2,
+            ..Usage::default()
+        }),
+    }
+}
+
+fn unfolded(response: &Response<'_>) -> Vec<Value> {
+    let mut encoder = Encoder::new(&asked("m-1"));
+    let mut out = SseWriter::default();
+    response.unfold(&mut |event| encoder.event(event, &mut out));
+    events_in(&mut out)
+}
+
+#[test]
+fn the_stream_of_a_reply_ends_with_its_json() {
+    let response = rich();
+    let json: Value = serde_json::from_slice(&encode(&response, &asked("m-1"))).expect("JSON");
+    assert_eq!(check(&unfolded(&response)), json);
+}
+
+#[test]
+fn a_fault_ends_the_stream_wherever_it_comes() {
+    let mut count = 0;
+    rich().unfold(&mut |_| count += 1);
+    let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+    for cut in 0..count {
+        let mut encoder = Encoder::new(&asked("m-1"));
+        let mut out = SseWriter::default();
+        let mut seen = 0;
+        rich().unfold(&mut |event| {
+            if seen == cut {
+                encoder.fault(&fault, &mut out);
+            }
+            encoder.event(event, &mut out);
+            seen += 1;
+        });
+        encoder.fault(&fault, &mut out);
+        let events = events_in(&mut out);
+        let names = names(&events);
+        assert_eq!(names[..2], ["created", "in_progress"]);
+        assert_eq!(names[names.len() - 2..], ["error", "failed"]);
+        assert!(!names[..names.len() - 2].contains(&"error"));
+        let error = &events[events.len() - 2];
+        assert_eq!(
+            *error,
+            json!({"type":"error","sequence_number":events.len() - 2,"code":"server_error",
+                "message":"Overloaded.","param":null})
+        );
+        let failed = &events[events.len() - 1]["response"];
+        assert_eq!(failed["status"], "failed");
+        assert_eq!(
+            failed["error"],
+            json!({"code":"server_error","message":"Overloaded."})
+        );
+        let done = names.iter().filter(|name| **name == "output_item.done");
+        assert_eq!(
+            failed["output"].as_array().expect("items").len(),
+            done.count()
+        );
+    }
+}
+
+fn any_block() -> impl Strategy<Value = Vec<Event<'static>>> {
+    let words = || prop::collection::vec(prop::sample::select(vec!["", "a", "é ", "{}"]), 0..3);
+    let texts = |words: Vec<&'static str>| words.into_iter().map(text).collect::<Vec<_>>();
+    let written = move |block: Block<'static>| {
+        words().prop_map(move |words| (open(block.clone()), texts(words)))
+    };
+    let kinds = prop::sample::select(vec![ToolKind::Function, ToolKind::Custom]);
+    let calls =
+        (any::<bool>(), any::<bool>(), kinds, words()).prop_map(|(named, sealed, kind, words)| {
+            let id = named.then(|| "call_1".into());
+            let name = "f".into();
+            let first = sealed.then(|| seal(Issuer::Native, "n"));
+            let deltas = first.into_iter().chain(words.into_iter().map(arguments));
+            (open(Block::Call { id, name, kind }), deltas.collect())
+        });
+    let thoughts = (any::<bool>(), words()).prop_map(move |(sealed, words)| {
+        let last = sealed.then(|| seal(Issuer::Thinking, "m"));
+        let deltas = words.into_iter().map(text).chain(last);
+        (open(Block::Thought), deltas.collect())
+    });
+    prop_oneof![
+        written(Block::Text),
+        written(Block::Refusal),
+        thoughts,
+        calls
+    ]
+    .prop_map(|(first, deltas): (_, Vec<_>)| {
+        let mut events = vec![first];
+        events.extend(deltas);
+        events.push(CLOSE);
+        events
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_legal_sequence_gives_a_legal_stream_that_says_the_same(
+        blocks in prop::collection::vec(any_block(), 0..6),
+        early in any::<bool>(),
+        reason in prop::sample::select(vec![Finish::Stop, Finish::Length, Finish::Tools]),
+    ) {
+        let mut events = vec![start()];
+        events.extend(early.then(|| finish(reason.clone())));
+        events.extend(blocks.into_iter().flatten());
+        events.extend((!early).then(|| finish(reason)));
+        events.push(Event::End);
+        let mut fold = Fold::default();
+        events.iter().for_each(|event| fold.push(event.clone()));
+        let whole = encode(&fold.finish(), &asked("m-1"));
+        let whole: Value = serde_json::from_slice(&whole).expect("JSON");
+        prop_assert_eq!(check(&stream(&events)), whole);
+    }
+}
