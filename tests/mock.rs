@@ -113,6 +113,11 @@ fn header<'r>(response: &'r Response, name: &str) -> &'r str {
     value.map_or("", |value| value.to_str().unwrap())
 }
 
+fn digest(body: &str) -> String {
+    let digest = Sha256::digest(body);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[tokio::test]
 async fn every_format_answers_in_json_and_in_events() {
     within(async {
@@ -149,6 +154,9 @@ async fn native_paths_take_escapes_slashes_and_array_framing() {
         assert_eq!(header(&reply, "content-type"), "application/json");
         let chunks: Vec<Value> = reply.json().await.unwrap();
         assert!(chunks.len() > 1);
+        let path = "/v1beta/models/demo+status_200_error:streamGenerateContent";
+        let chunks: Vec<Value> = mock.post(path, &body).await.json().await.unwrap();
+        assert_eq!(chunks[0]["error"]["code"], 500);
         let path = "/v1beta/models/demo:sing";
         assert_eq!(mock.post(path, &body).await.status(), 404);
     })
@@ -383,7 +391,8 @@ async fn a_stream_goes_on_only_when_signalled() {
             if seen["finished"] == 1 {
                 break;
             }
-            mock.post("/mock/signal/go", &json!({})).await;
+            let signalled = mock.post("/mock/signal/go", &json!({})).await;
+            assert_eq!(signalled.status(), 204);
             let chunk = reply.chunk().await.unwrap().expect("one event a signal");
             assert_eq!(chunk.windows(2).filter(|pair| pair == b"\n\n").count(), 1);
             events += 1;
@@ -438,6 +447,24 @@ async fn the_same_request_gives_the_same_bytes() {
 }
 
 #[tokio::test]
+async fn thoughts_are_signed_alike_in_json_and_in_events() {
+    within(async {
+        let mock = Mock::start().await;
+        for (format, stream) in Format::ALL
+            .into_iter()
+            .flat_map(|f| [(f, false), (f, true)])
+        {
+            let (path, body) = question(format, "demo", "mock:thinking hello", stream);
+            let mark = &digest(&body.to_string())[..12];
+            let reply = mock.post(&path, &body).await.text().await.unwrap();
+            let signed = reply.contains(&format!("\"mock{mark}\""));
+            assert_eq!(signed, format != Format::Chat, "{format:?}: {reply}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn http2_is_spoken_without_tls() {
     within(async {
         let mock = Mock::start().await;
@@ -475,14 +502,8 @@ async fn large_bodies_arrive_whole() {
         let prompt = format!("{} mock:sha256", "many words ".repeat(300_000));
         let (_, body) = question(Format::Chat, "demo", &prompt, false);
         let body = body.to_string();
-        let digest: String = Sha256::digest(&body)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        assert_eq!(
-            mock.said(&prompt).await,
-            format!("{digest} bytes {}", body.len())
-        );
+        let expected = format!("{} bytes {}", digest(&body), body.len());
+        assert_eq!(mock.said(&prompt).await, expected);
     })
     .await;
 }

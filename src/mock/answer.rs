@@ -158,7 +158,8 @@ fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
         // Base64, as the real ones are: clients may decode and encode it.
         Format::Messages => seal(Issuer::Thinking, format!("mock{mark}")),
         Format::Native => seal(Issuer::Native, format!("mock{mark}")),
-        Format::Responses => seal(Issuer::Responses, format!("rs_mock{mark}\nmock{mark}")),
+        // The item is the first of the reply, and its id has to say so.
+        Format::Responses => seal(Issuer::Responses, format!("rs_mock{mark}_0\nmock{mark}")),
     };
     if let (Format::Native, Some(PartKind::Call(call))) = (asking.format, kinds.first_mut()) {
         call.seal = thought_seal.take();

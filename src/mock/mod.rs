@@ -22,7 +22,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::serve::ListenerExt as _;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -173,9 +173,9 @@ async fn model(Path(id): Path<String>, uri: Uri, headers: HeaderMap) -> Response
     json(&lists::entry(format, &id))
 }
 
-async fn signal(State(stage): Shared, Path(name): Path<String>) -> Response {
+async fn signal(State(stage): Shared, Path(name): Path<String>) -> StatusCode {
     stage.signal(&name).add_permits(1);
-    json(&stage.seen(&name))
+    StatusCode::NO_CONTENT
 }
 
 async fn seen(State(stage): Shared, Path(name): Path<String>) -> Response {
@@ -198,7 +198,7 @@ async fn unknown(uri: Uri) -> Response {
         format!("the mock has no {}", uri.path()),
     );
     let (status, body) = format.codec().encode_error(&fault, "mock");
-    let status = http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::NOT_FOUND);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
     (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
 }
 

@@ -175,14 +175,17 @@ impl Conversation<'_> {
         match instead {
             Instead::ErrorAsSuccess if streamed => {
                 let mut writer = SseWriter::default();
-                let codec = self.format.codec();
-                codec.encode_stream_error(&broken_off(), &mut writer);
+                let mut encoder = self.format.codec().stream_encoder(self.asked);
+                encoder.fault(&broken_off(), &mut writer);
                 self.stream(vec![writer.take()])
             }
             Instead::Garbage { after } if streamed => {
                 let mut pieces = self.pieces(make);
                 pieces.truncate(*after);
-                pieces.push(format!("data: {BROKEN}\n\n").into());
+                pieces.push(match self.asked.framing {
+                    Framing::Sse => format!("data: {BROKEN}\n\n").into(),
+                    Framing::Array => BROKEN.into(),
+                });
                 self.stream(pieces)
             }
             Instead::Empty if streamed => self.stream(Vec::new()),
