@@ -274,7 +274,7 @@ async fn run(options: &Options) -> Result<()> {
         let load_before = load_average()?;
         let figures = measure_all(options, &targets, connections).await?;
         println!(
-            "\n{connections} connections, {} rounds of {:?}, {cores} cores, load average {load_before} before, {} after\n",
+            "\n{connections} connections, {} × {:?} for each figure, {cores} cores, load average {load_before} before, {} after\n",
             options.rounds(),
             options.time(),
             load_average()?

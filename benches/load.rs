@@ -27,6 +27,7 @@ struct Head {
     bytes: usize,
     status: u16,
     length: Length,
+    closes: bool,
 }
 
 /// One HTTP/1.1 client connection, written by hand because a full client costs more CPU than the proxy it would measure.
@@ -72,6 +73,7 @@ impl Connection {
             let start = &self.body[..self.body.len().min(300)];
             bail!("status {}: {}", head.status, String::from_utf8_lossy(start));
         }
+        ensure!(!head.closes, "the answer closes its connection");
         Ok(&self.body)
     }
 
@@ -129,7 +131,7 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>> {
         return Ok(None);
     };
     let status = response.code.context("an answer without a status")?;
-    let mut length = None;
+    let (mut length, mut closes) = (None, false);
     for header in response.headers.iter() {
         let value = str::from_utf8(header.value)?.trim();
         if header.name.eq_ignore_ascii_case("content-length") {
@@ -138,7 +140,7 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>> {
             ensure!(value.eq_ignore_ascii_case("chunked"), "encoding {value}");
             length = Some(Length::Chunked);
         } else if header.name.eq_ignore_ascii_case("connection") {
-            ensure!(!value.eq_ignore_ascii_case("close"), "connection: close");
+            closes = value.eq_ignore_ascii_case("close");
         }
     }
     let length = length.context("an answer that ends only with its connection")?;
@@ -146,6 +148,7 @@ fn parse_head(received: &[u8]) -> Result<Option<Head>> {
         bytes,
         status,
         length,
+        closes,
     }))
 }
 
