@@ -1,52 +1,34 @@
 //! What the gateway costs: requests per second and CPU time per request, next to a bare pingora proxy and no proxy at all.
 
 mod bare;
+mod leg;
 mod load;
 mod process;
+mod round;
 mod table;
 mod work;
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-use load::{Connection, Crew};
-use process::{Process, free_addresses, load_average};
-use table::{Figures, Sample};
-use work::{KEY, MODEL, Request, Work};
+use leg::{Leg, Target};
+use process::load_average;
+use table::Figures;
+use work::{KEY, Work};
 
-const WARM_UP: Duration = Duration::from_millis(500);
 const QUICK: Duration = Duration::from_millis(300);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Leg {
-    Direct,
-    Bare,
-    Omniglot,
-}
-
-impl Leg {
-    fn title(self) -> &'static str {
-        match self {
-            Self::Direct => "direct (CPU of the mock)",
-            Self::Bare => "bare pingora",
-            Self::Omniglot => "omniglot",
-        }
-    }
-}
 
 /// Measures requests per second and CPU time per request of the gateway, of a bare pingora proxy and of the mock alone.
 ///
-/// Every round measures each leg once for each kind of work, in turns; ratios are formed within a round and their
-/// median is shown with the least and the most. All traffic stays on this machine. Any answer that is not complete makes
+/// Within a round the legs take turns in short slices; ratios are formed within a round and their median is shown with the
+/// least and the most. All traffic stays on this machine. Any answer that is not complete makes
 /// the run fail. Without the --bench that `cargo bench` passes (as in `cargo test --benches`) the run is a --quick one.
 #[derive(Parser)]
 #[command(override_usage = "cargo bench --bench gateway -- [OPTIONS]")]
@@ -54,7 +36,7 @@ struct Options {
     /// Number of rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
-    /// Seconds of one measurement, 0.1 to 60
+    /// Seconds for each leg and kind of work in a round, 0.1 to 60
     #[arg(long, default_value = "2", value_parser = parse_seconds)]
     seconds: Duration,
     /// Connections, each with one request at a time; a list such as 1,16,256 prints one table for each
@@ -93,126 +75,13 @@ impl Options {
         self.quick || !self.bench
     }
 
-    fn rounds(&self) -> usize {
-        if self.is_quick() {
-            1
-        } else {
-            self.rounds.into()
-        }
+    fn rounds(&self) -> u16 {
+        if self.is_quick() { 1 } else { self.rounds }
     }
 
     fn time(&self) -> Duration {
         if self.is_quick() { QUICK } else { self.seconds }
     }
-}
-
-/// A leg that is up: where requests go, and whose CPU time counts.
-struct Target {
-    leg: Leg,
-    address: SocketAddr,
-    process: Option<Process>,
-}
-
-impl Target {
-    async fn start(leg: Leg, upstream: SocketAddr, directory: &Path) -> Result<Self> {
-        let [address, admin] = free_addresses()?;
-        let (name, mut command, ready) = match leg {
-            Leg::Direct => ("mock", mock_command(address), (address, None)),
-            Leg::Bare => {
-                let mut command = Command::new(std::env::current_exe()?);
-                command.args(["--bare", &address.to_string(), &upstream.to_string()]);
-                ("bare", command, (address, None))
-            }
-            Leg::Omniglot => {
-                let file = directory.join("omniglot.yaml");
-                fs::write(&file, gateway_config(address, admin, upstream))?;
-                let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
-                command.arg("run").arg("-c").arg(file);
-                ("omniglot", command, (admin, Some("/readyz")))
-            }
-        };
-        let mut process = Process::start(name, &mut command, directory)?;
-        process.wait_until_ready(ready.0, ready.1).await?;
-        Ok(Self {
-            leg,
-            address,
-            process: Some(process),
-        })
-    }
-
-    /// Asks once for each kind of work, so that nothing is measured that is not the right answer.
-    async fn try_out(&self, works: &[Work]) -> Result<()> {
-        for &work in works {
-            let request = Request::new(work, self.address);
-            let attempt = async {
-                let mut connection = Connection::open(self.address).await?;
-                let answer = connection.exchange(request.bytes()).await?;
-                request.check_whole(answer)?;
-                anyhow::Ok(answer.len())
-            };
-            let length = tokio::time::timeout(Duration::from_secs(10), attempt)
-                .await
-                .unwrap_or_else(|elapsed| Err(elapsed.into()))
-                .with_context(|| format!("{}, {}", self.leg.title(), work.title()))?;
-            if self.leg == Leg::Direct {
-                let sent = request.bytes().len();
-                println!(
-                    "{}: request of {sent} bytes, answer body of {length}",
-                    work.title()
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn cpu_time(&self) -> Result<Option<Duration>> {
-        self.process.as_ref().map(Process::cpu_time).transpose()
-    }
-
-    async fn measure(&self, work: Work, connections: u16, time: Duration) -> Result<Sample> {
-        let request = Arc::new(Request::new(work, self.address));
-        let mut crew = Crew::open(self.address, connections.into()).await?;
-        let mut failures = crew.drive(&request, WARM_UP.min(time)).await.failures;
-        let cpu_before = self.cpu_time()?;
-        let begin = Instant::now();
-        let mut tally = crew.drive(&request, time).await;
-        let seconds = begin.elapsed().as_secs_f64();
-        let cpu_after = self.cpu_time()?;
-        failures.append(&mut tally.failures);
-        if let Some(first) = failures.first() {
-            let (leg, work) = (self.leg.title(), work.title());
-            eprintln!("{leg}, {work}: {} failures; first: {first}", failures.len());
-        }
-        let latencies = &mut tally.latencies;
-        latencies.sort_unstable();
-        if latencies.is_empty() {
-            bail!("{}: no answer to {}", self.leg.title(), work.title());
-        }
-        let answers = f64::from(u32::try_from(latencies.len())?);
-        let cpu = cpu_before.zip(cpu_after).map(|(from, to)| to - from);
-        Ok(Sample {
-            requests_per_second: answers / seconds,
-            cpu_microseconds: cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / answers),
-            median_latency: latencies[latencies.len() / 2],
-            slow_latency: latencies[latencies.len() * 99 / 100],
-            failures: failures.len(),
-        })
-    }
-}
-
-fn mock_command(address: SocketAddr) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
-    command.args(["mock", "--listen", &address.to_string()]);
-    command
-}
-
-fn gateway_config(listen: SocketAddr, admin: SocketAddr, upstream: SocketAddr) -> String {
-    format!(
-        "server: {{listen: \"{listen}\", admin: \"{admin}\"}}\n\
-         keys: [{{name: bench, secret: {KEY}}}]\n\
-         upstreams: [{{name: mock, format: chat, base_url: \"http://{upstream}/v1\"}}]\n\
-         models: [{{id: {MODEL}, upstreams: [{{name: mock}}]}}]\n"
-    )
 }
 
 /// Starts the mock, which every leg needs, and the proxies that were asked for.
@@ -251,14 +120,13 @@ async fn measure_all(options: &Options, targets: &[Target], connections: u16) ->
         .iter()
         .filter(|target| options.legs.contains(&target.leg))
         .collect();
-    for round in 0..options.rounds() {
-        eprintln!("{connections} connections, round {}", round + 1);
+    for number in 1..=options.rounds() {
+        eprintln!("{connections} connections, round {number}");
         for &work in &options.work {
-            // Every round begins with another leg: what drifts within a round favours none.
-            for turn in 0..measured.len() {
-                let target = measured[(turn + round) % measured.len()];
-                let sample = target.measure(work, connections, options.time()).await?;
-                figures.add(work, target.leg, sample);
+            for (leg, sample) in
+                round::measure(&measured, work, connections, options.time()).await?
+            {
+                figures.add(work, leg, sample);
             }
         }
     }

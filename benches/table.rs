@@ -6,7 +6,7 @@ use std::time::Duration;
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 
-use crate::Leg;
+use crate::leg::Leg;
 use crate::work::Work;
 
 /// What pass-through may cost at most, in CPU time of the bare proxy.
