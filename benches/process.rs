@@ -1,0 +1,122 @@
+//! A process under test: started with its output in a file, measured from outside, killed on the way out.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+
+use crate::load::Connection;
+
+const START_LIMIT: Duration = Duration::from_secs(15);
+
+pub struct Process {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    pub fn start(name: &'static str, command: &mut Command, directory: &Path) -> Result<Self> {
+        let log = directory.join(name).with_extension("log");
+        let output = File::create(&log)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name, child, log })
+    }
+
+    /// Waits until the process accepts connections and, where a path is given, answers it with 200.
+    pub async fn wait_until_ready(
+        &mut self,
+        address: SocketAddr,
+        path: Option<&str>,
+    ) -> Result<()> {
+        let limit = Instant::now() + START_LIMIT;
+        loop {
+            let attempt = tokio::time::timeout(START_LIMIT, ask(address, path)).await;
+            let Err(failure) = attempt.unwrap_or_else(|elapsed| Err(elapsed.into())) else {
+                return Ok(());
+            };
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended with {status}\n{}", self.name, self.output());
+            }
+            if Instant::now() > limit {
+                let output = self.output();
+                return Err(failure.context(format!("{} is not ready\n{output}", self.name)));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn output(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_else(|failure| failure.to_string())
+    }
+
+    /// User and system time of all threads so far, those that have ended included. The clock of the process counts
+    /// nanoseconds; /proc/PID/stat counts in hundredths of a second, too coarse for the paced streams.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let id = i32::try_from(self.child.id())?;
+        let clock = clock_getcpuclockid(Pid::from_raw(id))?;
+        Ok(clock_gettime(clock)?.into())
+    }
+
+    /// A line such as `bare: resident 14.1 MiB, at most 15.0 MiB`.
+    pub fn memory(&self) -> Result<String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let mebibytes = |field: &str| -> Result<f64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(field));
+            let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
+            let kibibytes: f64 = value.with_context(|| format!("no {field}"))?.parse()?;
+            Ok(kibibytes / 1024.0)
+        };
+        Ok(format!(
+            "{}: resident {:.1} MiB, at most {:.1} MiB",
+            self.name,
+            mebibytes("VmRSS:")?,
+            mebibytes("VmHWM:")?
+        ))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn ask(address: SocketAddr, path: Option<&str>) -> Result<()> {
+    let mut connection = Connection::open(address).await?;
+    if let Some(path) = path {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+        connection.exchange(request.as_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// Addresses of this machine that nothing listens on; all are held until the last is found, so that they differ.
+pub fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
+    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); COUNT];
+    let mut held = Vec::with_capacity(COUNT);
+    for address in &mut addresses {
+        let listener = TcpListener::bind(*address)?;
+        *address = listener.local_addr()?;
+        held.push(listener);
+    }
+    Ok(addresses)
+}
+
+/// The three load averages as the kernel writes them.
+pub fn load_average() -> Result<String> {
+    let line = fs::read_to_string("/proc/loadavg")?;
+    Ok(line.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}
