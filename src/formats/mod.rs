@@ -1,5 +1,7 @@
 //! One folder per wire format; no field name of a format is spelled anywhere else.
 
+mod blocks;
+mod capabilities;
 mod chat;
 mod identity;
 mod messages;
@@ -12,8 +14,10 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::json::Edit;
-use crate::model::{Event, Fault, Format, Losses, Request, Response, Usage};
+use crate::model::{Event, Fault, Format, Losses, Place, Request, Response, Usage};
 use crate::sse::SseWriter;
+
+pub use capabilities::{Capabilities, MessagesVersion, ThinkingStyle};
 
 /// Everything one format knows.
 pub trait Codec: Sync {
@@ -24,7 +28,28 @@ pub trait Codec: Sync {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault>;
 
-    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8>;
+    /// For an upstream of this format, which may speak with another client.
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &Target<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, Fault>;
+    /// Where a client of this format wrote it.
+    fn path_of(&self, place: &Place) -> String;
+
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, Fault>;
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        asked: &Asked,
+        losses: &mut Losses,
+    ) -> Vec<u8>;
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
     fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder>;
 
     /// Also for bodies that are not JSON at all.
@@ -45,6 +70,13 @@ pub trait Codec: Sync {
     fn upstream_path(&self, operation: Operation, model: &str) -> String;
     /// Request headers that belong to the format itself and go through to an upstream of it.
     fn own_headers(&self) -> &'static [&'static str];
+}
+
+pub trait StreamDecoder: Send {
+    /// One event's payload; what it means goes out by the grammar of [`Event`].
+    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
+    /// The bytes are over. `Err`: the stream ended before its end.
+    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
 }
 
 pub trait StreamEncoder: Send {
@@ -75,6 +107,19 @@ pub enum Framing {
 pub struct Head<'a> {
     pub path_model: Option<&'a str>,
     pub stream: bool,
+}
+
+/// What a request becomes part of: one model of one upstream.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The upstream's own name for the model.
+    pub model: &'a str,
+    pub stream: bool,
+    /// Sent where the format requires a limit and the client gave none.
+    pub max_output_tokens: Option<u64>,
+    pub capabilities: &'a Capabilities,
+    /// What stands for the vendor in the names of an upstream's own tools.
+    pub brand: &'a str,
 }
 
 /// What a reply must know of its request.

@@ -151,7 +151,11 @@ impl Conversation<'_> {
         if self.plan.stream_error.is_some() {
             return Reply::fault(self.format, &broken_off(), &self.asked.request_id);
         }
-        Reply::json(self.format.codec().encode_response(&make(), self.asked))
+        Reply::json(self.format.codec().encode_response(
+            &make(),
+            self.asked,
+            &mut crate::model::Losses::default(),
+        ))
     }
 
     fn pieces(&self, make: &Make<'_>) -> Vec<Bytes> {

@@ -2,6 +2,7 @@
 //!
 //! Grammar: `Start ( Open Delta* Close | Finish | Usage )* End`; per choice at most one block is open.
 
+use super::owned::own;
 use super::{
     Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Seal,
     Text, ToolKind, Usage,
@@ -165,7 +166,7 @@ impl Fold {
                 self.choice(choice).parts.push(part);
             }
             Event::Delta { choice, delta } => extend(self.choice(choice), delta),
-            Event::Finish { choice, reason } => self.choice(choice).finish = owned_finish(reason),
+            Event::Finish { choice, reason } => self.choice(choice).finish = reason.into_owned(),
             Event::Usage(usage) => self.usage = Some(usage),
             Event::Close { .. } | Event::End => {}
         }
@@ -196,10 +197,6 @@ impl Fold {
     }
 }
 
-fn own<'b>(text: Text<'_>) -> Text<'b> {
-    Text::Owned(text.into_owned())
-}
-
 fn open_part(block: Block<'_>) -> Part<'static> {
     let kind = match block {
         Block::Text => PartKind::Text(Text::default()),
@@ -215,60 +212,15 @@ fn open_part(block: Block<'_>) -> Part<'static> {
             seal: None,
             kind,
         }),
-        Block::Media(media) => PartKind::Media(own_media(media)),
+        Block::Media(media) => PartKind::Media(media.into_owned()),
     };
     Part { kind, at: None }
 }
 
-fn own_media(media: Media<'_>) -> Media<'static> {
-    use super::Source;
-    Media {
-        mime: own(media.mime),
-        source: match media.source {
-            Source::Base64(text) => Source::Base64(own(text)),
-            Source::Url(text) => Source::Url(own(text)),
-            Source::File(text) => Source::File(own(text)),
-            Source::Plain(text) => Source::Plain(own(text)),
-        },
-        name: media.name.map(own),
-        detail: media.detail,
-    }
-}
-
-fn own_seal(seal: Seal<'_>) -> Seal<'static> {
-    Seal {
-        issuer: seal.issuer,
-        data: own(seal.data),
-    }
-}
-
-fn owned_finish(finish: Finish<'_>) -> Finish<'static> {
-    match finish {
-        Finish::StopSequence(text) => Finish::StopSequence(text.map(own)),
-        Finish::Filtered(text) => Finish::Filtered(text.map(own)),
-        Finish::Stop => Finish::Stop,
-        Finish::Length => Finish::Length,
-        Finish::ContextFull => Finish::ContextFull,
-        Finish::Tools => Finish::Tools,
-        Finish::Refused => Finish::Refused,
-        Finish::Paused => Finish::Paused,
-        Finish::MalformedCall => Finish::MalformedCall,
-        Finish::Other => Finish::Other,
-    }
-}
-
 fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
     match (choice.parts.last_mut().map(|part| &mut part.kind), delta) {
-        (_, Delta::Citation(citation)) => choice.citations.push(Citation {
-            url: own(citation.url),
-            title: citation.title.map(own),
-            ..citation
-        }),
-        (_, Delta::Logprob(logprob)) => choice.logprobs.push(Logprob {
-            token: own(logprob.token),
-            logprob: logprob.logprob,
-            top: logprob.top.into_iter().map(|(t, p)| (own(t), p)).collect(),
-        }),
+        (_, Delta::Citation(citation)) => choice.citations.push(citation.into_owned()),
+        (_, Delta::Logprob(logprob)) => choice.logprobs.push(logprob.into_owned()),
         (
             Some(PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. }),
             Delta::Text(more),
@@ -278,8 +230,8 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
                 text.to_mut().push_str(&more);
             }
         }
-        (Some(PartKind::Thought { seal, .. }), Delta::Seal(new)) => *seal = Some(own_seal(new)),
-        (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(own_seal(new)),
+        (Some(PartKind::Thought { seal, .. }), Delta::Seal(new)) => *seal = Some(new.into_owned()),
+        (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(new.into_owned()),
         // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
         (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => {}
     }

@@ -3,6 +3,7 @@
 mod event;
 mod fault;
 mod lost;
+mod owned;
 mod request;
 mod response;
 mod seal;

@@ -8,7 +8,7 @@ use super::wire::{
 };
 use crate::formats::Asked;
 use crate::formats::identity::call_id;
-use crate::model::{Call, Choice, Finish, PartKind, Response, Seal, Text, ToolKind};
+use crate::model::{Call, Choice, Finish, Losses, PartKind, Response, Seal, Text, ToolKind};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -48,7 +48,7 @@ struct Message<'a> {
     audio: Option<Audio<'a>>,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
     let heading = Heading::new(&response.id, response.created, &response.model, asked);
     // Clients index the first choice without asking.
     let nothing = Choice {

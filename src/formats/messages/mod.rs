@@ -1,6 +1,9 @@
 //! The messages format: `POST /v1/messages`.
 
+mod decoder;
 mod error;
+mod incoming;
+mod outgoing;
 mod pass;
 mod request;
 mod response;
@@ -10,8 +13,10 @@ mod tests;
 mod tools;
 mod turns;
 
-use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch};
-use crate::model::{Fault, Losses, Request, Response};
+use super::{
+    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+};
+use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -26,8 +31,38 @@ impl Codec for Messages {
         request::decode(body, losses)
     }
 
-    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8> {
-        response::encode(response, asked)
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &Target<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, Fault> {
+        outgoing::encode(request, target, losses)
+    }
+
+    fn path_of(&self, place: &Place) -> String {
+        outgoing::path_of(place)
+    }
+
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, Fault> {
+        incoming::decode(body, losses)
+    }
+
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        asked: &Asked,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        response::encode(response, asked, losses)
+    }
+
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(decoder::Decoder::default())
     }
 
     fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {

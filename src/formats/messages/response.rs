@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::formats::{Asked, identity};
 use crate::model::{
-    Arguments, Call, Choice, Finish, Issuer, Json, PartKind, Response, Seal, Text, ToolKind, Usage,
+    Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Response, Seal, Text,
+    ToolKind, Usage,
 };
 
 /// Also the beginning of a stream, with nothing said and nothing decided.
@@ -97,7 +98,7 @@ struct OutputDetails {
 }
 
 /// Only the first choice: the format knows no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
     let source = source_id(&response.id, asked);
     let mut message = Message::begin(source, &response.model, asked);
     if let Some(choice) = response.choices.first() {

@@ -7,8 +7,8 @@ use serde_json_borrow::ObjectAsVec as Object;
 use super::grounding::{Grounding, Run, ground};
 use crate::formats::Asked;
 use crate::model::{
-    Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Media, PartKind, Response, Seal,
-    Source, Text, ToolKind, Usage,
+    Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Losses, Media, PartKind, Response,
+    Seal, Source, Text, ToolKind, Usage,
 };
 
 #[derive(Serialize)]
@@ -123,7 +123,7 @@ pub(super) struct UsageMetadata {
     thoughts_token_count: Option<u64>,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
     let candidates = (0u32..).zip(&response.choices);
     let created = if response.created == 0 {
         asked.at

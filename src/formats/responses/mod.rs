@@ -1,9 +1,12 @@
 //! The responses format: `POST /v1/responses`.
 
 mod content;
+mod decoder;
 mod draft;
 mod error;
 mod events;
+mod incoming;
+mod outgoing;
 mod pass;
 mod reply;
 mod request;
@@ -12,8 +15,10 @@ mod stream;
 mod tools;
 mod turns;
 
-use super::{Asked, Codec, Glance, Head, Operation, Peek, StreamEncoder, Watch, chat};
-use crate::model::{Fault, Losses, Request, Response};
+use super::{
+    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch, chat,
+};
+use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Responses;
@@ -28,8 +33,38 @@ impl Codec for Responses {
         request::decode(body, losses)
     }
 
-    fn encode_response(&self, response: &Response<'_>, asked: &Asked) -> Vec<u8> {
-        response::encode(response, asked)
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &Target<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, Fault> {
+        outgoing::encode(request, target, losses)
+    }
+
+    fn path_of(&self, place: &Place) -> String {
+        outgoing::path_of(place)
+    }
+
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, Fault> {
+        incoming::decode(body, losses)
+    }
+
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        asked: &Asked,
+        losses: &mut Losses,
+    ) -> Vec<u8> {
+        response::encode(response, asked, losses)
+    }
+
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(decoder::Decoder::default())
     }
 
     fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {

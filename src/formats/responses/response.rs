@@ -4,11 +4,11 @@ use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
 use crate::model::{
-    Arguments, Call, Choice, Citation, Finish, Logprob, PartKind, Response, Text, ToolKind,
+    Arguments, Call, Choice, Citation, Finish, Logprob, Losses, PartKind, Response, Text, ToolKind,
 };
 
 /// The first choice only: the format has no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
     let mut draft = Draft::new(&response.id, &response.model, response.created, asked);
     let finish = response.choices.first().map(|choice| {
         add_choice(choice, &mut draft);

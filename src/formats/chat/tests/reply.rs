@@ -8,7 +8,12 @@ use crate::formats::identity::call_id;
 use crate::model::{Finish, Media, PartKind, Source};
 
 fn encoded(response: &super::Response<'_>) -> Value {
-    serde_json::from_slice(&encode(response, &asked())).expect("JSON")
+    serde_json::from_slice(&encode(
+        response,
+        &asked(),
+        &mut crate::model::Losses::default(),
+    ))
+    .expect("JSON")
 }
 
 #[test]
@@ -18,7 +23,12 @@ fn a_plain_reply_has_every_key_in_the_usual_order() {
         Finish::Stop,
     )]);
     assert_eq!(
-        String::from_utf8(encode(&reply, &asked())).expect("text"),
+        String::from_utf8(encode(
+            &reply,
+            &asked(),
+            &mut crate::model::Losses::default()
+        ))
+        .expect("text"),
         concat!(
             r#"{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"asked","#,
             r#""choices":[{"index":0,"message":{"role":"assistant","content":"Hi there.","refusal":null},"#,
@@ -38,7 +48,12 @@ fn the_heading_falls_back_and_unknown_usage_is_left_out() {
     reply.id = "".into();
     let mut unnamed = asked();
     unnamed.model.clear();
-    let body: Value = serde_json::from_slice(&encode(&reply, &unnamed)).expect("JSON");
+    let body: Value = serde_json::from_slice(&encode(
+        &reply,
+        &unnamed,
+        &mut crate::model::Losses::default(),
+    ))
+    .expect("JSON");
     assert_eq!(body["id"], "chatcmpl-req-9");
     assert_eq!(body["created"], 5);
     assert_eq!(body["model"], "upstream");

@@ -286,7 +286,12 @@ fn a_stream_says_what_the_whole_reply_says() {
     let short = response(vec![choice(vec![text("a"), call(None, " ")], Finish::Stop)]);
     let cut = response(vec![choice(vec![call(Some("c"), "{\"x")], Finish::Length)]);
     for response in [full_response(), short, cut, response(vec![])] {
-        let whole: Value = serde_json::from_slice(&encode(&response, &asked())).expect("JSON");
+        let whole: Value = serde_json::from_slice(&encode(
+            &response,
+            &asked(),
+            &mut crate::model::Losses::default(),
+        ))
+        .expect("JSON");
         let mut seen = unfolded(&response);
         assert_eq!(seen.pop(), Some(json!("[DONE]")));
         assert_eq!(seen.pop().expect("usage")["usage"], whole["usage"]);

@@ -101,6 +101,7 @@ fn response(parts: Vec<PartKind<'static>>, finish: Finish<'static>) -> Response<
 }
 
 fn encode(response: &Response<'_>) -> Value {
-    let bytes = super::Messages.encode_response(response, &asked());
+    let bytes =
+        super::Messages.encode_response(response, &asked(), &mut crate::model::Losses::default());
     serde_json::from_slice(&bytes).expect("JSON")
 }

@@ -47,7 +47,7 @@ fn what_is_not_known_is_not_invented() {
     };
     let mut asked = asked();
     asked.model.clear();
-    let bytes = Messages.encode_response(&silent, &asked);
+    let bytes = Messages.encode_response(&silent, &asked, &mut crate::model::Losses::default());
     assert_eq!(
         serde_json::from_slice::<Value>(&bytes).expect("JSON"),
         json!({

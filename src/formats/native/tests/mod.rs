@@ -125,7 +125,11 @@ fn rich() -> Response<'static> {
 }
 
 fn encode(response: &Response<'_>) -> Value {
-    let bytes = super::Native.encode_response(response, &asked(Framing::Sse));
+    let bytes = super::Native.encode_response(
+        response,
+        &asked(Framing::Sse),
+        &mut crate::model::Losses::default(),
+    );
     serde_json::from_slice(&bytes).unwrap()
 }
 

@@ -205,7 +205,11 @@ fn counts_of_nothing_are_left_out() {
 
 #[test]
 fn fields_stand_in_the_order_of_real_replies() {
-    let bytes = super::super::Native.encode_response(&rich(), &asked(Framing::Sse));
+    let bytes = super::super::Native.encode_response(
+        &rich(),
+        &asked(Framing::Sse),
+        &mut crate::model::Losses::default(),
+    );
     let body = String::from_utf8(bytes).unwrap();
     let places = [
         "\"candidates\"",

@@ -88,7 +88,12 @@ fn unfolded(response: &Response<'_>) -> Vec<Value> {
 #[test]
 fn the_stream_of_a_reply_ends_with_its_json() {
     let response = rich();
-    let json: Value = serde_json::from_slice(&encode(&response, &asked("m-1"))).expect("JSON");
+    let json: Value = serde_json::from_slice(&encode(
+        &response,
+        &asked("m-1"),
+        &mut crate::model::Losses::default(),
+    ))
+    .expect("JSON");
     assert_eq!(check(&unfolded(&response)), json);
 }
 
@@ -182,7 +187,7 @@ proptest! {
         events.push(Event::End);
         let mut fold = Fold::default();
         events.iter().for_each(|event| fold.push(event.clone()));
-        let whole = encode(&fold.finish(), &asked("m-1"));
+        let whole = encode(&fold.finish(), &asked("m-1"), &mut crate::model::Losses::default());
         let whole: Value = serde_json::from_slice(&whole).expect("JSON");
         prop_assert_eq!(check(&stream(&events)), whole);
     }

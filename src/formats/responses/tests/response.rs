@@ -32,7 +32,12 @@ fn reply<'a>(parts: Vec<PartKind<'a>>, finish: Finish<'a>) -> Response<'a> {
 }
 
 fn encoded(response: &Response<'_>) -> Value {
-    serde_json::from_slice(&encode(response, &asked("m-1"))).expect("JSON")
+    serde_json::from_slice(&encode(
+        response,
+        &asked("m-1"),
+        &mut crate::model::Losses::default(),
+    ))
+    .expect("JSON")
 }
 
 fn text(text: &str) -> PartKind<'_> {
@@ -59,7 +64,11 @@ fn a_reply_is_complete() {
         output: 30,
         thinking: 20,
     });
-    let bytes = encode(&response, &asked("m-1"));
+    let bytes = encode(
+        &response,
+        &asked("m-1"),
+        &mut crate::model::Losses::default(),
+    );
     assert_eq!(
         String::from_utf8(bytes).expect("text"),
         concat!(
@@ -79,7 +88,12 @@ fn a_reply_is_complete() {
 fn what_the_upstream_left_out_is_filled_from_the_request_but_usage_is_not_invented() {
     let mut response = reply(Vec::new(), Finish::Stop);
     (response.id, response.created) = ("".into(), 0);
-    let value: Value = serde_json::from_slice(&encode(&response, &asked(""))).expect("JSON");
+    let value: Value = serde_json::from_slice(&encode(
+        &response,
+        &asked(""),
+        &mut crate::model::Losses::default(),
+    ))
+    .expect("JSON");
     assert_eq!(value["id"], "resp_req-1");
     assert_eq!(value["created_at"], 1_760_000_009);
     assert_eq!(value["model"], "upstream-name");

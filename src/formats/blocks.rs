@@ -1,0 +1,192 @@
+//! At most one block open per choice, for formats that interleave blocks or only imply them.
+
+use crate::model::{Block, Delta, Event};
+
+/// Which block of a choice a delta belongs to, as the wire counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::formats) enum Key {
+    Text,
+    Refusal,
+    Thought,
+    Call(u32),
+    /// For formats that number every block.
+    Item(u32),
+}
+
+#[derive(Debug, Default)]
+pub(in crate::formats) struct Blocks {
+    choices: Vec<Choice>,
+}
+
+#[derive(Debug, Default)]
+struct Choice {
+    open: Option<Key>,
+    /// What came while a call was open, in the order in which it began.
+    parked: Vec<Parked>,
+}
+
+#[derive(Debug)]
+struct Parked {
+    key: Key,
+    block: Block<'static>,
+    deltas: Vec<Delta<'static>>,
+    complete: bool,
+}
+
+impl Blocks {
+    /// A piece of the block `key`, which begins as `block` when it is not there yet. Running
+    /// text ends where something else begins; a call stays open until it is told to close.
+    pub(in crate::formats) fn push<'a>(
+        &mut self,
+        choice: u32,
+        key: Key,
+        block: impl FnOnce() -> Block<'a>,
+        delta: Option<Delta<'a>>,
+        out: &mut dyn FnMut(Event<'_>),
+    ) {
+        let state = self.choice(choice);
+        match state.open {
+            Some(open) if open == key => {}
+            Some(Key::Call(_) | Key::Item(_)) => {
+                return state.park(key, block, delta);
+            }
+            open => {
+                if open.is_some() {
+                    out(Event::Close { choice });
+                }
+                let block = block();
+                out(Event::Open { choice, block });
+                state.open = Some(key);
+            }
+        }
+        if let Some(delta) = delta {
+            out(Event::Delta { choice, delta });
+        }
+    }
+
+    /// The wire says that this block is complete.
+    pub(in crate::formats) fn close(
+        &mut self,
+        choice: u32,
+        key: Key,
+        out: &mut dyn FnMut(Event<'_>),
+    ) {
+        let state = self.choice(choice);
+        if state.open != Some(key) {
+            if let Some(parked) = state.parked.iter_mut().find(|parked| parked.key == key) {
+                parked.complete = true;
+            }
+            return;
+        }
+        out(Event::Close { choice });
+        state.open = None;
+        while state.open.is_none() && !state.parked.is_empty() {
+            let parked = state.parked.remove(0);
+            state.open = parked.release(choice, out);
+        }
+    }
+
+    /// Nothing more will come for this choice.
+    pub(in crate::formats) fn finish(&mut self, choice: u32, out: &mut dyn FnMut(Event<'_>)) {
+        while let Some(key) = self.choice(choice).open {
+            self.close(choice, key, out);
+        }
+    }
+
+    pub(in crate::formats) fn is_open(&mut self, choice: u32, key: Key) -> bool {
+        let state = self.choice(choice);
+        state.open == Some(key) || state.parked.iter().any(|parked| parked.key == key)
+    }
+
+    fn choice(&mut self, choice: u32) -> &mut Choice {
+        let at = choice as usize;
+        if self.choices.len() <= at {
+            self.choices.resize_with(at + 1, Choice::default);
+        }
+        &mut self.choices[at]
+    }
+}
+
+impl Choice {
+    fn park<'a>(&mut self, key: Key, block: impl FnOnce() -> Block<'a>, delta: Option<Delta<'a>>) {
+        let at = self
+            .parked
+            .iter()
+            .position(|parked| parked.key == key && !parked.complete)
+            .unwrap_or_else(|| {
+                self.parked.push(Parked {
+                    key,
+                    block: block().into_owned(),
+                    deltas: Vec::new(),
+                    complete: false,
+                });
+                self.parked.len() - 1
+            });
+        self.parked[at].deltas.extend(delta.map(Delta::into_owned));
+    }
+}
+
+impl Parked {
+    /// Out with what waited; stays open when more may come.
+    fn release(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<Key> {
+        let block = self.block;
+        out(Event::Open { choice, block });
+        for delta in self.deltas {
+            out(Event::Delta { choice, delta });
+        }
+        if self.complete {
+            out(Event::Close { choice });
+            return None;
+        }
+        Some(self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ToolKind;
+
+    fn call(name: &'static str) -> Block<'static> {
+        Block::Call {
+            id: None,
+            name: name.into(),
+            kind: ToolKind::Function,
+        }
+    }
+
+    fn text(words: &'static str) -> Option<Delta<'static>> {
+        Some(Delta::Text(words.into()))
+    }
+
+    fn arguments(words: &'static str) -> Option<Delta<'static>> {
+        Some(Delta::Arguments(words.into()))
+    }
+
+    #[test]
+    fn interleaved_calls_come_out_one_after_the_other() {
+        let mut blocks = Blocks::default();
+        let mut seen = Vec::new();
+        let mut out = |event: Event<'_>| seen.push(format!("{event:?}"));
+        blocks.push(0, Key::Text, || Block::Text, text("a"), &mut out);
+        blocks.push(0, Key::Call(0), || call("x"), arguments("1"), &mut out);
+        blocks.push(0, Key::Call(1), || call("y"), arguments("2"), &mut out);
+        blocks.push(0, Key::Call(0), || call("x"), arguments("3"), &mut out);
+        blocks.push(0, Key::Call(1), || call("y"), arguments("4"), &mut out);
+        blocks.finish(0, &mut out);
+        let order: Vec<_> = seen
+            .iter()
+            .filter_map(|event| event.split('"').nth(1).map(str::to_owned))
+            .collect();
+        assert_eq!(order, ["a", "x", "1", "3", "y", "2", "4"]);
+        let opens = seen
+            .iter()
+            .filter(|event| event.starts_with("Open"))
+            .count();
+        let closes = seen
+            .iter()
+            .filter(|event| event.starts_with("Close"))
+            .count();
+        assert_eq!((opens, closes), (3, 3));
+    }
+}

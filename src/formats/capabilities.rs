@@ -1,0 +1,157 @@
+//! What an upstream's model takes, where models of one format differ.
+
+use crate::model::Effort;
+
+/// Set per model; the defaults are what most models of a format take today.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    pub messages_version: MessagesVersion,
+    /// System turns between the others.
+    pub messages_mid_system: bool,
+    pub messages_thinking: ThinkingStyle,
+    /// Temperature, top_p and top_k; absent: as the version says.
+    pub messages_sampling: Option<bool>,
+    /// The last turn may be the model's own.
+    pub messages_prefill: bool,
+    pub messages_web_search: bool,
+    /// Calls sent back need their signature.
+    pub native_requires_signature: bool,
+    pub native_thinking: ThinkingStyle,
+    /// Media inside tool results.
+    pub native_function_response_parts: bool,
+    /// `max_tokens` instead of the newer name.
+    pub chat_old_max_field: bool,
+    pub chat_developer_role: bool,
+    /// Earlier reasoning must be sent back inside a tool loop.
+    pub chat_returns_reasoning: bool,
+    /// Temperature, top_p, stop and penalties, for chat and responses.
+    pub sampling: bool,
+    /// Parallel calls can be turned off.
+    pub parallel_switch: bool,
+    /// The efforts the model knows; `None`: all. Whether it can be turned off is `off_effort`.
+    pub efforts: Option<Vec<Effort>>,
+    /// Thinking can be turned off by an effort of none.
+    pub off_effort: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessagesVersion {
+    /// `2023-06-01`
+    First,
+    /// `2026-10-21`
+    Second,
+}
+
+/// How a model is told how much to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkingStyle {
+    /// By a word: adaptive thinking with an effort, or a level.
+    Words,
+    /// By a number of tokens.
+    Budget,
+}
+
+impl Default for Capabilities {
+    fn default() -> Capabilities {
+        Capabilities {
+            messages_version: MessagesVersion::Second,
+            messages_mid_system: false,
+            messages_thinking: ThinkingStyle::Words,
+            messages_sampling: None,
+            messages_prefill: true,
+            messages_web_search: true,
+            native_requires_signature: false,
+            native_thinking: ThinkingStyle::Words,
+            native_function_response_parts: false,
+            chat_old_max_field: false,
+            chat_developer_role: false,
+            chat_returns_reasoning: false,
+            sampling: true,
+            parallel_switch: true,
+            efforts: None,
+            off_effort: true,
+        }
+    }
+}
+
+impl Capabilities {
+    /// Sets one flag by its name in the config; `Err` says what it may be.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let switch = || match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("{name} is true or false")),
+        };
+        let word = |first: &str, second: &str| match value {
+            _ if value == first => Ok(false),
+            _ if value == second => Ok(true),
+            _ => Err(format!("{name} is {first} or {second}")),
+        };
+        let style = |budget: bool| {
+            if budget {
+                ThinkingStyle::Budget
+            } else {
+                ThinkingStyle::Words
+            }
+        };
+        match name {
+            "messages_version" => {
+                let second = word("2023-06-01", "2026-10-21")?;
+                self.messages_version = if second {
+                    MessagesVersion::Second
+                } else {
+                    MessagesVersion::First
+                };
+            }
+            "messages_mid_system" => self.messages_mid_system = switch()?,
+            "messages_thinking" => self.messages_thinking = style(word("adaptive", "budget")?),
+            "messages_sampling" => self.messages_sampling = Some(switch()?),
+            "messages_prefill" => self.messages_prefill = switch()?,
+            "messages_web_search" => self.messages_web_search = switch()?,
+            "native_requires_signature" => self.native_requires_signature = switch()?,
+            "native_thinking" => self.native_thinking = style(word("level", "budget")?),
+            "native_function_response_parts" => {
+                self.native_function_response_parts = switch()?;
+            }
+            "chat_max_field" => {
+                self.chat_old_max_field = word("max_completion_tokens", "max_tokens")?;
+            }
+            "chat_system_role" => self.chat_developer_role = word("system", "developer")?,
+            "chat_returns_reasoning" => self.chat_returns_reasoning = switch()?,
+            "sampling" => self.sampling = switch()?,
+            "parallel_switch" => self.parallel_switch = switch()?,
+            "efforts" => self.set_efforts(value)?,
+            _ => return Err(format!("{name} is not the name of a capability")),
+        }
+        Ok(())
+    }
+
+    fn set_efforts(&mut self, value: &str) -> Result<(), String> {
+        let mut known = Vec::new();
+        self.off_effort = false;
+        for word in value.split(',').map(str::trim) {
+            match word {
+                "none" => self.off_effort = true,
+                "minimal" => known.push(Effort::Minimal),
+                "low" => known.push(Effort::Low),
+                "medium" => known.push(Effort::Medium),
+                "high" => known.push(Effort::High),
+                "xhigh" => known.push(Effort::ExtraHigh),
+                "max" => known.push(Effort::Max),
+                _ => return Err(format!("efforts: {word} is not an effort")),
+            }
+        }
+        known.sort_unstable();
+        self.efforts = Some(known);
+        Ok(())
+    }
+
+    /// The effort itself where the model knows it, else the nearest lower, else the nearest.
+    pub fn nearest(&self, effort: Effort) -> Effort {
+        let Some(known) = &self.efforts else {
+            return effort;
+        };
+        let lower = known.iter().rev().find(|known| **known <= effort);
+        lower.or(known.first()).copied().unwrap_or(effort)
+    }
+}

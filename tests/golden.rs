@@ -1,0 +1,154 @@
+//! Hand-made translation cases: requests, replies, errors and streams, with what must be reported.
+
+#[path = "golden/compare.rs"]
+mod compare;
+
+use std::path::Path;
+
+use omniglot::formats::{Asked, Capabilities, Framing, Head, Target};
+use omniglot::model::{Action, Format, Losses};
+use omniglot::sse::Frames;
+use omniglot::translate::{self, Relay};
+use serde_json::{Value, json};
+
+type Failed = Box<dyn std::error::Error>;
+
+fn case(path: &Path) -> Result<(), Failed> {
+    let case: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let (first, losses) = translated(&case)?;
+    let (second, _) = translated(&case)?;
+    if first != second {
+        return Err("two runs differ".into());
+    }
+    compare::same(&case, &first)?;
+    reported(&case, &losses)
+}
+
+/// What the case's input becomes, and what was lost on the way.
+fn translated(case: &Value) -> Result<(Value, Losses), Failed> {
+    let format = |key: &str| {
+        let name = case[key].as_str().unwrap_or_default();
+        Format::from_name(name).ok_or_else(|| format!("{key}: {name} is no format"))
+    };
+    let (from, to) = (format("from")?, format("to")?);
+    let mut losses = Losses::default();
+    let output = match case["kind"].as_str() {
+        Some("request") => request(case, from, to, &mut losses)?,
+        Some("response") if case["input"].get("status").is_some_and(Value::is_number) => {
+            let status = u16::try_from(case["input"]["status"].as_u64().unwrap_or(0))?;
+            let body = case["input"]["body"].to_string();
+            let (status, body) = translate::error(from, to, status, body.as_bytes(), "req_1");
+            json!({"status": status, "body": serde_json::from_slice::<Value>(&body)?})
+        }
+        Some("response") => {
+            let body = case["input"].to_string();
+            let body = translate::response(from, to, body.as_bytes(), &asked(case), &mut losses)
+                .map_err(|fault| format!("{fault:?}"))?;
+            serde_json::from_slice(&body)?
+        }
+        Some("stream") => stream(case, from, to)?,
+        other => return Err(format!("unknown kind {other:?}").into()),
+    };
+    Ok((output, losses))
+}
+
+fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Result<Value, Failed> {
+    let mut capabilities = Capabilities::default();
+    for (name, value) in case["profile"].as_object().into_iter().flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        match name.as_str() {
+            "include_usage" | "client_wants_thoughts" => {}
+            _ => capabilities.set(name, &value)?,
+        }
+    }
+    let model = case["model"].as_str().unwrap_or_default();
+    let stream = case["stream"].as_bool().unwrap_or_default();
+    let head = Head {
+        path_model: (from == Format::Native).then_some(model),
+        stream,
+    };
+    let target = Target {
+        model,
+        stream,
+        max_output_tokens: None,
+        capabilities: &capabilities,
+        brand: "google",
+    };
+    let body = case["input"].to_string();
+    let outcome = translate::request(from, to, &head, body.as_bytes(), &target, losses);
+    match outcome {
+        Ok(body) => Ok(serde_json::from_slice(&body)?),
+        Err(fault) => {
+            let (status, body) = from.codec().encode_error(&fault, "req_1");
+            Ok(json!({"status": status, "body": serde_json::from_slice::<Value>(&body)?}))
+        }
+    }
+}
+
+fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
+    let mut wire = String::new();
+    for event in case["input"].as_array().into_iter().flatten() {
+        let data = event
+            .as_str()
+            .map_or_else(|| event.to_string(), str::to_owned);
+        let name = event["type"]
+            .as_str()
+            .map(|name| format!("event: {name}\n"));
+        wire += &format!("{}data: {data}\n\n", name.unwrap_or_default());
+    }
+    let mut relay = Relay::new(from, to, &asked(case));
+    let mut bytes = relay.push(wire.as_bytes()).to_vec();
+    bytes.extend_from_slice(&relay.finish());
+    let mut events = Vec::new();
+    Frames::default().push(&bytes, |frame| {
+        let Some(data) = frame.data else { return };
+        let event = serde_json::from_str(&data).unwrap_or_else(|_| json!(data));
+        if matches!(to, Format::Messages | Format::Responses) {
+            assert_eq!(event["type"], json!(frame.name), "events carry their name");
+        }
+        events.push(event);
+    });
+    Ok(Value::Array(events))
+}
+
+fn asked(case: &Value) -> Asked {
+    Asked {
+        model: String::new(),
+        stream: case["kind"] == "stream",
+        framing: Framing::Sse,
+        include_usage: case["profile"]["include_usage"] == true,
+        request_id: "req_1".to_owned(),
+        at: 1_760_000_000,
+    }
+}
+
+/// Actions and their number count, words do not.
+fn reported(case: &Value, losses: &Losses) -> Result<(), Failed> {
+    for (word, action) in [
+        ("dropped", Action::Dropped),
+        ("approximated", Action::Approximated),
+        ("added", Action::Added),
+    ] {
+        let wanted = case["report"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|entry| entry["action"] == word)
+            .count();
+        let told = losses.0.iter().filter(|lost| lost.action == action).count();
+        if case["kind"] != "stream" && wanted != told {
+            return Err(format!(
+                "{wanted} {word} wanted: {}\n{told} told: {losses:?}",
+                case["report"]
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+datatest_stable::harness! {
+    { test = case, root = "tests/golden", pattern = r"\.json$" },
+}
