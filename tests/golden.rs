@@ -8,7 +8,7 @@ use std::path::Path;
 use omniglot::formats::{Asked, Capabilities, Framing, Head, Target};
 use omniglot::model::{Action, Format, Losses};
 use omniglot::sse::Frames;
-use omniglot::translate::{self, Relay};
+use omniglot::translate;
 use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error>;
@@ -98,9 +98,7 @@ fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
             .map(|name| format!("event: {name}\n"));
         wire += &format!("{}data: {data}\n\n", name.unwrap_or_default());
     }
-    let mut relay = Relay::new(from, to, &asked(case));
-    let mut bytes = relay.push(wire.as_bytes()).to_vec();
-    bytes.extend_from_slice(&relay.finish());
+    let bytes = translate::stream(from, to, wire.as_bytes(), &asked(case));
     let mut events = Vec::new();
     Frames::default().push(&bytes, |frame| {
         let Some(data) = frame.data else { return };

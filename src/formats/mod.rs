@@ -68,18 +68,29 @@ pub trait Codec: Sync {
 
     /// Below the upstream's base URL.
     fn upstream_path(&self, operation: Operation, model: &str) -> String;
+    /// What must be in the query of a request that was translated into this format.
+    fn upstream_query(&self, _stream: bool) -> Option<&'static str> {
+        None
+    }
+    /// Headers an upstream of this format insists on, sent where the client gave none.
+    fn standing_headers(
+        &self,
+        _capabilities: &Capabilities,
+    ) -> Option<(&'static str, &'static str)> {
+        None
+    }
     /// Request headers that belong to the format itself and go through to an upstream of it.
     fn own_headers(&self) -> &'static [&'static str];
 }
 
-pub trait StreamDecoder: Send {
+pub trait StreamDecoder: Send + Sync {
     /// One event's payload; what it means goes out by the grammar of [`Event`].
     fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
     /// The bytes are over. `Err`: the stream ended before its end.
     fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
 }
 
-pub trait StreamEncoder: Send {
+pub trait StreamEncoder: Send + Sync {
     fn event(&mut self, event: Event<'_>, out: &mut SseWriter);
     /// The format's own in-stream error; nothing may follow it.
     fn fault(&mut self, fault: &Fault, out: &mut SseWriter);

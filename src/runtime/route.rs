@@ -6,18 +6,18 @@ use rand::RngExt as _;
 
 use super::snapshot::Target;
 use super::{Model, Snapshot, Upstream};
-use crate::model::Format;
 
 /// One upstream to try, with its own name for the model.
 #[derive(Clone)]
 pub struct Attempt {
     pub upstream: Arc<Upstream>,
     pub model: Arc<str>,
+    /// The configured model it stands for: the one asked for, or a fallback of it.
+    pub settings: Arc<Model>,
 }
 
 /// The model's upstreams drawn by weight without putting back, then those of its fallbacks.
-/// Only upstreams that speak `format` can take the client's bytes.
-pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, format: Format) -> Vec<Attempt> {
+pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>) -> Vec<Attempt> {
     let mut order = Vec::with_capacity(model.targets.len());
     let mut visited: Vec<Arc<Model>> = Vec::new();
     let mut waiting = vec![model.clone()];
@@ -25,7 +25,7 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, format: Format) -> Vec<
         if visited.iter().any(|seen| Arc::ptr_eq(seen, &model)) {
             continue;
         }
-        draw(&model.targets, format, &mut order);
+        draw(&model, &mut order);
         let fallbacks = model.settings.fallbacks.iter().rev();
         waiting.extend(fallbacks.filter_map(|id| snapshot.models.get(id)).cloned());
         visited.push(model);
@@ -33,16 +33,14 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, format: Format) -> Vec<
     order
 }
 
-fn draw(targets: &[Target], format: Format, order: &mut Vec<Attempt>) {
-    let mut left: Vec<&Target> = targets
-        .iter()
-        .filter(|target| target.upstream.format == format)
-        .collect();
+fn draw(model: &Arc<Model>, order: &mut Vec<Attempt>) {
+    let mut left: Vec<&Target> = model.targets.iter().collect();
     while !left.is_empty() {
         let target = left.swap_remove(pick(&left));
         order.push(Attempt {
             upstream: target.upstream.clone(),
             model: target.model.clone(),
+            settings: model.clone(),
         });
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Key, Upstream};
 use crate::config::{self, Config, Server};
+use crate::formats::Capabilities;
 
 pub struct Snapshot {
     pub server: Server,
@@ -19,6 +20,8 @@ pub struct Model {
     /// The id as label values want it.
     pub label: Arc<str>,
     pub targets: Vec<Target>,
+    /// What its upstreams take.
+    pub capabilities: Capabilities,
 }
 
 /// One of a model's upstreams.
@@ -71,9 +74,17 @@ impl Model {
                 })
             })
             .collect();
+        let mut capabilities = Capabilities::default();
+        for (name, value) in &settings.capabilities {
+            // The config was checked; what it could not mean is left at its default.
+            if let Err(reason) = capabilities.set(name, value) {
+                log::warn!("models.{}: {reason}", settings.id);
+            }
+        }
         Model {
             label: settings.id.as_str().into(),
             targets,
+            capabilities,
             settings,
         }
     }

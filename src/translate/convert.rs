@@ -1,10 +1,8 @@
 //! From one format to another: requests there, replies, errors and streams back.
 
-use bytes::Bytes;
-
-use crate::formats::{Asked, Head, StreamDecoder, StreamEncoder, Target};
+use super::relay::Relay;
+use crate::formats::{Asked, Head, Target, Watch};
 use crate::model::{Fault, Format, Losses};
-use crate::sse::{Frames, SseWriter};
 
 /// A client's body as the body for an upstream of another format.
 pub fn request(
@@ -43,64 +41,15 @@ pub fn error(
     to.codec().encode_error(&fault, request_id)
 }
 
-/// An upstream's stream as one for a client of another format, piece by piece and without I/O.
-pub struct Relay {
-    frames: Frames,
-    decoder: Box<dyn StreamDecoder>,
-    encoder: Box<dyn StreamEncoder>,
-    out: SseWriter,
-    /// After a fault nothing may follow.
-    failed: bool,
-}
-
-impl Relay {
-    pub fn new(from: Format, to: Format, asked: &Asked) -> Relay {
-        Relay {
-            frames: Frames::default(),
-            decoder: from.codec().stream_decoder(),
-            encoder: to.codec().stream_encoder(asked),
-            out: SseWriter::default(),
-            failed: false,
-        }
+/// A whole stream at once; one that breaks ends with the client format's own error.
+pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &Asked) -> Vec<u8> {
+    let mut relay = Relay::new(from, to, asked);
+    let mut watch = Watch::default();
+    let mut out = None;
+    let relayed = relay.push(bytes, true, usize::MAX, &mut watch, &mut out);
+    let mut whole = out.unwrap_or_default().to_vec();
+    if let Err(fault) = relayed {
+        whole.extend_from_slice(&relay.cut(&fault));
     }
-
-    /// What a piece of the upstream's stream becomes, complete events only.
-    pub fn push(&mut self, chunk: &[u8]) -> Bytes {
-        let Relay {
-            frames,
-            decoder,
-            encoder,
-            out,
-            failed,
-        } = self;
-        frames.push(chunk, |frame| {
-            let Some(data) = frame.data.filter(|_| !*failed) else {
-                return;
-            };
-            let read = decoder.event(&data, &mut |event| encoder.event(event, out));
-            if let Err(fault) = read {
-                encoder.fault(&fault, out);
-                *failed = true;
-            }
-        });
-        self.out.take()
-    }
-
-    /// The upstream has nothing more: the proper end, or the error that stands for it.
-    pub fn finish(&mut self) -> Bytes {
-        let rest = self.push(b"\n\n");
-        if !self.failed {
-            let Relay {
-                decoder,
-                encoder,
-                out,
-                ..
-            } = self;
-            if let Err(fault) = decoder.close(&mut |event| encoder.event(event, out)) {
-                self.encoder.fault(&fault, &mut self.out);
-            }
-        }
-        let end = self.out.take();
-        [rest, end].concat().into()
-    }
+    whole
 }

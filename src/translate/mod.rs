@@ -2,11 +2,12 @@
 
 mod array;
 mod convert;
+mod relay;
 mod reply;
 mod tap;
 mod whole;
 
-pub use convert::{Relay, error, request, response};
+pub use convert::{error, request, response, stream};
 pub use reply::{Reply, ReplyKind};
 
 use std::ops::Range;

@@ -4,10 +4,12 @@ use bytes::Bytes;
 
 use super::Wanted;
 use super::array::ArrayTap;
+use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Codec, Framing, Operation, Watch, quoted};
-use crate::model::Fault;
+use crate::formats::{Asked, Framing, Operation, Watch, quoted};
+use crate::model::{Fault, Format};
+use crate::sse::SseWriter;
 
 /// How much of a reply must be there before any of it may go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,7 @@ pub enum ReplyKind {
 
 pub struct Reply {
     way: Way,
+    client: Format,
     watch: Watch,
     limit: usize,
 }
@@ -28,44 +31,40 @@ enum Way {
     Whole(Whole),
     Events(Tap),
     Array(ArrayTap),
+    Relay(Relay),
 }
 
 impl Reply {
     /// From a successful header; wrong content types are found here, before anything is read.
     pub fn choose(
-        codec: &'static dyn Codec,
+        client: Format,
+        upstream: Format,
         wanted: &Wanted,
+        asked: &Asked,
         content_type: &str,
         limit: usize,
     ) -> Result<Reply, Fault> {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
-        let name = quoted(&wanted.model);
-        let way = match (wanted.stream, wanted.operation) {
-            (true, Operation::Stream(Framing::Array)) if is("application/json") => {
-                Way::Array(ArrayTap::new(codec))
-            }
-            (true, _) if is("text/event-stream") => {
-                Way::Events(Tap::new(codec, name, wanted.hides_usage()))
-            }
-            (false, _) if is("application/json") || mime.is_empty() => {
-                let counted = wanted.operation == Operation::CountTokens;
-                Way::Whole(Whole::new(codec, name, counted))
-            }
-            _ => {
-                let expected = if wanted.stream { "a stream" } else { "JSON" };
-                let mime = if mime.is_empty() {
-                    "no content type"
-                } else {
-                    mime
-                };
-                return Err(Fault::bad_gateway(format!(
-                    "the upstream answered with {mime} instead of {expected}"
-                )));
-            }
+        let array = wanted.operation == Operation::Stream(Framing::Array);
+        let way = if !wanted.stream && (is("application/json") || mime.is_empty()) {
+            Way::Whole(Whole::new(client, upstream, wanted, asked))
+        } else if wanted.stream && client != upstream && is("text/event-stream") {
+            Way::Relay(Relay::new(upstream, client, asked))
+        } else if wanted.stream && array && client == upstream && is("application/json") {
+            Way::Array(ArrayTap::new(client.codec()))
+        } else if wanted.stream && !array && is("text/event-stream") {
+            Way::Events(Tap::new(
+                client.codec(),
+                quoted(&wanted.model),
+                wanted.hides_usage(),
+            ))
+        } else {
+            return Err(unexpected(mime, wanted.stream));
         };
         Ok(Reply {
             way,
+            client,
             watch: Watch::default(),
             limit,
         })
@@ -74,7 +73,7 @@ impl Reply {
     pub fn kind(&self) -> ReplyKind {
         match self.way {
             Way::Whole(_) => ReplyKind::Whole,
-            Way::Events(_) | Way::Array(_) => ReplyKind::Stream,
+            Way::Events(_) | Way::Array(_) | Way::Relay(_) => ReplyKind::Stream,
         }
     }
 
@@ -86,13 +85,44 @@ impl Reply {
             Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Events(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
             Way::Array(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
+            Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
         }
+    }
+
+    /// What a stream that cannot go on ends with: the client format's own error.
+    pub fn cut(&mut self, fault: &Fault) -> Bytes {
+        let codec = self.client.codec();
+        let mut out = SseWriter::default();
+        match &mut self.way {
+            Way::Relay(relay) => return relay.cut(fault),
+            Way::Array(_) => {
+                let (_, body) = codec.encode_error(fault, "");
+                out.raw(b",\n");
+                out.raw(&body);
+                out.raw(b"]");
+            }
+            Way::Events(_) => codec.encode_stream_error(fault, &mut out),
+            Way::Whole(_) => {}
+        }
+        out.take()
     }
 
     /// What has been learned so far: usage, whether content came, whether the end was proper.
     pub fn watch(&self) -> &Watch {
         &self.watch
     }
+}
+
+fn unexpected(mime: &str, stream: bool) -> Fault {
+    let expected = if stream { "a stream" } else { "JSON" };
+    let mime = if mime.is_empty() {
+        "no content type"
+    } else {
+        mime
+    };
+    Fault::bad_gateway(format!(
+        "the upstream answered with {mime} instead of {expected}"
+    ))
 }
 
 /// The reply ended without the format's own mark of an end.

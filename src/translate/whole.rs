@@ -2,27 +2,46 @@
 
 use bytes::{Bytes, BytesMut};
 
+use super::Wanted;
 use super::reply::too_long;
-use crate::formats::{Codec, Watch};
+use crate::formats::{Asked, Operation, Watch, quoted};
 use crate::json::{Edit, replace};
-use crate::model::Fault;
+use crate::model::{Fault, Format, Losses};
 
 pub(super) struct Whole {
-    codec: &'static dyn Codec,
-    /// The client's id for the model, as JSON.
-    name: Vec<u8>,
-    /// A count of tokens is no reply of a model: it must be JSON, and nothing in it is read.
-    counted: bool,
+    reading: Reading,
     first: Bytes,
     more: BytesMut,
 }
 
+/// What is done with the document when all of it is there.
+enum Reading {
+    /// The client's own format: only the model's name may change, to this JSON string.
+    Same(Format, Vec<u8>),
+    Translated {
+        from: Format,
+        to: Format,
+        asked: Asked,
+    },
+    /// A count of tokens is no reply of a model: it must be JSON, and nothing in it is read.
+    Counted,
+}
+
 impl Whole {
-    pub(super) fn new(codec: &'static dyn Codec, name: Vec<u8>, counted: bool) -> Whole {
+    pub(super) fn new(client: Format, upstream: Format, wanted: &Wanted, asked: &Asked) -> Whole {
+        let reading = if wanted.operation == Operation::CountTokens {
+            Reading::Counted
+        } else if client == upstream {
+            Reading::Same(client, quoted(&wanted.model))
+        } else {
+            Reading::Translated {
+                from: upstream,
+                to: client,
+                asked: asked.clone(),
+            }
+        };
         Whole {
-            codec,
-            name,
-            counted,
+            reading,
             first: Bytes::new(),
             more: BytesMut::new(),
         }
@@ -63,19 +82,31 @@ impl Whole {
         } else {
             std::mem::take(&mut self.more).freeze()
         };
-        if self.counted {
-            let _: serde::de::IgnoredAny = serde_json::from_slice(&body).map_err(|error| {
-                Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
-            })?;
-            return Ok(body);
-        }
-        let glance = self.codec.glance_reply(&body, watch)?;
-        Ok(match glance.model {
-            Some(range) if body[range.clone()] != *self.name => {
-                let with = std::mem::take(&mut self.name);
-                replace(&body, &[Edit { range, with }])
+        match &self.reading {
+            Reading::Counted => {
+                let _: serde::de::IgnoredAny = serde_json::from_slice(&body).map_err(|error| {
+                    Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
+                })?;
+                Ok(body)
             }
-            _ => body,
-        })
+            Reading::Same(format, name) => {
+                let glance = format.codec().glance_reply(&body, watch)?;
+                Ok(match glance.model {
+                    Some(range) if body[range.clone()] != **name => {
+                        let with = name.clone();
+                        replace(&body, &[Edit { range, with }])
+                    }
+                    _ => body,
+                })
+            }
+            Reading::Translated { from, to, asked } => {
+                let mut losses = Losses::default();
+                let response = from.codec().decode_response(&body, &mut losses)?;
+                watch.usage = response.usage;
+                (watch.begun, watch.ended) = (true, true);
+                let translated = to.codec().encode_response(&response, asked, &mut losses);
+                Ok(translated.into())
+            }
+        }
     }
 }

@@ -1,0 +1,108 @@
+//! A stream of another format: events in, events out, piece by piece and without I/O.
+
+use bytes::Bytes;
+
+use super::reply::too_long;
+use crate::formats::{Asked, StreamDecoder, StreamEncoder, Watch};
+use crate::model::{Event, Fault, Format};
+use crate::sse::{Frames, SseWriter};
+
+pub(super) struct Relay {
+    frames: Frames,
+    decoder: Box<dyn StreamDecoder>,
+    encoder: Box<dyn StreamEncoder>,
+    out: SseWriter,
+}
+
+impl Relay {
+    pub(super) fn new(from: Format, to: Format, asked: &Asked) -> Relay {
+        Relay {
+            frames: Frames::default(),
+            decoder: from.codec().stream_decoder(),
+            encoder: to.codec().stream_encoder(asked),
+            out: SseWriter::default(),
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        chunk: &[u8],
+        end: bool,
+        limit: usize,
+        watch: &mut Watch,
+        out: &mut Option<Bytes>,
+    ) -> Result<(), Fault> {
+        let mut step = Step {
+            decoder: &mut *self.decoder,
+            encoder: &mut *self.encoder,
+            out: &mut self.out,
+            watch,
+            fault: None,
+        };
+        self.frames
+            .push(chunk, |frame| step.event(frame.data.as_deref()));
+        if end {
+            self.frames
+                .finish(|frame| step.event(frame.data.as_deref()));
+            step.close();
+        }
+        let fault = step.fault;
+        let bytes = self.out.take();
+        *out = (!bytes.is_empty()).then_some(bytes);
+        match fault {
+            Some(fault) => Err(fault),
+            None if self.frames.held() > limit => Err(too_long(limit)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the client is told when the stream cannot go on.
+    pub(super) fn cut(&mut self, fault: &Fault) -> Bytes {
+        self.encoder.fault(fault, &mut self.out);
+        self.out.take()
+    }
+}
+
+/// One chunk on its way from decoder to encoder.
+struct Step<'a> {
+    decoder: &'a mut dyn StreamDecoder,
+    encoder: &'a mut dyn StreamEncoder,
+    out: &'a mut SseWriter,
+    watch: &'a mut Watch,
+    fault: Option<Fault>,
+}
+
+impl Step<'_> {
+    fn event(&mut self, data: Option<&str>) {
+        let Some(data) = data.filter(|_| self.fault.is_none()) else {
+            return;
+        };
+        let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
+        let read = self.decoder.event(data, &mut |event| {
+            note(watch, &event);
+            encoder.event(event, out);
+        });
+        self.fault = read.err();
+    }
+
+    fn close(&mut self) {
+        if self.fault.is_some() {
+            return;
+        }
+        let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
+        let closed = self.decoder.close(&mut |event| {
+            note(watch, &event);
+            encoder.event(event, out);
+        });
+        self.fault = closed.err();
+    }
+}
+
+fn note(watch: &mut Watch, event: &Event<'_>) {
+    match event {
+        Event::Open { .. } | Event::Delta { .. } | Event::Finish { .. } => watch.begun = true,
+        Event::Usage(usage) => watch.usage = Some(*usage),
+        Event::End => watch.ended = true,
+        Event::Start { .. } | Event::Close { .. } => {}
+    }
+}
