@@ -47,8 +47,9 @@ def test_errors_of_the_upstream(talk, status, way):
 def test_overloaded(talk, way):
     error = failure(talk, way, "mock:error=529,as-it-was-told")
     assert isinstance(error, talk.speak.ERRORS[529])
-    # Only the messages format has a status of its own for it.
-    assert talk.speak.status(error) == (529 if talk.client_format == "messages" else 503)
+    # Only the messages format has a status of its own for it; what need not be translated is kept.
+    kept = talk.client_format in ("messages", talk.upstream_format)
+    assert talk.speak.status(error) == (529 if kept else 503)
 
 
 @WAYS
