@@ -1,5 +1,7 @@
 """The stage of all tests, and the matrix of client and upstream formats."""
 
+import contextlib
+import functools
 import types
 
 import pytest
@@ -41,18 +43,30 @@ def stage():
         yield running
 
 
+@pytest.fixture(scope="session")
+def connect(stage):
+    """The client of a format with a key, made once: making one takes longer than most tests."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def client_of(client_format, key):
+            client = SPEAKERS[client_format].connect(stage.gateway, key)
+            return stack.enter_context(client)
+
+        yield client_of
+
+
 @pytest.fixture
-def talk(request, stage):
+def talk(request, stage, connect):
     """A client's way of speaking, a connected client and the models of one upstream format."""
     client_format, upstream_format = request.param
-    speak = SPEAKERS[client_format]
-    with speak.connect(stage.gateway, processes.KEY) as client:
-        yield types.SimpleNamespace(
-            speak=speak,
-            client=client,
-            client_format=client_format,
-            upstream_format=upstream_format,
-            model=processes.first_model(upstream_format),
-            other_model=processes.second_model(upstream_format),
-            gateway=stage.gateway,
-        )
+    return types.SimpleNamespace(
+        speak=SPEAKERS[client_format],
+        client=connect(client_format, processes.KEY),
+        connect=functools.partial(connect, client_format),
+        client_format=client_format,
+        upstream_format=upstream_format,
+        model=processes.first_model(upstream_format),
+        other_model=processes.second_model(upstream_format),
+        gateway=stage.gateway,
+    )

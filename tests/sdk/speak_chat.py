@@ -18,6 +18,11 @@ ERRORS = {
     503: openai.InternalServerError,
     529: openai.InternalServerError,
 }
+KINDS = {
+    **dict.fromkeys((400, 401, 403, 404, 413), "invalid_request_error"),
+    429: "rate_limit_error",
+    **dict.fromkeys((500, 502, 503), "server_error"),
+}
 
 
 def connect(gateway, key):

@@ -17,6 +17,17 @@ ERRORS = {
     503: anthropic.InternalServerError,
     529: anthropic.InternalServerError,
 }
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    502: "api_error",
+    503: "overloaded_error",
+}
 
 
 def connect(gateway, key):

@@ -8,6 +8,17 @@ ERRORS = {
     **dict.fromkeys((400, 401, 403, 404, 413, 429), errors.ClientError),
     **dict.fromkeys((500, 502, 503, 529), errors.ServerError),
 }
+KINDS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    502: "INTERNAL",
+    503: "UNAVAILABLE",
+}
 
 
 def connect(gateway, key):

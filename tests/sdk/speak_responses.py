@@ -6,7 +6,7 @@ import json
 import speak_chat
 
 connect, connect_async = speak_chat.connect, speak_chat.connect_async
-ERROR, ERRORS = speak_chat.ERROR, speak_chat.ERRORS
+ERROR, ERRORS, KINDS = speak_chat.ERROR, speak_chat.ERRORS, speak_chat.KINDS
 status, error_headers, error_kind = (
     speak_chat.status,
     speak_chat.error_headers,

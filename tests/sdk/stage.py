@@ -39,16 +39,16 @@ def second_model(upstream_format):
 
 
 @contextlib.contextmanager
-def running():
+def running(log=None):
     """Both processes, with their addresses; they are gone afterwards."""
     with contextlib.ExitStack() as stack:
-        mock = stack.enter_context(process("mock", "--listen", "127.0.0.1:0"))
+        mock = stack.enter_context(process("mock", "--listen", "127.0.0.1:0", log=log))
         mock_url = "http://" + line_with(mock, "listens on http://").rsplit("http://", 1)[1]
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         listen, admin = free_addresses(2)
         file = directory / "gateway.yaml"
         file.write_text(config(mock_url, listen, admin))
-        gateway = stack.enter_context(process("run", "-c", str(file)))
+        gateway = stack.enter_context(process("run", "-c", str(file), log=log))
         line_with(gateway, "omniglot listens on")
         yield types.SimpleNamespace(gateway=f"http://{listen}", mock=mock_url)
 
@@ -73,13 +73,14 @@ def config(mock_url, listen, admin):
 
 
 @contextlib.contextmanager
-def process(*arguments):
+def process(*arguments, log=None):
     """A command of the binary, its lines in a queue; killed at the end."""
     binary = os.environ.get("OMNIGLOT", str(REPOSITORY / "target/debug/omniglot"))
     child = subprocess.Popen(
         [binary, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        stderr=log,
         text=True,
         encoding="utf-8",
     )
@@ -121,15 +122,20 @@ def free_addresses(count):
 
 
 def main(command):
-    with running() as stage:
-        words = {
-            "OMNIGLOT_GATEWAY": stage.gateway,
-            "OMNIGLOT_KEY": KEY,
-            "OMNIGLOT_KEY_OF_SOME": KEY_OF_SOME,
-            "OMNIGLOT_KEY_OF_NOBODY": KEY_OF_NOBODY,
-            "OMNIGLOT_BODY_LIMIT": str(BODY_LIMIT),
-        }
-        return subprocess.run(command, env={**os.environ, **words}).returncode
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
+        with running(log) as stage:
+            words = {
+                "OMNIGLOT_GATEWAY": stage.gateway,
+                "OMNIGLOT_KEY": KEY,
+                "OMNIGLOT_KEY_OF_SOME": KEY_OF_SOME,
+                "OMNIGLOT_KEY_OF_NOBODY": KEY_OF_NOBODY,
+                "OMNIGLOT_BODY_LIMIT": str(BODY_LIMIT),
+            }
+            status = subprocess.run(command, env={**os.environ, **words}).returncode
+        if status:
+            log.seek(0)
+            print("What the gateway logged:", log.read(), sep="\n", flush=True)
+        return status
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ def drain(talk, client, model, prompt):
 
 def failure(talk, way, prompt="hello", key=stage.KEY, model=None):
     """The error that a request ends in."""
-    model = model or talk.model
-    with talk.speak.connect(talk.gateway, key) as client, pytest.raises(talk.speak.ERROR) as caught:
+    client, model = talk.connect(key), model or talk.model
+    with pytest.raises(talk.speak.ERROR) as caught:
         if way == "ask":
             talk.speak.ask(client, model, prompt)
         else:
@@ -31,6 +31,7 @@ def failure(talk, way, prompt="hello", key=stage.KEY, model=None):
 def check(talk, error, status, words):
     assert isinstance(error, talk.speak.ERRORS[status])
     assert talk.speak.status(error) == status
+    assert talk.speak.error_kind(error) == talk.speak.KINDS[status]
     assert words in str(error)
     assert talk.speak.error_headers(error)["x-request-id"]
 
