@@ -82,6 +82,11 @@ impl Process {
         assert!(done.success(), "the process is there to be signalled");
     }
 
+    pub fn is_running(&mut self) -> bool {
+        let left = self.child.try_wait().expect("the child can be waited for");
+        left.is_none()
+    }
+
     /// Waits for the process to leave by itself.
     pub fn wait(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
@@ -313,11 +318,15 @@ pub fn request(
 }
 
 pub fn client() -> reqwest::Client {
+    client_builder().build().expect("a client")
+}
+
+pub fn client_builder() -> reqwest::ClientBuilder {
     // The first call decides; later ones find it done.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
+        // Reading the machine's certificates would take longer than most requests.
+        .tls_certs_only([])
         .timeout(PATIENCE)
-        .build()
-        .expect("a client")
 }
