@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::stage::{Gateway, Process, Stderr, client, free_address, omniglot};
+use crate::stage::{Gateway, Process, Stderr, client, client_builder, free_address, omniglot};
 
 const SECRET: &str = "canary-of-the-key";
 const UPSTREAM_SECRET: &str = "canary-of-the-upstream";
@@ -254,6 +254,30 @@ fn tls_files_that_do_not_serve_exit_1_and_are_named() {
         assert!(told.stderr.contains(&expected), "{what}: {}", told.stderr);
         assert!(!told.stderr.contains("PRIVATE KEY"), "{}", told.stderr);
     }
+}
+
+#[tokio::test]
+async fn tls_files_that_fit_serve() {
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a pair");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cert, key) = (
+        directory.path().join("c.pem"),
+        directory.path().join("k.pem"),
+    );
+    std::fs::write(&cert, pair.cert.pem()).expect("written");
+    std::fs::write(&key, pair.signing_key.serialize_pem()).expect("written");
+    let (cert, key) = (cert.display(), key.display());
+    let listen = format!("{{addr: LISTEN, tls: {{cert: {cert}, key: {key}}}}}");
+    let gateway = Gateway::start_with(&GOOD.replace("LISTEN", &listen), |command| {
+        command.env("OMNIGLOT_TEST_KEY", SECRET);
+    });
+    let root = reqwest::Certificate::from_der(pair.cert.der()).expect("a certificate");
+    let client = client_builder().tls_certs_only([root]).build();
+    let url = gateway.url("/v1/models").replace("http://", "https://");
+    let models = client.expect("a client").get(url).bearer_auth(SECRET);
+    let models = models.send().await.expect("an answer over TLS");
+    assert_eq!(models.status(), 200);
+    assert_eq!(models.version(), reqwest::Version::HTTP_2);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! SIGTERM: what runs may finish, nothing new begins, and the process leaves as soon as it can.
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use reqwest::{Client, Response};
 use tokio::io::AsyncReadExt as _;
@@ -119,6 +120,26 @@ async fn an_http2_stream_finishes_too() {
     let text = stream.text().await.expect("the rest");
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert_eq!(gateway.process.wait().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_client_that_reads_late_gets_all_of_its_stream() {
+    let mock = Mock::start();
+    for client in [client(), http2()] {
+        let mut gateway = patient(&mock);
+        let (path, body) = request("chat", "same-chat", "mock:long=20000", true);
+        let asked = client.post(gateway.url(&path)).bearer_auth(KEY);
+        let mut stream = asked.json(&body).send().await.expect("a stream begins");
+        let first = stream.chunk().await.expect("a stream");
+        assert!(first.is_some_and(|first| first.starts_with(b"data: ")));
+        gateway.process.signal("TERM");
+        until_refused(&gateway).await;
+        // Whatever fits into buffers is written meanwhile, and the process may be gone.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let text = stream.text().await.expect("the rest");
+        assert!(text.ends_with("data: [DONE]\n\n"));
+        assert_eq!(gateway.process.wait().code(), Some(0));
+    }
 }
 
 #[tokio::test]

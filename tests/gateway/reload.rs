@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -202,6 +203,8 @@ async fn client_loop(url: String, format: &'static str, stream: bool, load: Arc<
             "{format}: {text}"
         );
         load.answered.fetch_add(1, Ordering::Relaxed);
+        // Reloads need the processor too.
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
