@@ -1,5 +1,11 @@
 //! The whole process over real sockets, with the mock behind it.
 
+mod admin;
+mod command;
+mod demo;
+mod drain;
+mod logging;
+mod reload;
 mod stage;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};

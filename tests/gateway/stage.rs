@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 pub const KEY: &str = "test-key-of-everything";
@@ -50,9 +50,23 @@ impl Process {
         }
     }
 
+    /// The first line, or `None` when stdout ends without any.
+    pub fn first_line(&self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("not a line came"),
+        }
+    }
+
     /// Every line that has come so far.
     pub fn lines_so_far(&self) -> Vec<String> {
         self.lines.try_iter().collect()
+    }
+
+    /// Every line up to the end of the process's stdout.
+    pub fn lines_to_the_end(&self) -> Vec<String> {
+        self.lines.iter().collect()
     }
 
     pub fn id(&self) -> u32 {
@@ -66,6 +80,11 @@ impl Process {
             .status()
             .expect("kill runs");
         assert!(done.success(), "the process is there to be signalled");
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        let left = self.child.try_wait().expect("the child can be waited for");
+        left.is_none()
     }
 
     /// Waits for the process to leave by itself.
@@ -116,6 +135,56 @@ impl Mock {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Lets so many events go, of streams that wait for the name.
+    pub async fn signal(&self, name: &str, times: usize) {
+        for _ in 0..times {
+            let path = format!("/mock/signal/{name}");
+            let sent = client().post(self.url(&path)).send().await;
+            assert_eq!(sent.expect("the mock answers").status(), 204);
+        }
+    }
+
+    /// Waits until the counts of requests named so hold a number.
+    pub async fn until_seen(&self, name: &str, count: &str, number: u64) {
+        let what = format!("{number} {count} of {name}");
+        eventually(&what, async || {
+            let seen = client().get(self.url(&format!("/mock/seen/{name}")));
+            let seen = seen.send().await.expect("the mock answers");
+            let seen: serde_json::Value = seen.json().await.expect("counts");
+            (seen[count] == number).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Asks again until there is an answer.
+pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(Instant::now() < until, "this never came: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What a process writes to stderr.
+pub struct Stderr(tempfile::NamedTempFile);
+
+impl Stderr {
+    pub fn new() -> Stderr {
+        Stderr(tempfile::NamedTempFile::new().expect("a file"))
+    }
+
+    pub fn attach(&self, command: &mut Command) {
+        command.stderr(self.0.reopen().expect("the file is there"));
+    }
+
+    pub fn text(&self) -> String {
+        std::fs::read_to_string(self.0.path()).expect("text")
     }
 }
 
@@ -249,11 +318,15 @@ pub fn request(
 }
 
 pub fn client() -> reqwest::Client {
+    client_builder().build().expect("a client")
+}
+
+pub fn client_builder() -> reqwest::ClientBuilder {
     // The first call decides; later ones find it done.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
+        // Reading the machine's certificates would take longer than most requests.
+        .tls_certs_only([])
         .timeout(PATIENCE)
-        .build()
-        .expect("a client")
 }
