@@ -1,6 +1,8 @@
 //! The whole process over real sockets, with the mock behind it.
 
+mod bodies;
 mod stage;
+mod wire;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
 
