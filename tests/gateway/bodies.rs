@@ -8,11 +8,11 @@ use sha2::{Digest as _, Sha256};
 use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, single};
 use crate::wire::{Wire, post, post_with};
 
-const MIB: usize = 1 << 20;
-const CHAT: &str = "/v1/chat/completions";
+pub const MIB: usize = 1 << 20;
+pub const CHAT: &str = "/v1/chat/completions";
 
 /// A chat request of exactly so many bytes; the mock answers with the SHA-256 of what it got.
-fn body(size: usize) -> Bytes {
+pub fn body(size: usize) -> Bytes {
     let head = br#"{"model":"m","messages":[{"role":"user","content":""#;
     let tail =
         br#""},{"role":"assistant","content":"ok"},{"role":"user","content":"mock:sha256"}]}"#;
@@ -30,7 +30,7 @@ fn body(size: usize) -> Bytes {
     bytes.into()
 }
 
-fn digest(body: &[u8]) -> String {
+pub fn digest(body: &[u8]) -> String {
     let hex: String = Sha256::digest(body)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -47,19 +47,19 @@ fn in_pieces(body: &Bytes, size: usize) -> Body {
     Body::wrap_stream(stream::iter(pieces))
 }
 
-fn http2() -> reqwest::Client {
+pub fn http2() -> reqwest::Client {
     client();
     let builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
     let client = builder.http2_prior_knowledge().build();
     client.expect("a client")
 }
 
-fn mocked(mock: &Mock, server: &str) -> Gateway {
+pub fn mocked(mock: &Mock, server: &str) -> Gateway {
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
     Gateway::start(&single(server, &upstream))
 }
 
-async fn send(client: &reqwest::Client, url: String, body: Body) -> (u16, String) {
+pub async fn send(client: &reqwest::Client, url: String, body: Body) -> (u16, String) {
     let request = client.post(url).bearer_auth(KEY);
     let request = request.header("content-type", "application/json");
     let reply = request.body(body).send().await.expect("an answer");

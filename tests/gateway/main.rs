@@ -1,6 +1,8 @@
 //! The whole process over real sockets, with the mock behind it.
 
 mod bodies;
+mod protocols;
+mod secure;
 mod stage;
 mod wire;
 
