@@ -82,7 +82,10 @@ pub(super) async fn stream(
             piece => piece?,
         };
         let end = piece.is_none();
-        let mut piece = plain.chunk(piece)?;
+        let mut piece = match plain.chunk(piece) {
+            Err(_) if end && has_ended(exchange) => None,
+            piece => piece?,
+        };
         let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
         held.pass(gateway, session, exchange, piece, end && filtered.is_ok())
             .await?;

@@ -4,6 +4,7 @@ mod bodies;
 mod protocols;
 mod secure;
 mod stage;
+mod streaming;
 mod wire;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
