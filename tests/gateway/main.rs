@@ -5,6 +5,7 @@ mod protocols;
 mod secure;
 mod stage;
 mod streaming;
+mod upstreams;
 mod wire;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
