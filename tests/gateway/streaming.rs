@@ -162,6 +162,21 @@ async fn a_client_that_leaves_before_the_first_byte_cancels_the_upstream() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let mut body = request("chat", "m", "mock:long=1000000", false).1;
+    body["n"] = json!(4);
+    let mut wire = Wire::to(gateway.address).await;
+    wire.send(post_with(CHAT, "", &body.to_string())).await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    drop(wire);
+    gateway.until_idle().await;
+    let lines = gateway.metric("omniglot_upstream_failures_total{").await;
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[tokio::test]
 async fn a_compressed_reply_reaches_the_client_in_the_clear() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format(mock.address));

@@ -1,13 +1,16 @@
 //! Upstreams that do what no HTTP library does: cut, broken, early, late, stale and silent replies.
 
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use crate::bodies::{CHAT, MIB, body};
-use crate::stage::{Gateway, KEY, client, free_address, request, single};
+use crate::stage::{Gateway, KEY, Mock, client, free_address, request, single};
 use crate::wire::{Upstream, Wire, find};
 
 const JSON: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
@@ -239,6 +242,53 @@ async fn a_pooled_connection_that_dies_costs_neither_request_nor_attempt() {
         assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
     }
     assert!(upstream.connections() >= 20, "none was good for two");
+    let failures = gateway.metric("omniglot_upstream_failures_total{").await;
+    assert!(failures.is_empty(), "{failures:?}");
+    gateway.until_idle().await;
+}
+
+/// Bytes to and from the mock; a doomed connection hangs up on the next thing it is sent.
+async fn relay_until(doomed: impl Fn() -> bool, mut outside: TcpStream, mock: SocketAddr) {
+    let mut inside = TcpStream::connect(mock).await.expect("the mock");
+    let (mut there, mut back) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        let passed = tokio::select! {
+            Ok(count) = outside.read(&mut there) => {
+                if count == 0 || doomed() {
+                    return;
+                }
+                inside.write_all(&there[..count]).await
+            }
+            Ok(count) = inside.read(&mut back) => outside.write_all(&back[..count]).await,
+            else => return,
+        };
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
+    let mock = Mock::start();
+    // Connections up to this number are doomed: all that were there when a request had been served.
+    let doomed = Arc::new(AtomicUsize::new(0));
+    let (below, address) = (Arc::clone(&doomed), mock.address);
+    let upstream = Upstream::start(move |wire, number| {
+        let below = Arc::clone(&below);
+        let doomed = move || number < below.load(Ordering::Acquire);
+        relay_until(doomed, wire.stream, address)
+    })
+    .await;
+    let base = upstream.base();
+    let gateway = Gateway::start(&single("", &format!("{base}, protocol: http2")));
+    for round in 0..10 {
+        let (status, attempts, text) = ask(&gateway, "hello", round % 2 == 0).await;
+        assert_eq!(status, 200, "round {round}: {text}");
+        assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
+        doomed.store(upstream.connections(), Ordering::Release);
+    }
+    assert!(upstream.connections() >= 10, "none was good for two");
     let failures = gateway.metric("omniglot_upstream_failures_total{").await;
     assert!(failures.is_empty(), "{failures:?}");
     gateway.until_idle().await;
