@@ -45,7 +45,13 @@ pub(super) async fn json(
         .await?;
     session
         .write_response_body(Some(Bytes::from(body)), true)
-        .await
+        .await?;
+    if session.get_keepalive().is_none() && !session.is_http2() {
+        // A connection that is closed while the client still sends takes the answer with it.
+        // pingora throws the rest away only where the connection is kept; errors end it anyway.
+        let _ = session.drain_request_body().await;
+    }
+    Ok(())
 }
 
 /// A fault, as the status and body of the client's format; inside the stream once that has begun.

@@ -45,8 +45,8 @@ impl Gateway {
     }
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        let peer = self.upstream_peer(session, exchange).await?;
-        let (mut upstream, reused) = self.ask(session, exchange, &peer).await?;
+        let mut peer = self.upstream_peer(session, exchange).await?;
+        let (mut upstream, reused) = self.ask(session, exchange, &mut peer).await?;
         match self.relay(session, exchange, &mut upstream).await {
             Ok(()) => {
                 let idle = peer.idle_timeout();
@@ -68,7 +68,7 @@ impl Gateway {
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
-        peer: &HttpPeer,
+        peer: &mut HttpPeer,
     ) -> Result<(Upstreaming, bool)> {
         let mut target = peer.clone();
         loop {
@@ -76,7 +76,14 @@ impl Gateway {
             let (mut upstream, reused) = match unless_gone(session, connecting).await {
                 Ok(connected) => connected,
                 Err(error) if is_downstream(&error) => return Err(error),
-                Err(error) => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                Err(error) => match attempt::elsewhere(exchange, &error) {
+                    Some(other) => {
+                        *peer = other;
+                        target = peer.clone();
+                        continue;
+                    }
+                    None => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                },
             };
             let http2 = matches!(upstream, Upstreaming::H2(_));
             let (header, body) = self.request(session, exchange, http2).await?;

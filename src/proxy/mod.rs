@@ -195,8 +195,12 @@ impl ProxyHttp for Gateway {
         let Some(attempt) = exchange.attempt().cloned() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
-        match self.runtime.names.address(&attempt.upstream).await {
-            Ok(address) => Ok(Box::new(attempt::peer(&attempt.upstream, address))),
+        match self.runtime.names.addresses(&attempt.upstream).await {
+            Ok(mut addresses) => {
+                let first = addresses.remove(0);
+                exchange.other_addresses = addresses;
+                Ok(Box::new(attempt::peer(&attempt.upstream, first)))
+            }
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", attempt.upstream.name);
                 self.metrics

@@ -42,8 +42,7 @@ pub(super) async fn whole(
     pass_headers(&header, &mut out)?;
     out.insert_header(CONTENT_LENGTH, body.len())?;
     send_header(gateway, session, exchange, out).await?;
-    exchange.sent += body.len() as u64;
-    session.write_response_body(Some(body), true).await
+    write(session, exchange, Some(body), true).await
 }
 
 /// A stream: the header waits for the first content, then every piece goes out as it comes.
@@ -82,7 +81,10 @@ pub(super) async fn stream(
             piece => piece?,
         };
         let end = piece.is_none();
-        let mut piece = plain.chunk(piece)?;
+        let mut piece = match plain.chunk(piece) {
+            Err(_) if end && has_ended(exchange) => None,
+            piece => piece?,
+        };
         let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
         held.pass(gateway, session, exchange, piece, end && filtered.is_ok())
             .await?;
@@ -246,7 +248,8 @@ pub(super) async fn error(
     if let Some(value) = retry_after.as_ref().and_then(|value| value.to_str().ok()) {
         extra.push(("retry-after", value.to_owned()));
     }
-    answer::json(session, exchange, status, body.to_vec(), &extra).await
+    let told = answer::json(session, exchange, status, body.to_vec(), &extra).await;
+    told.map_err(|error| error.into_down())
 }
 
 /// Of an upstream's header only this reaches a client: the rest may name an account.

@@ -1,12 +1,18 @@
 //! The whole process over real sockets, with the mock behind it.
 
 mod admin;
+mod bodies;
 mod command;
 mod demo;
 mod drain;
 mod logging;
+mod protocols;
 mod reload;
+mod secure;
 mod stage;
+mod streaming;
+mod upstreams;
+mod wire;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
 

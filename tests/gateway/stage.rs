@@ -146,6 +146,14 @@ impl Mock {
         }
     }
 
+    /// One of the counts of the requests that carried a name, like `cancelled`.
+    pub async fn seen(&self, name: &str, count: &str) -> u64 {
+        let url = self.url(&format!("/mock/seen/{name}"));
+        let seen = client().get(url).send().await.expect("an answer");
+        let seen: serde_json::Value = seen.json().await.expect("JSON");
+        seen[count].as_u64().expect("a count")
+    }
+
     /// Waits until the counts of requests named so hold a number.
     pub async fn until_seen(&self, name: &str, count: &str, number: u64) {
         let what = format!("{number} {count} of {name}");
@@ -242,6 +250,41 @@ impl Gateway {
     pub fn admin_url(&self, path: &str) -> String {
         format!("http://{}{path}", self.admin)
     }
+
+    /// The lines of a metric in a scrape.
+    pub async fn metric(&self, name: &str) -> Vec<String> {
+        let scrape = client().get(self.admin_url("/metrics")).send().await;
+        let text = scrape.expect("an answer").text().await.expect("a body");
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        lines.map(str::to_owned).collect()
+    }
+
+    /// Waits until no request is in flight any more.
+    pub async fn until_idle(&self) {
+        until("no request is in flight", async || {
+            let lines = self.metric("omniglot_requests_in_flight").await;
+            lines == ["omniglot_requests_in_flight 0"]
+        })
+        .await;
+    }
+
+    /// Memory that the process holds, in KiB.
+    pub fn resident(&self) -> u64 {
+        let file = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(file).expect("the process is there");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number.and_then(|text| text.parse().ok()).expect("a number")
+    }
+}
+
+/// Asks again and again until it holds.
+pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let since = Instant::now();
+    while !holds().await {
+        assert!(since.elapsed() < PATIENCE, "it never came to this: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 fn fill(config: &str, address: SocketAddr, admin: SocketAddr) -> String {
@@ -271,6 +314,16 @@ pub fn every_format(mock: SocketAddr) -> String {
         );
     }
     text
+}
+
+/// One model `m` at one chat upstream `up`. The settings are those of the server and of the
+/// upstream, as YAML in braces would say them.
+pub fn single(server: &str, upstream: &str) -> String {
+    format!(
+        "server: {{listen: LISTEN, admin: ADMIN, {server}}}\nkeys: [{{name: all, secret: {KEY}}}]\n\
+         upstreams: [{{name: up, format: chat, {upstream}}}]\n\
+         models: [{{id: m, upstreams: [{{name: up}}]}}]\n"
+    )
 }
 
 /// Each format with what its base URL ends in.
