@@ -26,7 +26,7 @@ pub(super) async fn json(
     body: Vec<u8>,
     extra: &[(&'static str, String)],
 ) -> Result<()> {
-    let mut header = ResponseHeader::build(status, Some(8))?;
+    let mut header = ResponseHeader::build_no_case(status, Some(8))?;
     header.insert_header("content-type", "application/json")?;
     header.insert_header("content-length", body.len())?;
     header.insert_header("x-request-id", &exchange.request_id)?;

@@ -69,7 +69,7 @@ pub(super) fn request_line(
         target.push('?');
         target.push_str(&query);
     }
-    let mut header = RequestHeader::build("POST", target.as_bytes(), Some(12))?;
+    let mut header = RequestHeader::build_no_case("POST", target.as_bytes(), Some(12))?;
     if http2 {
         let scheme = if base.tls { "https" } else { "http" };
         let uri = Uri::builder()

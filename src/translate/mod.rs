@@ -1,10 +1,12 @@
 //! From the client's bytes to the upstream's and back.
 
 mod array;
+mod gather;
 mod reply;
 mod tap;
 mod whole;
 
+pub use gather::Gathered;
 pub use reply::{Reply, ReplyKind};
 
 use std::ops::Range;

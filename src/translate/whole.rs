@@ -1,7 +1,8 @@
 //! A JSON reply: gathered, read once, sent with the client's name for the model.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
+use super::gather::Gathered;
 use super::reply::too_long;
 use crate::formats::{Codec, Watch};
 use crate::json::{Edit, replace};
@@ -13,8 +14,7 @@ pub(super) struct Whole {
     name: Vec<u8>,
     /// A count of tokens is no reply of a model: it must be JSON, and nothing in it is read.
     counted: bool,
-    first: Bytes,
-    more: BytesMut,
+    gathered: Gathered,
 }
 
 impl Whole {
@@ -23,8 +23,7 @@ impl Whole {
             codec,
             name,
             counted,
-            first: Bytes::new(),
-            more: BytesMut::new(),
+            gathered: Gathered::default(),
         }
     }
 
@@ -36,8 +35,8 @@ impl Whole {
         watch: &mut Watch,
         out: &mut Option<Bytes>,
     ) -> Result<(), Fault> {
-        self.gather(bytes);
-        if self.first.len() + self.more.len() > limit {
+        self.gathered.add(bytes);
+        if self.gathered.len() > limit {
             return Err(too_long(limit));
         }
         if end {
@@ -46,23 +45,8 @@ impl Whole {
         Ok(())
     }
 
-    /// A reply that fits in one read is never copied.
-    fn gather(&mut self, bytes: Bytes) {
-        if self.first.is_empty() && self.more.is_empty() {
-            self.first = bytes;
-            return;
-        }
-        let first = std::mem::take(&mut self.first);
-        self.more.extend_from_slice(&first);
-        self.more.extend_from_slice(&bytes);
-    }
-
     fn finish(&mut self, watch: &mut Watch) -> Result<Bytes, Fault> {
-        let body = if self.more.is_empty() {
-            std::mem::take(&mut self.first)
-        } else {
-            std::mem::take(&mut self.more).freeze()
-        };
+        let body = self.gathered.take();
         if self.counted {
             let _: serde::de::IgnoredAny = serde_json::from_slice(&body).map_err(|error| {
                 Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))

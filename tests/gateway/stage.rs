@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -57,16 +57,6 @@ impl Process {
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("not a line came"),
         }
-    }
-
-    /// Every line that has come so far.
-    pub fn lines_so_far(&self) -> Vec<String> {
-        self.lines.try_iter().collect()
-    }
-
-    /// Every line up to the end of the process's stdout.
-    pub fn lines_to_the_end(&self) -> Vec<String> {
-        self.lines.iter().collect()
     }
 
     pub fn id(&self) -> u32 {
@@ -230,10 +220,6 @@ impl Gateway {
 
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("gateway.yaml")
-    }
-
-    pub fn directory(&self) -> &Path {
-        self.directory.path()
     }
 
     /// Writes a new config in place of the old one; a signal makes it count.
