@@ -14,7 +14,7 @@ pub(super) enum Plain {
     Already,
     /// By hand: pingora's keeps the last bytes of a chunk back until the next one comes, and a
     /// stream has to hand over every event at once.
-    Gzip(MultiGzDecoder<Vec<u8>>),
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
     Other(Box<dyn Encode + Send + Sync>),
 }
 
@@ -26,7 +26,7 @@ impl Plain {
         let coding = coding.to_str().unwrap_or("?").trim().to_ascii_lowercase();
         match coding.as_str() {
             "identity" => Ok(Plain::Already),
-            "gzip" | "x-gzip" => Ok(Plain::Gzip(MultiGzDecoder::new(Vec::new()))),
+            "gzip" | "x-gzip" => Ok(Plain::Gzip(Box::new(MultiGzDecoder::new(Vec::new())))),
             other => match Algorithm::from(other).decompressor(true) {
                 Some(decompressor) => Ok(Plain::Other(decompressor)),
                 None => Err(unreadable(format!("the upstream compresses with {coding}"))),

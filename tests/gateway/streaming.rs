@@ -228,10 +228,10 @@ async fn one_event_may_be_megabytes_long() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format(mock.address));
     for (format, _) in FORMATS {
-        let prompt = "mock:long=700000 mock:events=1";
+        let prompt = "mock:long=450000 mock:events=1";
         let expected = straight(&mock, format, prompt).await;
         let longest = expected.iter().map(String::len).max();
-        assert!(longest > Some(3 * MIB), "{format}: {longest:?}");
+        assert!(longest > Some(2 * MIB), "{format}: {longest:?}");
         for client in [client(), http2()] {
             let events = Events::of(&client, &gateway, format, prompt).await;
             let came = events.reply.text().await.expect("no cut");
