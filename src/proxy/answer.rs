@@ -90,7 +90,7 @@ fn last_words(exchange: &Exchange, fault: &Fault) -> Bytes {
     let array = Operation::Stream(Framing::Array);
     if exchange.wanted.as_ref().map(|wanted| wanted.operation) == Some(array) {
         let (_, body) = codec.encode_error(fault, &exchange.request_id);
-        out.raw(b",\n");
+        out.raw(if exchange.sent == 0 { b"[" } else { b",\n" });
         out.raw(&body);
         out.raw(b"]");
     } else {
