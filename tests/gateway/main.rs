@@ -1,5 +1,10 @@
 //! The whole process over real sockets, with the mock behind it.
 
+mod asking;
+mod keys;
+mod lists;
+mod passing;
+mod refusals;
 mod stage;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
