@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use crate::catalog;
 use crate::config;
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind};
+use crate::model::{Fault, FaultKind, shortened};
 use crate::sse::SseWriter;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
@@ -126,6 +126,7 @@ pub(super) fn listing(
 }
 
 pub(super) fn unknown_model(id: &str) -> Fault {
+    let id = shortened(id);
     let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
     Fault::new(FaultKind::NotFound, message).at("model")
 }

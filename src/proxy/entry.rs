@@ -4,7 +4,7 @@ use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind, Format};
+use crate::model::{Fault, FaultKind, Format, shortened};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -146,6 +146,7 @@ fn below_models(
         "countTokens" => Operation::CountTokens,
         other => {
             let known = OPERATORS.join(", ");
+            let other = shortened(other);
             let message = format!("unknown operator `{other}`: use one of {known}");
             return Err(Fault::new(FaultKind::NotFound, message));
         }
@@ -204,7 +205,8 @@ fn decode(segment: &str) -> Result<String, Fault> {
 }
 
 fn unknown(path: &str) -> Fault {
-    let mut fault = Fault::new(FaultKind::NotFound, format!("unknown path {path}"));
+    let message = format!("unknown path {}", shortened(path));
+    let mut fault = Fault::new(FaultKind::NotFound, message);
     fault.code = Some("unknown_path".to_owned());
     fault
 }
