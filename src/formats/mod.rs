@@ -12,7 +12,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::json::Edit;
-use crate::model::{Event, Fault, Format, Losses, Request, Response, Usage};
+use crate::model::{Event, Fault, Format, Losses, Request, Response, Usage, shortened};
 use crate::sse::SseWriter;
 
 /// Everything one format knows.
@@ -147,8 +147,13 @@ fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Fault::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(body)
-        .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let reason = error.to_string();
+        Fault::invalid(format!(
+            "the body is not valid JSON: {}",
+            shortened(&reason)
+        ))
+    })
 }
 
 fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {

@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use crate::catalog;
 use crate::config;
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind};
+use crate::model::{Fault, FaultKind, shortened};
 use crate::sse::SseWriter;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
@@ -96,7 +96,7 @@ fn last_words(exchange: &Exchange, fault: &Fault) -> Bytes {
     let array = Operation::Stream(Framing::Array);
     if exchange.wanted.as_ref().map(|wanted| wanted.operation) == Some(array) {
         let (_, body) = codec.encode_error(fault, &exchange.request_id);
-        out.raw(b",\n");
+        out.raw(if exchange.sent == 0 { b"[" } else { b",\n" });
         out.raw(&body);
         out.raw(b"]");
     } else {
@@ -132,6 +132,7 @@ pub(super) fn listing(
 }
 
 pub(super) fn unknown_model(id: &str) -> Fault {
+    let id = shortened(id);
     let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
     Fault::new(FaultKind::NotFound, message).at("model")
 }

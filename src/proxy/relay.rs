@@ -262,12 +262,10 @@ pub(super) async fn error(
     }
     let name = exchange.upstream_name().to_owned();
     gateway.metrics.upstream_failed(&name, Cause::Status);
-    if matches!(status, 401 | 403) {
-        log::error!("upstream {name} refuses the gateway's credentials with status {status}");
-        return Err(gateway.park(
-            exchange,
-            Fault::bad_gateway("the upstream refuses the gateway's own credentials"),
-        ));
+    let mut fault = exchange.format.codec().decode_error(status, &body);
+    if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
+        let fault = refused_credentials(&name, status);
+        return Err(gateway.park(exchange, fault));
     }
     if !(400..=599).contains(&status) {
         let message = format!("the upstream answered with status {status}, which is not followed");
@@ -275,8 +273,6 @@ pub(super) async fn error(
     }
     let retry_after = header.headers.get(RETRY_AFTER).cloned();
     if serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_err() {
-        let codec = exchange.format.codec();
-        let mut fault = codec.decode_error(status, &body);
         fault.status = status;
         let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
         fault.retry_after = seconds.map(std::time::Duration::from_secs);
@@ -288,6 +284,17 @@ pub(super) async fn error(
     }
     let told = answer::json(session, exchange, status, body.to_vec(), &extra).await;
     told.map_err(|error| error.into_down())
+}
+
+/// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.
+pub(super) const fn is_about_credentials(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Unauthenticated | FaultKind::Forbidden)
+}
+
+/// What a client is told of it; an upstream's own words may name an account.
+pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
+    log::error!("upstream {upstream} refuses the gateway's credentials with status {status}");
+    Fault::bad_gateway("the upstream refuses the gateway's own credentials")
 }
 
 /// Of an upstream's header nothing else is looked at: the rest may name an account.

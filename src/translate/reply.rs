@@ -85,7 +85,7 @@ impl Reply {
         match &mut self.way {
             Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Events(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
-            Way::Array(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
+            Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
         }
     }
 

@@ -1,12 +1,17 @@
 //! The whole process over real sockets, with the mock behind it.
 
 mod admin;
+mod asking;
 mod bodies;
 mod command;
 mod demo;
 mod drain;
+mod keys;
+mod lists;
 mod logging;
+mod passing;
 mod protocols;
+mod refusals;
 mod reload;
 mod secure;
 mod stage;

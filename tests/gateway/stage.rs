@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -102,11 +103,17 @@ pub fn omniglot() -> Command {
     Command::new(env!("CARGO_BIN_EXE_omniglot"))
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago, from below those that outgoing connections take.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).expect("a small number");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 pub struct Mock {

@@ -72,8 +72,12 @@ fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fa
         let with = br#"{"include_usage":true}"#.to_vec();
         return Ok(Some(Edit { range, with }));
     }
-    let inner: StreamOptions<'_> = serde_json::from_str(options.get())
-        .map_err(|_| Fault::invalid("stream_options: expected an object").at("stream_options"))?;
+    let wrong = || Fault::invalid("stream_options: expected an object").at("stream_options");
+    // A derived reader would take an array for an object.
+    if !options.get().starts_with('{') {
+        return Err(wrong());
+    }
+    let inner: StreamOptions<'_> = serde_json::from_str(options.get()).map_err(|_| wrong())?;
     Ok(match inner.include_usage {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
