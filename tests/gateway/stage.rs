@@ -60,6 +60,11 @@ impl Process {
         }
     }
 
+    /// Every line up to the end of the process's stdout.
+    pub fn lines_to_the_end(&self) -> Vec<String> {
+        self.lines.iter().collect()
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -117,7 +122,7 @@ pub fn free_address() -> SocketAddr {
 }
 
 pub struct Mock {
-    pub process: Process,
+    _process: Process,
     pub address: SocketAddr,
 }
 
@@ -127,7 +132,10 @@ impl Mock {
         let line = process.line_with("listens on http://");
         let (_, address) = line.rsplit_once("http://").expect("an address");
         let address = address.parse().expect("an address");
-        Mock { process, address }
+        Mock {
+            _process: process,
+            address,
+        }
     }
 
     pub fn url(&self, path: &str) -> String {
