@@ -2,12 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::RequestBuilder;
 use serde_json::Value;
 
-use crate::stage::{Gateway, KEY, client};
+use crate::stage::{Gateway, KEY, PATIENCE};
 
 /// A whole answer.
 pub struct Answer {
@@ -38,6 +39,19 @@ impl Answer {
         assert_eq!(self.header("content-type"), "application/json");
         error_message(format, self.status, &self.json())
     }
+}
+
+/// Making a client reads all root certificates, so there is one for all tests. It keeps no
+/// connections: they would end with the runtime of the test that opened them.
+pub fn client() -> &'static reqwest::Client {
+    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
+    CLIENT.get_or_init(|| {
+        // The first call decides; later ones find it done.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
+        let builder = builder.pool_max_idle_per_host(0);
+        builder.build().expect("a client")
+    })
 }
 
 pub async fn send(request: RequestBuilder) -> Answer {

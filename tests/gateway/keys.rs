@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::asking::{Answer, echoed, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
+use crate::asking::{Answer, client, echoed, send};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
 
 /// `printf hashed-key | sha256sum`
 const HASHED: &str = "hashed-key";

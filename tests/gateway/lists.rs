@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::asking::{Answer, send};
-use crate::stage::{Gateway, KEY, Mock, client, every_format};
+use crate::asking::{Answer, client, send};
+use crate::stage::{Gateway, KEY, Mock, every_format};
 
 fn config(mock: &Mock) -> String {
     every_format(mock.address)

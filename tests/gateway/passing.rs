@@ -6,8 +6,8 @@ mod headers;
 mod refused;
 mod usage;
 
-use crate::asking::{Answer, echoed, post, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
+use crate::asking::{Answer, client, echoed, post, send};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, every_format, request};
 
 /// Every path on which a format generates: one JSON reply, and its streams.
 fn requests(format: &str, model: &str, prompt: &str) -> Vec<(String, String)> {
@@ -216,10 +216,10 @@ async fn native_verbs_are_answered_under_both_prefixes_and_spellings() {
 async fn bodies_without_a_length_or_over_http2_pass_alike() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format(mock.address));
-    let h2 = reqwest::Client::builder()
-        .no_proxy()
-        .http2_prior_knowledge();
-    let h2 = h2.build().expect("a client");
+    // The first client brings what every other one needs for TLS.
+    client();
+    let h2 = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
+    let h2 = h2.http2_prior_knowledge().build().expect("a client");
     for (format, _) in FORMATS {
         for (path, body) in requests(format, &format!("same-{format}"), "hello there") {
             let direct = post(mock.url(&path), body.clone()).await;

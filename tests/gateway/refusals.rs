@@ -6,8 +6,8 @@ mod wire;
 use std::io::{Read as _, Seek as _};
 use std::process::Stdio;
 
-use crate::asking::{Answer, send};
-use crate::stage::{Gateway, KEY, Mock, client, every_format, request};
+use crate::asking::{Answer, client, send};
+use crate::stage::{Gateway, KEY, Mock, every_format, request};
 
 /// A gateway whose complaints can be read when all is done.
 struct Watched {

@@ -121,7 +121,8 @@ async fn a_stream_cut_anywhere_is_told() {
                 assert_eq!(answer.status, 502, "{way}: nothing came, nothing goes out");
             }
             if let Some(good) = good {
-                assert_eq!(good, count, "{way}: what came was sent");
+                // The last ones may get lost with the connection, before the gateway.
+                assert!(good <= count, "{way}: {good} of {count}");
                 in_stream += 1;
             }
         }

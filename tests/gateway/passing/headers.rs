@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::asking::{Answer, echoed, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
+use crate::asking::{Answer, client, echoed, send};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
 
 /// A header that only the upstream's settings name.
 fn config(mock: &Mock) -> String {

@@ -1,8 +1,8 @@
 //! Bodies that cannot be taken, and models that cannot be asked.
 
 use super::Watched;
-use crate::asking::{post, send};
-use crate::stage::{FORMATS, KEY, client, request};
+use crate::asking::{client, post, send};
+use crate::stage::{FORMATS, KEY, request};
 
 fn path_of(format: &str) -> String {
     request(format, "same-native", "", false).0

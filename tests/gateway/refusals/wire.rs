@@ -158,6 +158,8 @@ async fn after_a_refusal_the_connection_goes_on() {
         }
         assert_eq!(answer.status, status, "{what}");
         assert!(of(&answer.head, "x-request-id").is_some(), "{what}");
+        let close = of(&answer.head, "connection") == Some("close");
+        assert!(!close, "{what}: {}", answer.head);
         line.assert_goes_on_or_ends(&answer, &what);
     }
     watched.assert_well().await;
