@@ -115,6 +115,22 @@ pub struct Watch {
     pub ended: bool,
     /// The upstream itself reported a failure in the stream.
     pub fault: Option<Fault>,
+    /// One bit per choice: those that have appeared, and those that are complete.
+    appeared: u128,
+    completed: u128,
+}
+
+impl Watch {
+    /// Notes a piece of a choice. A stream has ended when every choice that appeared has.
+    fn choice(&mut self, index: u32, complete: bool) {
+        let bit = 1u128 << index.min(127);
+        self.appeared |= bit;
+        if complete {
+            self.completed |= bit;
+            self.begun = true;
+        }
+        self.ended = self.appeared == self.completed;
+    }
 }
 
 /// What one piece of a reply holds that pass-through may have to touch.
