@@ -1,5 +1,6 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,16 +14,19 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::protocols::http::v2::server::default_h2_options;
 use pingora_core::server::configuration::ServerConf;
-use pingora_core::server::{RunArgs, Server, ShutdownWatch};
+use pingora_core::server::{
+    RunArgs, Server, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch, UnixShutdownSignalWatch,
+};
 use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
+use pingora_core::tls;
 use pingora_proxy::http_proxy;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::admin::{self, Admin, Phase};
-use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen};
+use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Front, Gateway};
@@ -67,6 +71,7 @@ pub fn run(start: Start) -> Result<()> {
     let admin = Arc::new(Admin::new(metrics.clone()));
     let runtime = Arc::new(Runtime::new(start.config));
     let stop = Arc::new(Notify::new());
+    let armed = Arc::new(Semaphore::new(0));
 
     let conf = server_conf(server_settings.drain_timeout);
     let mut server = Server::new_with_opt_and_conf(None, conf);
@@ -87,6 +92,7 @@ pub fn run(start: Start) -> Result<()> {
             metrics: metrics.clone(),
             access_log,
             stop,
+            armed: armed.clone(),
             listen: server_settings.listen,
             drain_timeout: server_settings.drain_timeout,
             greeting: start.greeting,
@@ -95,6 +101,7 @@ pub fn run(start: Start) -> Result<()> {
     let reload = Reload {
         runtime,
         metrics,
+        armed: armed.clone(),
         file: start.file,
     };
     server.add_service(background_service("reload", reload));
@@ -106,7 +113,9 @@ pub fn run(start: Start) -> Result<()> {
         let router = mock::router();
         server.add_service(background_service("mock", Beside::new(listener, router)));
     }
-    server.run(RunArgs::default());
+    server.run(RunArgs {
+        shutdown_signal: Box::new(Leave { armed }),
+    });
     Ok(())
 }
 
@@ -145,15 +154,29 @@ fn public_service(
         match tls {
             None => service.add_tcp(&addr.to_string()),
             Some(files) => {
-                let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
-                let mut settings = TlsSettings::intermediate(&cert, &key)
-                    .with_context(|| format!("cannot use {cert} and {key} for TLS"))?;
-                settings.enable_h2();
+                let settings = tls_settings(files).with_context(|| {
+                    let (cert, key) = (files.cert.display(), files.key.display());
+                    format!("cannot use {cert} and {key} for TLS")
+                })?;
                 service.add_tls_with_settings(&addr.to_string(), None, settings);
             }
         }
     }
     Ok(service)
+}
+
+/// pingora reads the files again on a thread of its own, where a mistake is a panic: it is found here.
+fn tls_settings(files: &TlsFiles) -> Result<TlsSettings> {
+    let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
+    let (certs, secret) = tls::load_certs_and_key_files(&cert, &key)?
+        .context("the one needs a PEM certificate, the other a PEM private key")?;
+    tls::install_default_crypto_provider();
+    tls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(certs, secret)?;
+    let mut settings = TlsSettings::intermediate(&cert, &key)?;
+    settings.enable_h2();
+    Ok(settings)
 }
 
 fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {
@@ -166,12 +189,29 @@ fn cannot_listen(addr: SocketAddr, setting: &str) -> String {
     format!("cannot listen on {addr}: stop what uses it, or change {setting}")
 }
 
+/// Who listens for signals: the way out and the reload. One that comes earlier kills the process.
+const LISTENERS_FOR_SIGNALS: u32 = 2;
+
+/// The signals that end the process, as pingora knows them.
+struct Leave {
+    armed: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Leave {
+    async fn recv(&self) -> ShutdownSignal {
+        let armed = async { self.armed.add_permits(1) };
+        tokio::join!(biased; UnixShutdownSignalWatch.recv(), armed).0
+    }
+}
+
 /// From the first listener to the last request.
 struct Lifecycle {
     admin: Arc<Admin>,
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
     stop: Arc<Notify>,
+    armed: Arc<Semaphore>,
     listen: Vec<Listen>,
     drain_timeout: Duration,
     greeting: String,
@@ -183,8 +223,11 @@ impl BackgroundService for Lifecycle {
         for listen in &self.listen {
             until_reachable(listen.addr).await;
         }
+        // Nobody closes it, so this only ever waits.
+        let _ = self.armed.acquire_many(LISTENERS_FOR_SIGNALS).await;
         self.admin.enter(Phase::Ready);
-        println!("{}", self.greeting);
+        // A closed stdout is no reason not to serve.
+        let _ = writeln!(std::io::stdout(), "{}", self.greeting);
         if shutdown.changed().await.is_err() {
             return;
         }
@@ -244,13 +287,16 @@ async fn until_reachable(addr: SocketAddr) {
 struct Reload {
     runtime: Arc<Runtime>,
     metrics: Arc<Metrics>,
+    armed: Arc<Semaphore>,
     file: Option<PathBuf>,
 }
 
 #[async_trait]
 impl BackgroundService for Reload {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+        let hangup = signal(SignalKind::hangup());
+        self.armed.add_permits(1);
+        let Ok(mut hangup) = hangup else {
             log::error!("SIGHUP cannot be listened for: the config cannot be reloaded");
             return;
         };
@@ -270,7 +316,7 @@ impl Reload {
             return;
         };
         let loaded = config::load(file, &config::process_env);
-        self.metrics.reloaded(loaded.is_ok());
+        let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
                 for notice in config::notices(&config) {
@@ -288,6 +334,8 @@ impl Reload {
                 log::error!("{} is refused, the old config stays", file.display());
             }
         }
+        // Last: who sees the count sees the outcome.
+        self.metrics.reloaded(taken);
     }
 }
 

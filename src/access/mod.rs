@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::model::{Fault, FaultKind};
+use crate::model::{Fault, FaultKind, shortened};
 use crate::runtime::{Key, Snapshot};
 
 /// Beside `Authorization: Bearer`; the header never decides the format.
@@ -42,10 +42,9 @@ pub fn allow(key: &Key, model: &str) -> Result<(), Fault> {
     if key.allows(model) {
         return Ok(());
     }
-    Err(Fault::new(
-        FaultKind::Forbidden,
-        format!("this API key does not open the model `{model}`"),
-    ))
+    let model = shortened(model);
+    let message = format!("this API key does not open the model `{model}`");
+    Err(Fault::new(FaultKind::Forbidden, message))
 }
 
 fn secrets<'a>(

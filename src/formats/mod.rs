@@ -14,7 +14,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::json::Edit;
-use crate::model::{Event, Fault, Format, Losses, Place, Request, Response, Usage};
+use crate::model::{Event, Fault, Format, Losses, Place, Request, Response, Usage, shortened};
 use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, ThinkingStyle};
@@ -171,6 +171,22 @@ pub struct Watch {
     pub ended: bool,
     /// The upstream itself reported a failure in the stream.
     pub fault: Option<Fault>,
+    /// One bit per choice: those that have appeared, and those that are complete.
+    appeared: u128,
+    completed: u128,
+}
+
+impl Watch {
+    /// Notes a piece of a choice. A stream has ended when every choice that appeared has.
+    fn choice(&mut self, index: u32, complete: bool) {
+        let bit = 1u128 << index.min(127);
+        self.appeared |= bit;
+        if complete {
+            self.completed |= bit;
+            self.begun = true;
+        }
+        self.ended = self.appeared == self.completed;
+    }
 }
 
 /// What one piece of a reply holds that pass-through may have to touch.
@@ -203,8 +219,13 @@ fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Fault::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(body)
-        .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let reason = error.to_string();
+        Fault::invalid(format!(
+            "the body is not valid JSON: {}",
+            shortened(&reason)
+        ))
+    })
 }
 
 fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {

@@ -17,20 +17,16 @@ impl Elements {
         self.closed
     }
 
-    /// Bytes held back because their element is not complete.
-    pub fn held(&self) -> usize {
-        self.held.len()
-    }
-
-    pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8])) {
-        for &byte in chunk {
+    /// Each element comes with the place in the chunk where it ends.
+    pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) {
+        for (at, &byte) in chunk.iter().enumerate() {
             let inside = self.depth >= 2;
             self.step(byte);
             if inside || self.depth >= 2 {
                 self.held.push(byte);
             }
             if inside && self.depth == 1 {
-                element(&self.held);
+                element(&self.held, at + 1);
                 self.held.clear();
             }
         }
@@ -71,7 +67,10 @@ mod tests {
             let mut elements = Elements::default();
             let mut seen = Vec::new();
             for piece in [&text[..cut], &text[cut..]] {
-                elements.push(piece, |element| seen.push(element.to_vec()));
+                elements.push(piece, |element, end| {
+                    assert_eq!(element.last(), Some(&piece[end - 1]));
+                    seen.push(element.to_vec());
+                });
             }
             assert_eq!(
                 seen,

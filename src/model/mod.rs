@@ -18,7 +18,7 @@ pub use request::{
 };
 pub use response::{Choice, Citation, Finish, Logprob, Response, Usage};
 pub use seal::{Issuer, Seal};
-pub use text::{Detail, Json, Media, Source, Text, split_data_url};
+pub use text::{Detail, Json, Media, Source, Text, shortened, split_data_url};
 
 /// The wire formats spoken on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

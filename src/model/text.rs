@@ -44,9 +44,26 @@ pub fn split_data_url(url: &str) -> Option<(&str, &str)> {
     Some((mime, data))
 }
 
+const LONGEST_REPEATED: usize = 200;
+
+/// Words that a client sent, as a message to it may repeat them.
+pub fn shortened(words: &str) -> Text<'_> {
+    match words.char_indices().nth(LONGEST_REPEATED) {
+        None => Cow::Borrowed(words),
+        Some((end, _)) => Cow::Owned(format!("{}…", &words[..end])),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::split_data_url;
+    use super::{shortened, split_data_url};
+
+    #[test]
+    fn only_long_words_are_shortened() {
+        let long = "ä".repeat(200);
+        assert_eq!(shortened(&long), long);
+        assert_eq!(shortened(&format!("{long}bc")), format!("{long}…"));
+    }
 
     #[test]
     fn data_urls_split_into_type_and_base64() {

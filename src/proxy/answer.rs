@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use crate::catalog;
 use crate::config;
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind};
+use crate::model::{Fault, FaultKind, shortened};
 use crate::sse::SseWriter;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
@@ -26,7 +26,7 @@ pub(super) async fn json(
     body: Vec<u8>,
     extra: &[(&'static str, String)],
 ) -> Result<()> {
-    let mut header = ResponseHeader::build(status, Some(8))?;
+    let mut header = ResponseHeader::build_no_case(status, Some(8))?;
     header.insert_header("content-type", "application/json")?;
     header.insert_header("content-length", body.len())?;
     header.insert_header("x-request-id", &exchange.request_id)?;
@@ -45,7 +45,13 @@ pub(super) async fn json(
         .await?;
     session
         .write_response_body(Some(Bytes::from(body)), true)
-        .await
+        .await?;
+    if session.get_keepalive().is_none() && !session.is_http2() {
+        // A connection that is closed while the client still sends takes the answer with it.
+        // pingora throws the rest away only where the connection is kept; errors end it anyway.
+        let _ = session.drain_request_body().await;
+    }
+    Ok(())
 }
 
 /// A fault, as the status and body of the client's format; inside the stream once that has begun.
@@ -90,7 +96,7 @@ fn last_words(exchange: &Exchange, fault: &Fault) -> Bytes {
     let array = Operation::Stream(Framing::Array);
     if exchange.wanted.as_ref().map(|wanted| wanted.operation) == Some(array) {
         let (_, body) = codec.encode_error(fault, &exchange.request_id);
-        out.raw(b",\n");
+        out.raw(if exchange.sent == 0 { b"[" } else { b",\n" });
         out.raw(&body);
         out.raw(b"]");
     } else {
@@ -126,6 +132,7 @@ pub(super) fn listing(
 }
 
 pub(super) fn unknown_model(id: &str) -> Fault {
+    let id = shortened(id);
     let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
     Fault::new(FaultKind::NotFound, message).at("model")
 }

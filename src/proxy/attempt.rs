@@ -40,6 +40,19 @@ pub(super) fn peer(upstream: &Upstream, address: SocketAddr) -> HttpPeer {
     peer
 }
 
+/// The same upstream at another of its addresses, when this one cannot be reached at all.
+pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<HttpPeer> {
+    use ErrorType::*;
+    let unreachable = matches!(
+        error.etype(),
+        ConnectRefused | ConnectNoRoute | ConnectTimedout | ConnectError | SocketError
+    );
+    let address = exchange.other_addresses.pop().filter(|_| unreachable)?;
+    let upstream = &exchange.attempt()?.upstream;
+    log::info!("upstream {}: {error}; trying {address}", upstream.name);
+    Some(peer(upstream, address))
+}
+
 /// Method and target; the headers are added by the request filter.
 pub(super) fn request_line(
     exchange: &Exchange,
@@ -56,7 +69,7 @@ pub(super) fn request_line(
         target.push('?');
         target.push_str(&query);
     }
-    let mut header = RequestHeader::build("POST", target.as_bytes(), Some(12))?;
+    let mut header = RequestHeader::build_no_case("POST", target.as_bytes(), Some(12))?;
     if http2 {
         let scheme = if base.tls { "https" } else { "http" };
         let uri = Uri::builder()

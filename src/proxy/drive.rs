@@ -24,6 +24,11 @@ use crate::translate::ReplyKind;
 /// which fails at once can still be answered by another upstream.
 const HOLD: Duration = Duration::from_secs(1);
 
+/// Connections of one group serve each other's requests. No connection is ever put into the
+/// second group, so that asking there makes a new one.
+const POOL: u64 = 0;
+const NOTHING_POOLED: u64 = 1;
+
 /// A body is handed over in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
 
@@ -45,8 +50,8 @@ impl Gateway {
     }
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        let peer = self.upstream_peer(session, exchange).await?;
-        let (mut upstream, reused) = self.ask(session, exchange, &peer).await?;
+        let mut peer = self.upstream_peer(session, exchange).await?;
+        let (mut upstream, reused) = self.ask(session, exchange, &mut peer).await?;
         match self.relay(session, exchange, &mut upstream).await {
             Ok(()) => {
                 let idle = peer.idle_timeout();
@@ -68,25 +73,32 @@ impl Gateway {
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
-        peer: &HttpPeer,
+        peer: &mut HttpPeer,
     ) -> Result<(Upstreaming, bool)> {
-        let mut target = peer.clone();
         loop {
-            let connecting = self.connector.get_http_session(&target);
+            let connecting = self.connector.get_http_session(&*peer);
             let (mut upstream, reused) = match unless_gone(session, connecting).await {
                 Ok(connected) => connected,
                 Err(error) if is_downstream(&error) => return Err(error),
-                Err(error) => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                Err(error) => match attempt::elsewhere(exchange, &error) {
+                    Some(other) => {
+                        *peer = other;
+                        continue;
+                    }
+                    None => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                },
             };
             let http2 = matches!(upstream, Upstreaming::H2(_));
             let (header, body) = self.request(session, exchange, http2).await?;
             set_timeouts(&mut upstream, exchange);
             match unless_gone(session, send(&mut upstream, header, body)).await {
-                Ok(()) => return Ok((upstream, reused)),
+                Ok(()) => {
+                    peer.group_key = POOL;
+                    return Ok((upstream, reused));
+                }
                 Err(error) if reused && !is_downstream(&error) && !is_timeout(&error) => {
                     upstream.shutdown().await;
-                    // Another group in the pool: nothing that waits there is picked up.
-                    target.group_key = 1;
+                    peer.group_key = NOTHING_POOLED;
                 }
                 Err(error) => {
                     upstream.shutdown().await;
@@ -122,7 +134,7 @@ impl Gateway {
         upstream: &mut Upstreaming,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
-        let mut header = header.clone();
+        let mut header = relay::essentials(header)?;
         let plain = Plain::of(&header)?;
         self.upstream_response_filter(session, &mut header, exchange)
             .await?;

@@ -4,7 +4,7 @@ use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind, Format};
+use crate::model::{Fault, FaultKind, Format, shortened};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -18,6 +18,18 @@ pub(super) enum Entry {
     Models(Format),
     Model(Format, String),
     Catalog,
+}
+
+const OPERATORS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
+
+/// Where a model of a format is asked.
+pub(super) fn path_of(format: Format, model: &str) -> String {
+    match format {
+        Format::Chat => "/v1/chat/completions".to_owned(),
+        Format::Messages => "/v1/messages".to_owned(),
+        Format::Responses => "/v1/responses".to_owned(),
+        Format::Native => format!("/v1beta/models/{model}:generateContent"),
+    }
 }
 
 impl Entry {
@@ -74,7 +86,7 @@ pub(super) fn read(
         "/api/models" => (Entry::Catalog, Method::GET),
         "/v1/models" => (Entry::Models(list_shape(headers)), Method::GET),
         "/v1beta/models" => (Entry::Models(Format::Native), Method::GET),
-        _ => below_models(path, query, headers)?,
+        _ => below_models(method, path, query, headers)?,
     };
     if *method == allowed {
         return Ok(entry);
@@ -105,6 +117,7 @@ fn list_shape(headers: &HeaderMap) -> Format {
 }
 
 fn below_models(
+    method: &Method,
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
@@ -116,7 +129,9 @@ fn below_models(
     } else {
         return Err(unknown(path));
     };
-    let Some(verb) = verb(path) else {
+    // What is got is a model, whose id may end like `:latest`; what is done has an operator.
+    let known = |verb: &&str| *method != Method::GET || OPERATORS.contains(verb);
+    let Some(verb) = verb(path).filter(known) else {
         let id = decode(rest)?;
         return Ok((Entry::Model(shape, id), Method::GET));
     };
@@ -130,9 +145,9 @@ fn below_models(
         "streamGenerateContent" => Operation::Stream(framing(query)?),
         "countTokens" => Operation::CountTokens,
         other => {
-            let message = format!(
-                "unknown operator `{other}`: use generateContent, streamGenerateContent or countTokens"
-            );
+            let known = OPERATORS.join(", ");
+            let other = shortened(other);
+            let message = format!("unknown operator `{other}`: use one of {known}");
             return Err(Fault::new(FaultKind::NotFound, message));
         }
     };
@@ -190,7 +205,8 @@ fn decode(segment: &str) -> Result<String, Fault> {
 }
 
 fn unknown(path: &str) -> Fault {
-    let mut fault = Fault::new(FaultKind::NotFound, format!("unknown path {path}"));
+    let message = format!("unknown path {}", shortened(path));
+    let mut fault = Fault::new(FaultKind::NotFound, message);
     fault.code = Some("unknown_path".to_owned());
     fault
 }
@@ -251,6 +267,16 @@ mod tests {
             ask(&Method::GET, &format!("/v1/models/{id}"), None),
             Ok(Entry::Model(Format::Chat, id.to_owned()))
         );
+    }
+
+    #[test]
+    fn a_model_that_is_got_may_end_like_an_operator() {
+        let path = "/v1/models/llama:latest";
+        assert_eq!(
+            ask(&Method::GET, path, None),
+            Ok(Entry::Model(Format::Chat, "llama:latest".to_owned()))
+        );
+        assert_eq!(ask(&Method::POST, path, None), Err(404));
     }
 
     #[test]

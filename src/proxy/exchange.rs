@@ -1,5 +1,6 @@
 //! One request and its reply, from the first header to the last byte: the context of every hook.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ pub struct Exchange {
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.
     pub(super) tried: usize,
+    /// Where the upstream of this attempt may also be reached.
+    pub(super) other_addresses: Vec<SocketAddr>,
     pub(super) reply: Option<Reply>,
     /// Parked by the hook that failed, told to the client by `fail_to_proxy`.
     pub(super) fault: Option<Fault>,
@@ -51,6 +54,7 @@ impl Exchange {
             body: Bytes::new(),
             attempts: Vec::new(),
             tried: 0,
+            other_addresses: Vec::new(),
             reply: None,
             fault: None,
             header_sent: false,

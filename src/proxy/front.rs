@@ -26,6 +26,9 @@ impl HttpServerApp for Front {
     ) -> Option<ReusedHttpStream> {
         let timeout = self.runtime.snapshot().server.timeouts.header;
         session.set_read_timeout(Some(timeout));
+        // Else a client that sends its next request early, or an empty line after its body,
+        // is taken for one that has gone wrong, and loses the reply it is waiting for.
+        session.set_pipelining_enabled(true);
         self.proxy.process_new_http(session, shutdown).await
     }
 

@@ -29,6 +29,8 @@ pub(super) async fn read(
     json_or_nothing(session).map_err(Refused::Fault)?;
     session.set_read_timeout(Some(exchange.snapshot.server.timeouts.body_idle));
     if session.get_header(EXPECT).is_some() {
+        // Else pingora takes the 100 for an early answer and closes the connection after the reply.
+        session.set_close_on_response_before_downstream_finish(false);
         let written = session.write_continue_response().await;
         written.map_err(|error| Refused::Client(error.into_down()))?;
     }
@@ -36,6 +38,9 @@ pub(super) async fn read(
         return Ok(Bytes::new());
     };
     exchange.received += first.len() as u64;
+    if first.len() > limit {
+        return Err(Refused::Fault(too_large(limit)));
+    }
     if length == Some(first.len() as u64) {
         return finish(session, first).await;
     }

@@ -34,8 +34,8 @@ use intake::Refused;
 use crate::access;
 use crate::formats::Operation;
 use crate::metrics::{Cause, Metrics};
-use crate::model::{Fault, FaultKind};
-use crate::runtime::{Runtime, attempts};
+use crate::model::{Fault, FaultKind, Format};
+use crate::runtime::{Model, Runtime, attempts};
 use crate::translate::{Reply, ReplyKind, Wanted};
 
 /// More than any client needs; what is longer is an accident or an attack.
@@ -126,22 +126,26 @@ fn route(
         .clone();
     exchange.attempts = attempts(&exchange.snapshot, &model, exchange.format);
     if exchange.attempts.is_empty() {
-        let formats: Vec<_> = model
-            .targets
-            .iter()
-            .map(|target| target.upstream.format.name())
-            .collect();
-        let message = format!(
-            "the model `{}` is served in the format {}, not in the {} format of this path",
-            wanted.model,
-            formats.join(", "),
-            exchange.format.name()
-        );
-        return Err(Fault::invalid(message).at("model"));
+        return Err(wrong_path(&model, exchange.format));
     }
     exchange.model = Some(model);
     exchange.wanted = Some(wanted);
     Ok(())
+}
+
+/// Tells where the model can be asked instead.
+fn wrong_path(model: &Model, asked: Format) -> Fault {
+    let id = &model.settings.id;
+    let mut paths: Vec<String> = Vec::new();
+    for target in &model.targets {
+        let path = entry::path_of(target.upstream.format, id);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let (paths, asked) = (paths.join(" or "), asked.name());
+    let message = format!("the model `{id}` does not speak the {asked} format: ask it at {paths}");
+    Fault::invalid(message).at("model")
 }
 
 fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
@@ -195,8 +199,12 @@ impl ProxyHttp for Gateway {
         let Some(attempt) = exchange.attempt().cloned() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
-        match self.runtime.names.address(&attempt.upstream).await {
-            Ok(address) => Ok(Box::new(attempt::peer(&attempt.upstream, address))),
+        match self.runtime.names.addresses(&attempt.upstream).await {
+            Ok(mut addresses) => {
+                let first = addresses.remove(0);
+                exchange.other_addresses = addresses;
+                Ok(Box::new(attempt::peer(&attempt.upstream, first)))
+            }
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", attempt.upstream.name);
                 self.metrics
@@ -301,12 +309,15 @@ impl ProxyHttp for Gateway {
             .fault
             .as_ref()
             .filter(|_| !watch.begun && !exchange.header_sent);
-        let (fault, cause) = match (pushed, early) {
+        let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault.clone(), Cause::Status),
             (Ok(()), None) => return Ok(None),
             (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),
             (Err(fault), None) => (fault, Cause::Unreadable),
         };
+        if relay::is_about_credentials(fault.kind) {
+            fault = relay::refused_credentials(exchange.upstream_name(), fault.status);
+        }
         self.metrics
             .upstream_failed(exchange.upstream_name(), cause);
         Err(self.park(exchange, fault))

@@ -1,8 +1,11 @@
 //! The reply on its way to the client: gathered as a whole, piece by piece, or as an error.
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
 use http::Version;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING,
+};
 use pingora_core::Result;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_http::ResponseHeader;
@@ -15,6 +18,10 @@ use super::plain::Plain;
 use super::{Gateway, answer};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
+use crate::translate::Gathered;
+
+/// How much of a stream may go out in one write.
+const BATCH_LIMIT: usize = 64 << 10;
 
 /// Error bodies are short; what goes on for longer is not worth reading.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
@@ -38,12 +45,11 @@ pub(super) async fn whole(
             break piece.unwrap_or_default();
         }
     };
-    let mut out = ResponseHeader::build(header.status, Some(8))?;
+    let mut out = ResponseHeader::build_no_case(header.status, Some(8))?;
     pass_headers(&header, &mut out)?;
     out.insert_header(CONTENT_LENGTH, body.len())?;
     send_header(gateway, session, exchange, out).await?;
-    exchange.sent += body.len() as u64;
-    session.write_response_body(Some(body), true).await
+    write(session, exchange, Some(body), true).await
 }
 
 /// A stream: the header waits for the first content, then every piece goes out as it comes.
@@ -56,7 +62,7 @@ pub(super) async fn stream(
     mut plain: Plain,
 ) -> Result<()> {
     set_idle_timeout(upstream, exchange);
-    let mut out = ResponseHeader::build(header.status, Some(10))?;
+    let mut out = ResponseHeader::build_no_case(header.status, Some(10))?;
     pass_headers(&header, &mut out)?;
     out.insert_header(CACHE_CONTROL, "no-cache")?;
     if session.req_header().version == Version::HTTP_11 {
@@ -76,21 +82,55 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
-        let piece = match piece {
-            // The upstream has said everything; how it hangs up does not matter.
-            Err(error) if !is_downstream(&error) && has_ended(exchange) => None,
-            piece => piece?,
-        };
-        let end = piece.is_none();
-        let mut piece = plain.chunk(piece)?;
-        let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
-        held.pass(gateway, session, exchange, piece, end && filtered.is_ok())
-            .await?;
-        filtered?;
-        if end {
+        let mut batch = Gathered::default();
+        let mut last = take(gateway, session, exchange, &mut plain, piece, &mut batch);
+        // What has arrived meanwhile goes out in the same write.
+        while matches!(last, Ok(false)) && batch.len() < BATCH_LIMIT {
+            let Some(piece) = upstream.read_response_body().now_or_never() else {
+                break;
+            };
+            let piece = piece.map_err(|error| error.into_up());
+            last = take(gateway, session, exchange, &mut plain, piece, &mut batch);
+        }
+        let end = matches!(last, Ok(true));
+        held.pass(
+            gateway,
+            session,
+            exchange,
+            (!batch.is_empty()).then(|| batch.take()),
+            end,
+        )
+        .await?;
+        if last? {
             return Ok(());
         }
     }
+}
+
+/// One piece through the filters and into the batch; `true`: it was the last.
+fn take(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+    plain: &mut Plain,
+    piece: Result<Option<Bytes>>,
+    batch: &mut Gathered,
+) -> Result<bool> {
+    let piece = match piece {
+        // The upstream has said everything; how it hangs up does not matter.
+        Err(error) if !is_downstream(&error) && has_ended(exchange) => None,
+        piece => piece?,
+    };
+    let end = piece.is_none();
+    let mut piece = match plain.chunk(piece) {
+        Err(_) if end && has_ended(exchange) => None,
+        piece => piece?,
+    };
+    let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
+    if let Some(piece) = piece {
+        batch.add(piece);
+    }
+    filtered.map(|_| end)
 }
 
 fn has_ended(exchange: &Exchange) -> bool {
@@ -222,12 +262,10 @@ pub(super) async fn error(
     }
     let name = exchange.upstream_name().to_owned();
     gateway.metrics.upstream_failed(&name, Cause::Status);
-    if matches!(status, 401 | 403) {
-        log::error!("upstream {name} refuses the gateway's credentials with status {status}");
-        return Err(gateway.park(
-            exchange,
-            Fault::bad_gateway("the upstream refuses the gateway's own credentials"),
-        ));
+    let mut fault = exchange.format.codec().decode_error(status, &body);
+    if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
+        let fault = refused_credentials(&name, status);
+        return Err(gateway.park(exchange, fault));
     }
     if !(400..=599).contains(&status) {
         let message = format!("the upstream answered with status {status}, which is not followed");
@@ -235,8 +273,6 @@ pub(super) async fn error(
     }
     let retry_after = header.headers.get(RETRY_AFTER).cloned();
     if serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_err() {
-        let codec = exchange.format.codec();
-        let mut fault = codec.decode_error(status, &body);
         fault.status = status;
         let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
         fault.retry_after = seconds.map(std::time::Duration::from_secs);
@@ -246,10 +282,33 @@ pub(super) async fn error(
     if let Some(value) = retry_after.as_ref().and_then(|value| value.to_str().ok()) {
         extra.push(("retry-after", value.to_owned()));
     }
-    answer::json(session, exchange, status, body.to_vec(), &extra).await
+    let told = answer::json(session, exchange, status, body.to_vec(), &extra).await;
+    told.map_err(|error| error.into_down())
 }
 
-/// Of an upstream's header only this reaches a client: the rest may name an account.
+/// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.
+pub(super) const fn is_about_credentials(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Unauthenticated | FaultKind::Forbidden)
+}
+
+/// What a client is told of it; an upstream's own words may name an account.
+pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
+    log::error!("upstream {upstream} refuses the gateway's credentials with status {status}");
+    Fault::bad_gateway("the upstream refuses the gateway's own credentials")
+}
+
+/// Of an upstream's header nothing else is looked at: the rest may name an account.
+pub(super) fn essentials(header: &ResponseHeader) -> Result<ResponseHeader> {
+    let mut kept = ResponseHeader::build_no_case(header.status, Some(3))?;
+    for name in [CONTENT_TYPE, CONTENT_ENCODING, RETRY_AFTER] {
+        if let Some(value) = header.headers.get(&name) {
+            kept.insert_header(name, value.clone())?;
+        }
+    }
+    Ok(kept)
+}
+
+/// And this much of it reaches a client.
 fn pass_headers(from: &ResponseHeader, to: &mut ResponseHeader) -> Result<()> {
     if let Some(value) = from.headers.get(CONTENT_TYPE) {
         to.insert_header(CONTENT_TYPE, value.clone())?;

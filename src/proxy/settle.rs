@@ -132,7 +132,8 @@ impl AccessLog {
 }
 
 fn write_lines(waiting: &Receiver<Entry>) {
-    let mut out = std::io::stdout().lock();
+    // Not locked for good: others have a line to print too.
+    let mut out = std::io::stdout();
     while let Ok(entry) = waiting.recv() {
         let written = match entry {
             Entry::Line(bytes) => out.write_all(&bytes),

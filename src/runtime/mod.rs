@@ -16,17 +16,20 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::config::Config;
+use crate::config::{Config, Server};
 
 /// What every request takes its view of the world from.
 pub struct Runtime {
     current: ArcSwap<Snapshot>,
+    /// What the process began with; some of it stays in force until it ends.
+    started: Server,
     pub names: Names,
 }
 
 impl Runtime {
     pub fn new(config: Config) -> Runtime {
         Runtime {
+            started: config.server.clone(),
             current: ArcSwap::from_pointee(Snapshot::build(config)),
             names: Names::default(),
         }
@@ -39,8 +42,8 @@ impl Runtime {
 
     /// Puts a new config in force; returns what of it needs a restart instead.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
-        let next = Snapshot::build(config);
-        let before = self.current.swap(Arc::new(next));
-        self.snapshot().server.needs_restart_after(&before.server)
+        let next = Arc::new(Snapshot::build(config));
+        self.current.store(next.clone());
+        next.server.needs_restart_after(&self.started)
     }
 }

@@ -1,6 +1,6 @@
 //! Host names to addresses, asynchronously, remembered as long as the answer allows.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
 use hickory_resolver::TokioResolver;
@@ -14,10 +14,12 @@ pub struct Names {
 }
 
 impl Names {
+    /// One address of each family, the one to try first at the front: names commonly have IPv6
+    /// addresses that the machine has no way to, or that the server does not listen on.
     /// Must be called from within the runtime that will use the answer.
-    pub async fn address(&self, upstream: &Upstream) -> Result<SocketAddr, String> {
+    pub async fn addresses(&self, upstream: &Upstream) -> Result<Vec<SocketAddr>, String> {
         if let Some(literal) = upstream.literal {
-            return Ok(literal);
+            return Ok(vec![literal]);
         }
         let host = upstream.base.host.as_str();
         let resolver = self
@@ -29,10 +31,15 @@ impl Names {
             .lookup_ip(host)
             .await
             .map_err(|error| format!("cannot resolve {host}: {error}"))?;
-        found
-            .iter()
-            .next()
+        let first = |wanted: fn(&IpAddr) -> bool| found.iter().find(wanted);
+        let addresses: Vec<_> = [first(IpAddr::is_ipv4), first(IpAddr::is_ipv6)]
+            .into_iter()
+            .flatten()
             .map(|address| SocketAddr::new(address, upstream.base.port))
-            .ok_or_else(|| format!("cannot resolve {host}: no address"))
+            .collect();
+        if addresses.is_empty() {
+            return Err(format!("cannot resolve {host}: no address"));
+        }
+        Ok(addresses)
     }
 }

@@ -91,7 +91,7 @@ impl Model {
 }
 
 impl Server {
-    /// The settings that a running process cannot change, where they differ.
+    /// The settings that a running process cannot change, where they differ from those it runs on.
     pub(super) fn needs_restart_after(&self, before: &Server) -> Vec<&'static str> {
         let mut names = Vec::new();
         if self.listen != before.listen {
@@ -102,6 +102,9 @@ impl Server {
         }
         if self.access_log != before.access_log {
             names.push("server.access_log");
+        }
+        if self.drain_timeout != before.drain_timeout {
+            names.push("server.drain_timeout");
         }
         names
     }

@@ -1,6 +1,9 @@
 //! A stream that is one JSON array: its bytes pass, its elements are read on the way.
+//!
+//! Only complete elements go out: whatever breaks after them, an error can still be told as
+//! one more element.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::reply::{cut_short, too_long};
 use crate::formats::{Codec, Watch};
@@ -10,6 +13,8 @@ use crate::model::Fault;
 pub(super) struct ArrayTap {
     codec: &'static dyn Codec,
     elements: Elements,
+    /// What came after the last complete element.
+    waiting: BytesMut,
 }
 
 impl ArrayTap {
@@ -17,31 +22,49 @@ impl ArrayTap {
         ArrayTap {
             codec,
             elements: Elements::default(),
+            waiting: BytesMut::new(),
         }
     }
 
     pub(super) fn push(
         &mut self,
-        chunk: Bytes,
+        chunk: &Bytes,
         end: bool,
         limit: usize,
         watch: &mut Watch,
         out: &mut Option<Bytes>,
     ) -> Result<(), Fault> {
-        let mut fault = None;
-        self.elements.push(&chunk, |element| {
+        let (mut good, mut fault) = (0, None);
+        self.elements.push(chunk, |element, element_end| {
             let text = String::from_utf8_lossy(element);
             if fault.is_none() {
                 fault = self.codec.glance_event(&text, watch).err();
+                good = if fault.is_none() { element_end } else { good };
             }
         });
-        match fault {
-            Some(fault) => return Err(fault),
-            None if self.elements.held() > limit => return Err(too_long(limit)),
-            None if end && !(watch.ended && self.elements.closed()) => return Err(cut_short()),
-            None => {}
+        match self.elements.closed() {
+            true if fault.is_none() && watch.ended => good = chunk.len(),
+            closed if closed || end => fault = fault.or_else(|| Some(cut_short())),
+            _ => {}
         }
-        *out = (!chunk.is_empty()).then_some(chunk);
-        Ok(())
+        *out = self.pass(chunk, good);
+        match fault {
+            Some(fault) => Err(fault),
+            None if self.waiting.len() > limit => Err(too_long(limit)),
+            None => Ok(()),
+        }
+    }
+
+    /// What waited and the good part of a chunk; its rest waits.
+    fn pass(&mut self, chunk: &Bytes, good: usize) -> Option<Bytes> {
+        let passed = (good > 0).then(|| {
+            if self.waiting.is_empty() {
+                return chunk.slice(..good);
+            }
+            self.waiting.extend_from_slice(&chunk[..good]);
+            self.waiting.split().freeze()
+        });
+        self.waiting.extend_from_slice(&chunk[good..]);
+        passed
     }
 }

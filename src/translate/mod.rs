@@ -2,12 +2,14 @@
 
 mod array;
 mod convert;
+mod gather;
 mod relay;
 mod reply;
 mod tap;
 mod whole;
 
 pub use convert::{error, request, response, stream};
+pub use gather::Gathered;
 pub use reply::{Reply, ReplyKind};
 
 use std::ops::Range;

@@ -48,8 +48,7 @@ impl Tap {
         };
         self.frames.push(chunk, |frame| passing.frame(&frame));
         if end {
-            passing.copy_what_was_untouched();
-            self.frames.finish(|frame| passing.frame(&frame));
+            passing.rest(&mut self.frames);
         }
         let (bytes, fault) = passing.finish();
         *out = (!bytes.is_empty()).then_some(bytes);
@@ -99,6 +98,24 @@ impl Passing<'_> {
                 self.copied.extend_from_slice(&frame.raw[at + range.end..]);
             }
             _ => self.pass(frame.raw),
+        }
+    }
+
+    /// An event without the blank line after it, which readers drop. It goes out where it is part
+    /// of a proper end; elsewhere the error that follows would become a part of it.
+    fn rest(&mut self, frames: &mut Frames) {
+        if self.fault.is_some() {
+            return;
+        }
+        self.copy_what_was_untouched();
+        let (complete, ended) = (self.copied.len(), self.watch.ended);
+        frames.finish(|frame| self.frame(&frame));
+        if !self.watch.ended {
+            self.copied.truncate(complete);
+        }
+        if ended {
+            // Nothing was lost that counts.
+            self.fault = None;
         }
     }
 

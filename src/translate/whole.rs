@@ -1,8 +1,9 @@
 //! A JSON reply: gathered, read once, sent with the client's name for the model.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::Wanted;
+use super::gather::Gathered;
 use super::reply::too_long;
 use crate::formats::{Asked, Operation, Watch, quoted};
 use crate::json::{Edit, replace};
@@ -10,8 +11,7 @@ use crate::model::{Fault, Format, Losses};
 
 pub(super) struct Whole {
     reading: Reading,
-    first: Bytes,
-    more: BytesMut,
+    gathered: Gathered,
 }
 
 /// What is done with the document when all of it is there.
@@ -42,8 +42,7 @@ impl Whole {
         };
         Whole {
             reading,
-            first: Bytes::new(),
-            more: BytesMut::new(),
+            gathered: Gathered::default(),
         }
     }
 
@@ -55,8 +54,8 @@ impl Whole {
         watch: &mut Watch,
         out: &mut Option<Bytes>,
     ) -> Result<(), Fault> {
-        self.gather(bytes);
-        if self.first.len() + self.more.len() > limit {
+        self.gathered.add(bytes);
+        if self.gathered.len() > limit {
             return Err(too_long(limit));
         }
         if end {
@@ -65,23 +64,8 @@ impl Whole {
         Ok(())
     }
 
-    /// A reply that fits in one read is never copied.
-    fn gather(&mut self, bytes: Bytes) {
-        if self.first.is_empty() && self.more.is_empty() {
-            self.first = bytes;
-            return;
-        }
-        let first = std::mem::take(&mut self.first);
-        self.more.extend_from_slice(&first);
-        self.more.extend_from_slice(&bytes);
-    }
-
     fn finish(&mut self, watch: &mut Watch) -> Result<Bytes, Fault> {
-        let body = if self.more.is_empty() {
-            std::mem::take(&mut self.first)
-        } else {
-            std::mem::take(&mut self.more).freeze()
-        };
+        let body = self.gathered.take();
         match &self.reading {
             Reading::Counted => {
                 let _: serde::de::IgnoredAny = serde_json::from_slice(&body).map_err(|error| {

@@ -1,6 +1,23 @@
 //! The whole process over real sockets, with the mock behind it.
 
+mod admin;
+mod asking;
+mod bodies;
+mod command;
+mod demo;
+mod drain;
+mod keys;
+mod lists;
+mod logging;
+mod passing;
+mod protocols;
+mod refusals;
+mod reload;
+mod secure;
 mod stage;
+mod streaming;
+mod upstreams;
+mod wire;
 
 use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
 

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 pub const KEY: &str = "test-key-of-everything";
@@ -50,9 +51,18 @@ impl Process {
         }
     }
 
-    /// Every line that has come so far.
-    pub fn lines_so_far(&self) -> Vec<String> {
-        self.lines.try_iter().collect()
+    /// The first line, or `None` when stdout ends without any.
+    pub fn first_line(&self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("not a line came"),
+        }
+    }
+
+    /// Every line up to the end of the process's stdout.
+    pub fn lines_to_the_end(&self) -> Vec<String> {
+        self.lines.iter().collect()
     }
 
     pub fn id(&self) -> u32 {
@@ -66,6 +76,11 @@ impl Process {
             .status()
             .expect("kill runs");
         assert!(done.success(), "the process is there to be signalled");
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        let left = self.child.try_wait().expect("the child can be waited for");
+        left.is_none()
     }
 
     /// Waits for the process to leave by itself.
@@ -93,15 +108,21 @@ pub fn omniglot() -> Command {
     Command::new(env!("CARGO_BIN_EXE_omniglot"))
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago, from below those that outgoing connections take.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() * 101 + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(number % 20_000).expect("a small number");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 pub struct Mock {
-    pub process: Process,
+    _process: Process,
     pub address: SocketAddr,
 }
 
@@ -111,11 +132,72 @@ impl Mock {
         let line = process.line_with("listens on http://");
         let (_, address) = line.rsplit_once("http://").expect("an address");
         let address = address.parse().expect("an address");
-        Mock { process, address }
+        Mock {
+            _process: process,
+            address,
+        }
     }
 
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// Lets so many events go, of streams that wait for the name.
+    pub async fn signal(&self, name: &str, times: usize) {
+        for _ in 0..times {
+            let path = format!("/mock/signal/{name}");
+            let sent = client().post(self.url(&path)).send().await;
+            assert_eq!(sent.expect("the mock answers").status(), 204);
+        }
+    }
+
+    /// One of the counts of the requests that carried a name, like `cancelled`.
+    pub async fn seen(&self, name: &str, count: &str) -> u64 {
+        let url = self.url(&format!("/mock/seen/{name}"));
+        let seen = client().get(url).send().await.expect("an answer");
+        let seen: serde_json::Value = seen.json().await.expect("JSON");
+        seen[count].as_u64().expect("a count")
+    }
+
+    /// Waits until the counts of requests named so hold a number.
+    pub async fn until_seen(&self, name: &str, count: &str, number: u64) {
+        let what = format!("{number} {count} of {name}");
+        eventually(&what, async || {
+            let seen = client().get(self.url(&format!("/mock/seen/{name}")));
+            let seen = seen.send().await.expect("the mock answers");
+            let seen: serde_json::Value = seen.json().await.expect("counts");
+            (seen[count] == number).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Asks again until there is an answer.
+pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(Instant::now() < until, "this never came: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What a process writes to stderr.
+pub struct Stderr(tempfile::NamedTempFile);
+
+impl Stderr {
+    pub fn new() -> Stderr {
+        Stderr(tempfile::NamedTempFile::new().expect("a file"))
+    }
+
+    pub fn attach(&self, command: &mut Command) {
+        command.stderr(self.0.reopen().expect("the file is there"));
+    }
+
+    pub fn text(&self) -> String {
+        std::fs::read_to_string(self.0.path()).expect("text")
     }
 }
 
@@ -155,10 +237,6 @@ impl Gateway {
         self.directory.path().join("gateway.yaml")
     }
 
-    pub fn directory(&self) -> &Path {
-        self.directory.path()
-    }
-
     /// Writes a new config in place of the old one; a signal makes it count.
     pub fn rewrite(&self, config: &str) {
         let next = self.directory.path().join("next.yaml");
@@ -172,6 +250,41 @@ impl Gateway {
 
     pub fn admin_url(&self, path: &str) -> String {
         format!("http://{}{path}", self.admin)
+    }
+
+    /// The lines of a metric in a scrape.
+    pub async fn metric(&self, name: &str) -> Vec<String> {
+        let scrape = client().get(self.admin_url("/metrics")).send().await;
+        let text = scrape.expect("an answer").text().await.expect("a body");
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        lines.map(str::to_owned).collect()
+    }
+
+    /// Waits until no request is in flight any more.
+    pub async fn until_idle(&self) {
+        until("no request is in flight", async || {
+            let lines = self.metric("omniglot_requests_in_flight").await;
+            lines == ["omniglot_requests_in_flight 0"]
+        })
+        .await;
+    }
+
+    /// Memory that the process holds, in KiB.
+    pub fn resident(&self) -> u64 {
+        let file = format!("/proc/{}/status", self.process.id());
+        let status = std::fs::read_to_string(file).expect("the process is there");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        number.and_then(|text| text.parse().ok()).expect("a number")
+    }
+}
+
+/// Asks again and again until it holds.
+pub async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let since = Instant::now();
+    while !holds().await {
+        assert!(since.elapsed() < PATIENCE, "it never came to this: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -202,6 +315,16 @@ pub fn every_format(mock: SocketAddr) -> String {
         );
     }
     text
+}
+
+/// One model `m` at one chat upstream `up`. The settings are those of the server and of the
+/// upstream, as YAML in braces would say them.
+pub fn single(server: &str, upstream: &str) -> String {
+    format!(
+        "server: {{listen: LISTEN, admin: ADMIN, {server}}}\nkeys: [{{name: all, secret: {KEY}}}]\n\
+         upstreams: [{{name: up, format: chat, {upstream}}}]\n\
+         models: [{{id: m, upstreams: [{{name: up}}]}}]\n"
+    )
 }
 
 /// Each format with what its base URL ends in.
@@ -249,11 +372,15 @@ pub fn request(
 }
 
 pub fn client() -> reqwest::Client {
+    client_builder().build().expect("a client")
+}
+
+pub fn client_builder() -> reqwest::ClientBuilder {
     // The first call decides; later ones find it done.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
+        // Reading the machine's certificates would take longer than most requests.
+        .tls_certs_only([])
         .timeout(PATIENCE)
-        .build()
-        .expect("a client")
 }

@@ -38,6 +38,10 @@ const fn words(kind: FaultKind) -> (&'static str, Option<&'static str>) {
     }
 }
 
+pub(in crate::formats) const fn error_type(kind: FaultKind) -> &'static str {
+    words(kind).0
+}
+
 fn body(fault: &Fault) -> Body<'_> {
     let (kind, code) = words(fault.kind);
     Body {

@@ -15,7 +15,7 @@ mod tools;
 mod turns;
 mod wire;
 
-pub(in crate::formats) use error::{decode as decode_error, encode as encode_error};
+pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
 pub(in crate::formats) use pass::named;
 
 use super::{

@@ -72,8 +72,12 @@ fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fa
         let with = br#"{"include_usage":true}"#.to_vec();
         return Ok(Some(Edit { range, with }));
     }
-    let inner: StreamOptions<'_> = serde_json::from_str(options.get())
-        .map_err(|_| Fault::invalid("stream_options: expected an object").at("stream_options"))?;
+    let wrong = || Fault::invalid("stream_options: expected an object").at("stream_options");
+    // A derived reader would take an array for an object.
+    if !options.get().starts_with('{') {
+        return Err(wrong());
+    }
+    let inner: StreamOptions<'_> = serde_json::from_str(options.get()).map_err(|_| wrong())?;
     Ok(match inner.include_usage {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
@@ -105,9 +109,11 @@ struct Piece<'a> {
 
 #[derive(Deserialize)]
 struct PieceChoice<'a> {
+    index: Option<u32>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
-    finish_reason: Option<IgnoredAny>,
+    #[serde(borrow)]
+    finish_reason: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -219,9 +225,9 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     let choices = piece.choices.as_deref().unwrap_or(&[]);
     for choice in choices {
         watch.begun |= choice.delta.as_ref().is_some_and(Delta::holds_content);
-        if choice.finish_reason.is_some() {
-            (watch.begun, watch.ended) = (true, true);
-        }
+        // One backend has an empty reason on every piece, the last included.
+        let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
+        watch.choice(choice.index.unwrap_or(0), finish.is_some());
     }
     Ok(Glance {
         model: piece.model.map(|raw| range_of(data.as_bytes(), raw)),
@@ -279,5 +285,33 @@ mod tests {
         ] {
             assert_eq!(peek(told.as_bytes()).expect(told).ask_usage, None);
         }
+    }
+
+    fn ended(events: &[&str]) -> bool {
+        let mut watch = Watch::default();
+        for event in events {
+            glance_event(event, &mut watch).expect("readable");
+        }
+        watch.ended
+    }
+
+    #[test]
+    fn a_stream_has_ended_when_every_choice_has() {
+        let first = r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+        let second = r#"{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":null}]}"#;
+        let first_done = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+        let second_done = r#"{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}"#;
+        let usage = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
+        assert!(!ended(&[first, second, first_done]));
+        assert!(ended(&[first, second, first_done, second_done, usage]));
+        assert!(ended(&[first, first_done]));
+        assert!(ended(&[first, "[DONE]"]));
+    }
+
+    #[test]
+    fn an_empty_reason_ends_nothing() {
+        let piece = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
+        assert!(!ended(&[piece]));
+        assert!(ended(&[piece, "[DONE]"]));
     }
 }

@@ -20,11 +20,31 @@ mod tools;
 mod turns;
 mod validate;
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
 use super::{
     Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
+
+/// Names of models may hold slashes and colons; these would end the path, or mean something else.
+const NOT_IN_A_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 pub(super) struct Native;
 
@@ -106,6 +126,7 @@ impl Codec for Native {
             Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
         };
+        let model = utf8_percent_encode(model, NOT_IN_A_PATH);
         format!("/v1beta/models/{model}:{verb}")
     }
 

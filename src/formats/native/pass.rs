@@ -29,6 +29,7 @@ struct Piece {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate {
+    index: Option<u32>,
     content: Option<IgnoredAny>,
     finish_reason: Option<IgnoredAny>,
 }
@@ -87,7 +88,10 @@ fn note(piece: &Piece, watch: &mut Watch) {
     }
     for candidate in piece.candidates.iter().flatten() {
         watch.begun |= candidate.content.is_some();
-        watch.ended |= candidate.finish_reason.is_some();
+        watch.choice(
+            candidate.index.unwrap_or(0),
+            candidate.finish_reason.is_some(),
+        );
     }
     watch.ended |= piece
         .prompt_feedback

@@ -7,11 +7,26 @@ use crate::formats::chat;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
-/// The form that the official types describe; a failed response follows it.
+/// The official types describe the flat form, real streams have the nested one, and some official
+/// clients take a stream for whole unless they see the latter: so both are written.
 #[derive(Serialize)]
 struct ErrorEvent<'a> {
     r#type: &'static str,
     sequence_number: u64,
+    #[serde(flatten)]
+    flat: Failure<'a>,
+    error: Nested<'a>,
+}
+
+#[derive(Serialize)]
+struct Nested<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    failure: Failure<'a>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct Failure<'a> {
     code: &'static str,
     message: &'a str,
     param: Option<&'a str>,
@@ -29,12 +44,19 @@ pub(super) const fn code(kind: FaultKind) -> &'static str {
 }
 
 pub(super) fn encode_in_stream(fault: &Fault, sequence_number: u64, out: &mut SseWriter) {
-    let event = ErrorEvent {
-        r#type: "error",
-        sequence_number,
+    let failure = Failure {
         code: code(fault.kind),
         message: &fault.message,
         param: fault.param.as_deref(),
+    };
+    let event = ErrorEvent {
+        r#type: "error",
+        sequence_number,
+        flat: failure,
+        error: Nested {
+            r#type: chat::error_type(fault.kind),
+            failure,
+        },
     };
     out.event("error", &event);
 }

@@ -1,3 +1,5 @@
+//! Parts of every kind, and what is lost of them or refused.
+
 use super::*;
 
 fn read_all<'a>(content: &'a str, losses: &mut Losses) -> Result<Vec<Part<'a>>, Fault> {

@@ -123,7 +123,8 @@ fn a_fault_ends_the_stream_wherever_it_comes() {
         assert_eq!(
             *error,
             json!({"type":"error","sequence_number":events.len() - 2,"code":"server_error",
-                "message":"Overloaded.","param":null})
+                "message":"Overloaded.","param":null,"error":{"type":"server_error",
+                "code":"server_error","message":"Overloaded.","param":null}})
         );
         let failed = &events[events.len() - 1]["response"];
         assert_eq!(failed["status"], "failed");

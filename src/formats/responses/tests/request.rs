@@ -1,3 +1,5 @@
+//! Settings of every kind, and what is lost of them or refused.
+
 use super::*;
 use crate::model::{Action, Thinking};
 

@@ -1,3 +1,5 @@
+//! JSON replies, finish by finish and part by part.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Streams, event by event, checked against the grammar of the format.
+
 use serde_json::{Value, json};
 
 use super::super::response::tests::asked;

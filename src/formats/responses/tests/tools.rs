@@ -1,3 +1,5 @@
+//! Tools and choices of every kind, and what is lost of them or refused.
+
 use super::*;
 
 fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, Fault> {

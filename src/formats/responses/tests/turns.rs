@@ -1,3 +1,5 @@
+//! Items of every kind, gathered into turns, dropped or refused.
+
 use super::*;
 
 fn read_all<'a>(input: &'a str, losses: &mut Losses) -> Result<Vec<Turn<'a>>, Fault> {

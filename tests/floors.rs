@@ -1,0 +1,229 @@
+//! Who may import whom, which crate is named where, and what every source file has in common.
+
+use std::fs;
+use std::path::Path;
+
+/// A module imports from floors below its own and from itself, never sideways.
+const FLOORS: [(u8, &[&str]); 8] = [
+    (0, &["model"]),
+    (1, &["json", "sse"]),
+    (2, &["formats"]),
+    (3, &["translate", "config"]),
+    (4, &["runtime", "catalog", "metrics"]),
+    (5, &["access"]),
+    (6, &["proxy", "mock", "admin"]),
+    (7, &["app", "cli", "main"]),
+];
+
+/// Who imports whom all the same.
+const EXCEPTIONS: [(&str, &str); 1] = [
+    // The command line starts what it has read the arguments of.
+    ("cli", "app"),
+];
+
+/// Crates that are known in one place only, so that they can be replaced there.
+const CRATES: [(&str, &[&str]); 10] = [
+    ("pingora_core", &["proxy/", "app.rs"]),
+    ("pingora_http", &["proxy/", "app.rs"]),
+    ("pingora_proxy", &["proxy/", "app.rs"]),
+    ("axum", &["admin.rs", "mock/", "app.rs"]),
+    ("serde_saphyr", &["config/tree.rs"]),
+    ("hickory_resolver", &["runtime/resolve.rs"]),
+    ("prometheus_client", &["metrics.rs"]),
+    ("clap", &["cli.rs"]),
+    ("anyhow", &["app.rs", "cli.rs"]),
+    ("env_logger", &["cli.rs"]),
+];
+
+/// Names that say nothing.
+const EMPTY_NAMES: [&str; 7] = [
+    "utils", "helpers", "common", "types", "manager", "service", "handler",
+];
+
+struct Source {
+    /// Below src, as in `proxy/mod.rs`.
+    path: String,
+    text: String,
+}
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut waiting = vec![root.clone()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let below = path.strip_prefix(&root).expect("it is below src");
+                found.push(Source {
+                    path: below.to_str().expect("text").to_owned(),
+                    text: fs::read_to_string(&path).expect("text"),
+                });
+            }
+        }
+    }
+    assert!(found.len() > 50, "the sources were found");
+    found
+}
+
+impl Source {
+    /// `proxy` of `proxy/mod.rs`, `admin` of `admin.rs`.
+    fn module(&self) -> &str {
+        let first = self.path.split('/').next().expect("a first part");
+        first.trim_end_matches(".rs")
+    }
+
+    /// Each line of code with its number; comments are none.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(at, line)| (at + 1, line))
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+            .map(|(number, line)| (number, line.split(" // ").next().unwrap_or(line)))
+    }
+
+    /// The code that is not compiled for tests alone.
+    fn shipped_code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let first_line_of_tests = match self.path.contains("/tests/") {
+            true => 0,
+            false => self.first_line_of_tests(),
+        };
+        self.code()
+            .take_while(move |(number, _)| *number < first_line_of_tests)
+    }
+
+    /// Tests stand at the end of a file.
+    fn first_line_of_tests(&self) -> usize {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let module = lines
+            .windows(2)
+            .position(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{'));
+        let Some(at) = module else {
+            return usize::MAX;
+        };
+        let end = lines[at..].iter().position(|line| *line == "}");
+        let end = at + end.expect("the end of the tests");
+        assert_eq!(end + 1, lines.len(), "{}: tests are its end", self.path);
+        at + 1
+    }
+}
+
+fn floor(module: &str) -> Option<u8> {
+    FLOORS
+        .iter()
+        .find(|(_, modules)| modules.contains(&module))
+        .map(|(floor, _)| *floor)
+}
+
+/// The words after every `name::` in a line.
+fn named_after<'l>(line: &'l str, name: &str) -> Vec<&'l str> {
+    let mark = format!("{name}::");
+    line.match_indices(&mark)
+        .filter(|(at, _)| !line[..*at].ends_with(is_part_of_a_name))
+        .map(|(at, _)| {
+            let rest = &line[at + mark.len()..];
+            rest.split(|letter| !is_part_of_a_name(letter))
+                .next()
+                .unwrap_or_default()
+        })
+        .collect()
+}
+
+fn is_part_of_a_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_' || letter == ':'
+}
+
+#[test]
+fn modules_import_from_floors_below_them() {
+    let mut breaches = Vec::new();
+    for source in sources() {
+        let module = source.module();
+        if module == "lib" {
+            continue;
+        }
+        let own = floor(module).unwrap_or_else(|| panic!("{module} has no floor"));
+        for (number, line) in source.code() {
+            for imported in named_after(line, "crate") {
+                let imported = imported.split("::").next().unwrap_or_default();
+                let Some(theirs) = floor(imported) else {
+                    let place = format!("src/{}:{number}", source.path);
+                    panic!("{place}: write crate::MODULE::…, a module of the table: {line}");
+                };
+                let allowed =
+                    imported == module || theirs < own || EXCEPTIONS.contains(&(module, imported));
+                if !allowed {
+                    breaches.push(format!("src/{}:{number}: {line}", source.path));
+                }
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
+#[test]
+fn every_module_has_its_floor() {
+    let modules = sources();
+    let mut modules: Vec<&str> = modules.iter().map(Source::module).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    modules.retain(|module| *module != "lib");
+    let mut named: Vec<&str> = FLOORS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .copied()
+        .collect();
+    named.sort_unstable();
+    assert_eq!(modules, named);
+}
+
+#[test]
+fn crates_are_named_only_in_their_places() {
+    let mut breaches = Vec::new();
+    for source in sources() {
+        for (name, places) in CRATES {
+            if places.iter().any(|place| source.path.starts_with(place)) {
+                continue;
+            }
+            for (number, line) in source.code() {
+                let used = !named_after(line, name).is_empty()
+                    || line.contains(&format!("use {name};"))
+                    || line.contains(&format!("use {name} as"));
+                if used {
+                    breaches.push(format!("src/{}:{number}: {line}", source.path));
+                }
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for_and_has_a_name_that_says_so() {
+    for source in sources() {
+        let path = &source.path;
+        assert!(
+            source.text.starts_with("//! "),
+            "src/{path} has no //! line"
+        );
+        for part in path.split('/') {
+            let name = part.trim_end_matches(".rs");
+            assert!(!EMPTY_NAMES.contains(&name), "src/{path}: {name}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_unwrapped_outside_of_tests() {
+    let mut breaches = Vec::new();
+    for source in sources() {
+        for (number, line) in source.shipped_code() {
+            if line.contains(".unwrap()") || line.contains("::unwrap)") {
+                breaches.push(format!("src/{}:{number}: {line}", source.path));
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}

@@ -1,0 +1,120 @@
+//! The embedded demo: started in an empty directory, tried with the very command it prints.
+
+use std::fs::File;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::stage::{FORMATS, PATIENCE, Process, Stderr, client, omniglot, request};
+
+const DEMO: &str = "http://127.0.0.1:8080";
+const ADMIN: &str = "http://127.0.0.1:8081";
+const DEMO_KEY: &str = "omniglot-demo-key";
+
+/// Held while this machine's ports 8080 and 8081 are used by a test.
+fn lock() -> File {
+    let path = std::env::temp_dir().join("omniglot-demo-test.lock");
+    let file = File::options().create(true).append(true).open(path);
+    let file = file.expect("a file to lock");
+    file.lock().expect("the lock");
+    file
+}
+
+/// Its ports are fixed: whoever has them now may need a moment to be done.
+fn start(directory: &tempfile::TempDir) -> Process {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let stderr = Stderr::new();
+        let mut command = omniglot();
+        command.current_dir(directory.path());
+        stderr.attach(&mut command);
+        let mut process = Process::start(&mut command);
+        match process.first_line() {
+            Some(line) => {
+                assert_eq!(line, format!("omniglot listens on {DEMO}"));
+                return process;
+            }
+            None => {
+                assert_eq!(process.wait().code(), Some(1));
+                let reason = stderr.text();
+                assert!(
+                    reason.contains("cannot listen on 127.0.0.1:808"),
+                    "{reason}"
+                );
+                assert!(
+                    Instant::now() < until,
+                    "the demo's ports are taken: {reason}"
+                );
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        }
+    }
+}
+
+/// The command as it is printed, over several lines.
+fn printed_curl(process: &Process) -> String {
+    let mut line = process.line_with("curl ");
+    let mut command = line.clone();
+    while line.ends_with('\\') {
+        line = process.line_with("");
+        command.push('\n');
+        command.push_str(&line);
+    }
+    command
+}
+
+#[tokio::test]
+async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format() {
+    let _lock = lock();
+    let directory = tempfile::tempdir().expect("an empty directory");
+    let mut process = start(&directory);
+
+    let curl = printed_curl(&process);
+    let Output { status, stdout, .. } = Command::new("sh")
+        .args(["-c", &curl])
+        .env("no_proxy", "127.0.0.1")
+        .output()
+        .expect("sh runs");
+    assert!(status.success(), "{curl}");
+    let reply: Value = serde_json::from_slice(&stdout).expect("JSON");
+    assert_eq!(reply["object"], "chat.completion", "{reply}");
+    assert_eq!(reply["model"], "demo-chat");
+    let said = &reply["choices"][0]["message"]["content"];
+    assert_eq!(said, "You said: Hello");
+
+    for (format, _) in FORMATS {
+        for stream in [false, true] {
+            answers(format, stream).await;
+        }
+    }
+    let ready = client().get(format!("{ADMIN}/readyz")).send().await;
+    assert_eq!(ready.expect("an answer").status(), 200);
+
+    process.signal("HUP");
+    process.signal("TERM");
+    assert_eq!(process.wait().code(), Some(0));
+}
+
+async fn answers(format: &str, stream: bool) {
+    let (path, body) = request(format, &format!("demo-{format}"), "salve", stream);
+    let asked = client().post(format!("{DEMO}{path}")).bearer_auth(DEMO_KEY);
+    let reply = asked.json(&body).send().await.expect("an answer");
+    assert_eq!(reply.status(), 200, "{format}");
+    assert_eq!(
+        reply.headers()["x-omniglot-upstream"],
+        format!("mock-{format}")
+    );
+    let text = reply.text().await.expect("a body");
+    let mark = match (format, stream) {
+        ("chat", false) => "\"object\":\"chat.completion\"",
+        ("chat", true) => "data: [DONE]",
+        ("messages", false) => "\"type\":\"message\"",
+        ("messages", true) => "event: message_stop",
+        ("responses", false) => "\"object\":\"response\"",
+        ("responses", true) => "event: response.completed",
+        _ => "\"finishReason\":\"STOP\"",
+    };
+    assert!(text.contains(mark), "{format}: {text}");
+    assert!(text.contains("salve"), "{format}: {text}");
+}

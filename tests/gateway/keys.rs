@@ -1,0 +1,231 @@
+//! Who may ask: where a key is found, what it opens, and how a request without one is refused.
+
+use serde_json::json;
+
+use crate::asking::{Answer, client, echoed, send};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
+
+/// `printf hashed-key | sha256sum`
+const HASHED: &str = "hashed-key";
+const HASH: &str = "a4ae87b73fa5645e6aee415a6f72be4dcbd99d057a7b40cb1b867c181d179260";
+
+fn config(mock: &Mock) -> String {
+    every_format(mock.address).replace(
+        "keys:\n",
+        &format!("keys:\n  - {{name: name-of-hashed, sha256: {HASH}}}\n  - {{name: name-of-none, secret: key-of-none, models: [nothing-*]}}\n"),
+    )
+}
+
+async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Answer {
+    ask_for(gateway, format, &format!("same-{format}"), query, headers).await
+}
+
+async fn ask_for(
+    gateway: &Gateway,
+    format: &str,
+    model: &str,
+    query: &str,
+    headers: &[(&str, &str)],
+) -> Answer {
+    let (path, body) = request(format, model, "mock:echo", false);
+    let url = gateway.url(&format!("{path}{query}"));
+    let asked = headers
+        .iter()
+        .fold(client().post(url), |asked, (name, value)| {
+            asked.header(*name, *value)
+        });
+    send(asked.json(&body)).await
+}
+
+const CARRIERS: [(&str, &str); 8] = [
+    ("authorization", "Bearer KEY"),
+    ("authorization", "bearer KEY"),
+    ("authorization", "BEARER KEY"),
+    ("authorization", "Bearer   KEY"),
+    ("Authorization", "bEaReR KEY"),
+    ("x-api-key", "KEY"),
+    ("x-vendor-api-key", "KEY"),
+    ("x-goog-api-key", "KEY"),
+];
+
+#[tokio::test]
+async fn every_carrier_brings_the_key_on_every_path() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for (format, _) in FORMATS {
+        for (name, value) in CARRIERS {
+            for key in [KEY, HASHED] {
+                let value = value.replace("KEY", key);
+                let answer = ask(&gateway, format, "", &[(name, &value)]).await;
+                assert_eq!(answer.status, 200, "{format} {name}: {value}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_query_brings_the_key_on_native_paths_only() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    let query = format!("?key={KEY}");
+    for (format, _) in FORMATS {
+        let answer = ask(&gateway, format, &query, &[]).await;
+        let wanted = if format == "native" { 200 } else { 401 };
+        assert_eq!(answer.status, wanted, "{format}: {}", answer.text());
+        if format == "native" {
+            let echo = echoed(format, &answer);
+            assert!(!echo.to_string().contains(KEY), "{echo}");
+        } else {
+            assert!(!answer.error(format).contains(KEY));
+        }
+    }
+    for (path, wanted) in [
+        (format!("/v1beta/models{query}"), 200),
+        (format!("/v1beta/models?pageSize=2&key={KEY}"), 200),
+        (
+            format!("/v1beta/models/same-native?key={}", KEY.replace('-', "%2D")),
+            200,
+        ),
+        (format!("/v1/models{query}"), 401),
+        (format!("/v1/models/same-chat{query}"), 401),
+        ("/v1beta/models?key=".to_owned(), 401),
+        (format!("/v1beta/models?Key={KEY}"), 401),
+    ] {
+        let answer = send(client().get(gateway.url(&path))).await;
+        assert_eq!(answer.status, wanted, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_or_wrong_key_is_refused_in_the_shape_of_the_path() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    let wrong: [&[(&str, &str)]; 10] = [
+        &[],
+        &[("authorization", "Bearer wrong-secret")],
+        &[("authorization", "Bearer ")],
+        &[("authorization", "Bearer")],
+        &[("authorization", "test-key-of-everything")],
+        &[("authorization", "Basic dGVzdC1rZXktb2YtZXZlcnl0aGluZw==")],
+        &[("x-api-key", "wrong-secret")],
+        &[("x-goog-api-key", "")],
+        &[("x-vendor-api-key", "Bearer test-key-of-everything")],
+        // A hash opens nothing, or whoever reads the config could ask.
+        &[("x-api-key", HASH)],
+    ];
+    for (format, _) in FORMATS {
+        for headers in wrong {
+            let answer = ask(&gateway, format, "", headers).await;
+            assert_eq!(answer.status, 401, "{format} {headers:?}");
+            let message = answer.error(format);
+            assert!(!message.contains("secret"), "{message}");
+            let error = &answer.json()["error"];
+            match format {
+                "messages" => assert_eq!(error["type"], "authentication_error"),
+                "native" => assert_eq!(error["status"], "UNAUTHENTICATED"),
+                _ => assert_eq!(error["code"], "invalid_api_key"),
+            }
+            assert_eq!(answer.header("x-omniglot-upstream"), "", "nobody was asked");
+        }
+    }
+    let stats = send(client().get(mock.url("/mock/stats"))).await;
+    assert_eq!(stats.json()["requests"], 0, "nothing went upstream");
+}
+
+#[tokio::test]
+async fn one_valid_carrier_among_several_is_enough() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    let bearer = format!("Bearer {KEY}");
+    for (format, _) in FORMATS {
+        for headers in [
+            [("authorization", "Bearer wrong"), ("x-api-key", KEY)],
+            [("authorization", &*bearer), ("x-api-key", "wrong")],
+            [("x-api-key", "wrong"), ("x-goog-api-key", KEY)],
+            [("x-vendor-api-key", KEY), ("x-goog-api-key", "wrong")],
+            [("x-api-key", "wrong"), ("x-api-key", KEY)],
+        ] {
+            let answer = ask(&gateway, format, "", &headers).await;
+            assert_eq!(answer.status, 200, "{format} {headers:?}");
+            let echo = echoed(format, &answer).to_string();
+            assert!(!echo.contains("wrong") && !echo.contains(KEY), "{echo}");
+        }
+    }
+    let headers = [("x-api-key", "wrong")];
+    let answer = ask(&gateway, "native", &format!("?key={KEY}"), &headers).await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_model_outside_the_keys_globs_is_forbidden_known_or_not() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for (format, _) in FORMATS {
+        let inside = format!("same-{format}");
+        for (key, model, wanted) in [
+            ("key-of-some", inside.as_str(), 200),
+            ("key-of-some", &format!("other-{format}"), 403),
+            ("key-of-some", "unknown", 403),
+            ("key-of-some", "same-unknown", 404),
+            ("key-of-some", "SAME-chat", 403),
+            ("key-of-none", &inside, 403),
+            ("key-of-none", "unknown", 403),
+            (KEY, "unknown", 404),
+        ] {
+            let answer = ask_for(&gateway, format, model, "", &[("x-api-key", key)]).await;
+            assert_eq!(answer.status, wanted, "{format} {key} {model}");
+            if wanted != 403 {
+                continue;
+            }
+            let message = answer.error(format);
+            assert!(message.contains(model), "{message}");
+            let error = &answer.json()["error"];
+            match format {
+                "messages" => assert_eq!(error["type"], "permission_error"),
+                "native" => assert_eq!(error["status"], "PERMISSION_DENIED"),
+                _ => assert_eq!(error["code"], "permission_denied"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_a_key_is_nobodys_business() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for (key, model) in [
+        (HASHED, "same-chat"),
+        (HASHED, "unknown"),
+        ("key-of-none", "same-chat"),
+        ("wrong", "same-chat"),
+    ] {
+        let answer = ask_for(&gateway, "chat", model, "", &[("x-api-key", key)]).await;
+        let all = format!("{:?} {}", answer.headers, answer.text());
+        assert!(!all.contains("name-of-"), "{all}");
+    }
+    for path in ["/api/models", "/v1/models"] {
+        let answer = send(client().get(gateway.url(path)).bearer_auth("key-of-none")).await;
+        assert_eq!(answer.status, 200);
+        assert!(!answer.text().contains("name-of-"), "{}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn the_carrier_never_decides_the_format() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for (format, _) in FORMATS {
+        for carrier in ["x-api-key", "x-goog-api-key", "x-vendor-api-key"] {
+            let headers = [(carrier, "wrong"), ("anthropic-version", "2023-06-01")];
+            let answer = ask(&gateway, format, "", &headers).await;
+            assert_eq!(answer.status, 401);
+            answer.error(format);
+        }
+    }
+    let body = json!({"model": "same-chat", "messages": []});
+    let asked = client()
+        .post(gateway.url("/v1/chat/completions"))
+        .json(&body);
+    let answer = send(asked.header("x-goog-api-key", "wrong")).await;
+    answer.error("chat");
+}

@@ -1,0 +1,309 @@
+//! Streams that do not reach their end: always told, never a clean end.
+
+use serde_json::Value;
+
+use crate::asking::{Answer, behind, error_message, events, head, post};
+use crate::stage::{Gateway, Mock, every_format, request};
+
+/// Every way of streaming.
+const WAYS: [&str; 5] = ["chat", "messages", "native", "responses", "native array"];
+
+const ARRAY: &str = "native array";
+
+fn format_of(way: &str) -> &str {
+    way.split(' ').next().unwrap_or(way)
+}
+
+async fn ask(base: String, way: &str, prompt: &str) -> Answer {
+    stream(base, way, &format!("same-{}", format_of(way)), prompt).await
+}
+
+async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Answer {
+    let (mut path, mut body) = request(format_of(way), model, prompt, true);
+    if way == ARRAY {
+        path = path.replace("?alt=sse", "");
+    }
+    if way == "chat" {
+        body["stream_options"] = serde_json::json!({"include_usage": true});
+    }
+    post(format!("{base}{path}"), body.to_string()).await
+}
+
+/// Name and payload of each piece, SSE or array.
+fn pieces(way: &str, text: &str) -> Vec<(String, Value)> {
+    if way == ARRAY {
+        let array: Vec<Value> = serde_json::from_str(text).unwrap_or_else(|error| {
+            panic!("{error}: {text}");
+        });
+        return array
+            .into_iter()
+            .map(|piece| (String::new(), piece))
+            .collect();
+    }
+    let value = |data: &str| serde_json::from_str(data).unwrap_or(Value::String(data.to_owned()));
+    let events = events(text).into_iter();
+    events.map(|(name, data)| (name, value(&data))).collect()
+}
+
+/// Whether a piece is the mark of a proper end.
+fn is_end(way: &str, (_, data): &(String, Value)) -> bool {
+    match way {
+        "chat" => data["choices"][0]["finish_reason"].is_string() || data == "[DONE]",
+        "messages" => data["type"] == "message_stop",
+        "responses" => data["type"] == "response.completed",
+        _ => data["candidates"][0]["finishReason"].is_string(),
+    }
+}
+
+fn is_error(way: &str, (name, data): &(String, Value)) -> bool {
+    match way {
+        "messages" => {
+            assert_eq!(data["type"] == "error", name == "error", "{name} {data}");
+            name == "error" && data["error"]["message"].is_string()
+        }
+        "responses" if name == "response.failed" => data["response"]["error"].is_object(),
+        "responses" => name == "error" && data["type"] == "error" && data["message"].is_string(),
+        way if data["error"].is_object() => {
+            let code = data["error"]["code"].as_u64().unwrap_or(0);
+            let code = u16::try_from(code).expect("a status");
+            !error_message(format_of(way), code, data).is_empty()
+        }
+        _ => false,
+    }
+}
+
+/// How many good pieces came before the error; `None`: there was an HTTP error instead.
+fn assert_told(way: &str, answer: &Answer, what: &str) -> Option<usize> {
+    if answer.status != 200 {
+        assert!(
+            [500, 502].contains(&answer.status),
+            "{what}: {}",
+            answer.status
+        );
+        answer.error(format_of(way));
+        return None;
+    }
+    let pieces = pieces(way, answer.text());
+    let first = pieces.iter().position(|piece| is_error(way, piece));
+    let Some(first) = first else {
+        panic!("{way} {what}: no error in {}", answer.text());
+    };
+    for after in &pieces[first..] {
+        assert!(
+            is_error(way, after),
+            "{way} {what}: {after:?} after an error"
+        );
+    }
+    let ended = pieces.iter().any(|piece| is_end(way, piece));
+    assert!(
+        !ended,
+        "{way} {what}: an end and an error: {}",
+        answer.text()
+    );
+    Some(first)
+}
+
+#[tokio::test]
+async fn a_stream_cut_anywhere_is_told() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for way in WAYS {
+        let whole = ask(mock.url(""), way, "one two").await;
+        let whole = pieces(way, whole.text());
+        let end = whole.iter().position(|piece| is_end(way, piece));
+        let end = end.expect("the mock ends its streams");
+        let mut in_stream = 0;
+        for count in 0..=end {
+            let prompt = format!("mock:cut={count} one two");
+            let answer = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_told(way, &answer, &prompt);
+            if count == 0 {
+                assert_eq!(answer.status, 502, "{way}: nothing came, nothing goes out");
+            }
+            if let Some(good) = good {
+                // The last ones may get lost with the connection, before the gateway.
+                assert!(good <= count, "{way}: {good} of {count}");
+                in_stream += 1;
+            }
+        }
+        assert!(
+            in_stream > 0,
+            "{way}: some cuts come after the first content"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stops_without_its_end_is_told() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for way in WAYS {
+        let answer = ask(gateway.url(""), way, "mock:no_end one two three").await;
+        let good = assert_told(way, &answer, "no_end");
+        assert!(
+            good.is_some_and(|good| good >= 3),
+            "{way}: {}",
+            answer.text()
+        );
+        assert!(answer.text().contains("three"), "{way}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_turns_into_garbage_is_told() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for way in WAYS {
+        let whole = ask(mock.url(""), way, "one two").await;
+        let whole = pieces(way, whole.text());
+        let end = whole.iter().position(|piece| is_end(way, piece));
+        let mut in_stream = 0;
+        for count in 0..=end.expect("an end") {
+            let prompt = format!("mock:garbage={count} one two");
+            let answer = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_told(way, &answer, &prompt);
+            assert!(
+                !answer.text().contains("broken\n"),
+                "{way}: {}",
+                answer.text()
+            );
+            if let Some(good) = good {
+                assert_eq!(good, count, "{way}: what came was sent");
+                in_stream += 1;
+            }
+        }
+        assert!(
+            in_stream > 0,
+            "{way}: some of it comes after the first content"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_the_upstream_tells_in_its_stream_passes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for way in WAYS {
+        for count in 0..5 {
+            let prompt = format!("mock:stream_error={count} one two");
+            let through = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_told(way, &through, &prompt);
+            assert!(through.text().contains("The mock broke off"), "{way}");
+            if through.status == 200 {
+                let direct = ask(mock.url(""), way, &prompt).await;
+                assert_eq!(through.text(), direct.text(), "{way}");
+            }
+            assert_eq!(good.is_some(), through.status == 200, "{way}");
+            if count > 1 {
+                assert_eq!(through.status, 200, "{way}: content had come");
+            }
+        }
+    }
+    let answer = ask(gateway.url(""), "chat", "mock:stream_error=0").await;
+    assert_eq!(answer.status, 502, "nothing but a role had come");
+}
+
+const CANDIDATE: &str =
+    r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hi ]"}]}}]}"#;
+const LAST: &str = r#"{"candidates":[{"content":{"parts":[{"text":"!"}]},"finishReason":"STOP"}]}"#;
+
+#[tokio::test]
+async fn an_array_cut_anywhere_is_still_an_array() {
+    let whole = format!("[{CANDIDATE}\r\n,\r\n{CANDIDATE},\n{LAST}\n]\n");
+    let kind = "application/json; charset=UTF-8";
+    let near_the_end = [whole.len() - 3, whole.len() - 2, whole.len()];
+    let cuts: Vec<usize> = (1..whole.len() - 3)
+        .step_by(5)
+        .chain(near_the_end)
+        .collect();
+    let case = |cut: &usize| ("native", head("200 OK", kind), &whole[..*cut]);
+    let gateway = behind(&cuts.iter().map(case).collect::<Vec<_>>());
+    for (number, cut) in cuts.iter().enumerate() {
+        let answer = stream(gateway.url(""), ARRAY, &format!("case-{number}"), "hi").await;
+        let said = &whole[..*cut];
+        if *cut == whole.len() {
+            assert_eq!(answer.text(), whole);
+            continue;
+        }
+        // The first element is complete where its last bracket has come.
+        if *cut <= CANDIDATE.len() {
+            assert_eq!(answer.status, 502, "{said}");
+            answer.error("native");
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{said}");
+        let pieces = pieces(ARRAY, answer.text());
+        let (error, good) = pieces.split_last().expect("pieces");
+        assert!(is_error(ARRAY, error), "{said}: {}", answer.text());
+        let complete = said.matches(CANDIDATE).count() + said.matches(LAST).count();
+        assert_eq!(good.len(), complete, "{said}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn an_array_that_closes_without_an_end_is_told() {
+    let closed = format!("[{CANDIDATE}]");
+    let objects = format!("{CANDIDATE}\n{LAST}");
+    let broken = format!("[{CANDIDATE},\n{{\"candidates\":7}},\n{LAST}]");
+    let kind = || head("200 OK", "application/json");
+    let cases = ["[]", "{}", "[1]", "null", &closed, &objects, &broken];
+    let gateway = behind(&cases.map(|body| ("native", kind(), body)));
+    for (number, body) in cases.iter().enumerate() {
+        let answer = stream(gateway.url(""), ARRAY, &format!("case-{number}"), "hi").await;
+        let good = assert_told(ARRAY, &answer, body);
+        let wanted = body.starts_with("[{").then_some(1);
+        assert_eq!(good, wanted, "{body}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_is_cut_is_followed_by_the_error() {
+    let good = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\r\n\r\n";
+    let rests = [
+        "",
+        "data: {\"choi",
+        "data: {\"choices\":[]}",
+        ": comment",
+        "event: x\r\n",
+    ];
+    let said = rests.map(|rest| format!("{good}{rest}"));
+    let cases: Vec<_> = said
+        .iter()
+        .map(|said| ("chat", head("200 OK", "text/event-stream"), said.as_str()))
+        .collect();
+    let gateway = behind(&cases);
+    for (number, rest) in rests.iter().enumerate() {
+        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!(answer.status, 200);
+        let text = answer.text().strip_prefix(good).expect("the good one");
+        // A reader of events sees the error as an event of its own, and nothing else.
+        let pieces = pieces("chat", text);
+        assert!(is_error("chat", &pieces[0]), "{rest:?}: {text:?}");
+        assert_eq!(pieces.len(), 1, "{rest:?}: {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_may_end_in_the_ways_real_upstreams_end_theirs() {
+    let words = r#"data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}"#;
+    let finish = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    let said = [
+        format!("{words}\n\n{finish}\n\ndata: [DONE]\n\n"),
+        format!("{words}\r\n\r\n{finish}\r\n\r\ndata: [DONE]\r\n\r\n"),
+        format!(": ping\n\n{words}\n\n: ping\n\n{finish}\n\n"),
+        format!("{words}\n\n{finish}\n\ndata: [DONE]"),
+        format!("{words}\n\ndata: [DONE]"),
+        format!("\u{feff}{words}\n\n{finish}\n\ndata:[DONE]\n\n"),
+        format!("event: chunk\nid: 1\n{words}\n\nretry: 5\n{finish}\n\n"),
+    ];
+    let head = head("200 OK", "text/event-stream");
+    let cases: Vec<_> = said
+        .iter()
+        .map(|said| ("chat", head.clone(), said.as_str()))
+        .collect();
+    let gateway = behind(&cases);
+    for (number, said) in said.iter().enumerate() {
+        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!((answer.status, answer.text()), (200, said.as_str()));
+    }
+}

@@ -1,0 +1,380 @@
+//! Every protocol that is spoken to clients and to upstreams, and clients that speak it badly.
+
+use futures_util::future::join_all;
+use http::Version;
+use serde_json::Value;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+
+use crate::bodies::{CHAT, MIB, body, digest, http2, mocked, send};
+use crate::secure::{Authority, Relay};
+use crate::stage::{
+    FORMATS, Gateway, KEY, Mock, client, every_format, free_address, request, single, until,
+};
+use crate::wire::{Upstream, Wire, post, post_with};
+
+fn asking(prompt: &str, stream: bool) -> String {
+    request("chat", "m", prompt, stream).1.to_string()
+}
+
+/// Asks in a format, for JSON and for a stream, and returns what came.
+async fn converse(client: &reqwest::Client, base: &str, format: &str) -> Version {
+    let mut version = Version::HTTP_09;
+    for stream in [false, true] {
+        let (path, body) = request(format, &format!("same-{format}"), "hello", stream);
+        let call = client.post(format!("{base}{path}")).bearer_auth(KEY);
+        let reply = call.json(&body).send().await.expect("an answer");
+        version = reply.version();
+        assert_eq!(reply.status(), 200, "{format}");
+        let text = reply.text().await.expect("a body");
+        assert!(text.contains("hello"), "{format}: {text}");
+    }
+    version
+}
+
+#[tokio::test]
+async fn the_plain_port_speaks_both_protocols() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let base = gateway.url("");
+    for (format, _) in FORMATS {
+        assert_eq!(converse(&client(), &base, format).await, Version::HTTP_11);
+        assert_eq!(converse(&http2(), &base, format).await, Version::HTTP_2);
+    }
+}
+
+#[tokio::test]
+async fn a_tls_listener_speaks_what_the_client_agrees_to() {
+    let mock = Mock::start();
+    let authority = Authority::new();
+    let (cert, key) = authority.issue_files("localhost");
+    let secure = free_address();
+    let listen = format!(
+        "listen: [LISTEN, {{addr: \"{secure}\", tls: {{cert: {}, key: {}}}}}]",
+        cert.display(),
+        key.display()
+    );
+    let config = every_format(mock.address).replace("listen: LISTEN", &listen);
+    let gateway = Gateway::start(&config);
+    let base = format!("https://localhost:{}", secure.port());
+    let both = authority.client().build().expect("a client");
+    let old = authority.client().http1_only().build().expect("a client");
+    for (format, _) in FORMATS {
+        assert_eq!(converse(&both, &base, format).await, Version::HTTP_2);
+        assert_eq!(converse(&old, &base, format).await, Version::HTTP_11);
+        let plain = gateway.url("");
+        assert_eq!(converse(&client(), &plain, format).await, Version::HTTP_11);
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_arrive_whole_over_tls() {
+    let mock = Mock::start();
+    let authority = Authority::new();
+    let (cert, key) = authority.issue_files("localhost");
+    let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
+    let listen = format!(
+        "listen: {{addr: LISTEN, tls: {{cert: {}, key: {}}}}}",
+        cert.display(),
+        key.display()
+    );
+    let config = single("", &upstream).replace("listen: LISTEN", &listen);
+    let gateway = Gateway::start(&config);
+    let url = format!("https://localhost:{}{CHAT}", gateway.address.port());
+    let body = body(20 * MIB);
+    for builder in [authority.client(), authority.client().http1_only()] {
+        let client = builder.build().expect("a client");
+        let (status, text) = send(&client, url.clone(), body.clone().into()).await;
+        assert_eq!(status, 200, "{text}");
+        assert!(text.contains(&digest(&body)), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_is_reached_over_tls_in_the_protocol_both_agree_on() {
+    let mock = Mock::start();
+    let authority = Authority::new();
+    for (protocol, expected) in [("auto", "h2"), ("http1", "http/1.1"), ("http2", "h2")] {
+        let relay = Relay::start(&authority, "localhost", mock.address).await;
+        let port = relay.address.port();
+        let upstream = format!("base_url: \"https://localhost:{port}/v1\", protocol: {protocol}");
+        let gateway = Gateway::start_with(&single("", &upstream), |command| {
+            command.env("SSL_CERT_FILE", authority.file());
+        });
+        for stream in [false, true] {
+            let sent = asking("hello", stream).into();
+            let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+            assert_eq!(status, 200, "{protocol}: {text}");
+            assert!(text.contains("hello"), "{protocol}: {text}");
+        }
+        let body = body(5 * MIB);
+        let (_, text) = send(&client(), gateway.url(CHAT), body.clone().into()).await;
+        assert!(text.contains(&digest(&body)), "{protocol}: {text}");
+        assert_eq!(relay.agreed(), [expected], "one connection, used again");
+        gateway.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_with_a_wrong_certificate_gets_no_request() {
+    let mock = Mock::start();
+    let trusted = Authority::new();
+    let stranger = Authority::new();
+    for (authority, name) in [(&stranger, "localhost"), (&trusted, "other.example")] {
+        let relay = Relay::start(authority, name, mock.address).await;
+        let port = relay.address.port();
+        let upstream = format!("base_url: \"https://localhost:{port}/v1\"");
+        let gateway = Gateway::start_with(&single("", &upstream), |command| {
+            command.env("SSL_CERT_FILE", trusted.file());
+        });
+        let sent = asking("hello", false).into();
+        let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+        assert_eq!(status, 502, "{text}");
+        assert!(!text.contains("localhost"), "details stay here: {text}");
+        let failures = gateway.metric("omniglot_upstream_failures").await;
+        let line = failures.iter().find(|line| line.contains("\"tls\""));
+        assert!(
+            line.is_some_and(|line| line.ends_with(" 1")),
+            "{failures:?}"
+        );
+        gateway.until_idle().await;
+    }
+    let stats = client().get(mock.url("/mock/stats")).send().await;
+    let stats: Value = stats.expect("an answer").json().await.expect("JSON");
+    assert_eq!(stats["requests"], 0);
+}
+
+/// Plain bytes to the mock and back, so that connections can be counted.
+async fn counted(mock: &Mock) -> Upstream {
+    let address = mock.address;
+    Upstream::start(move |mut wire, _| async move {
+        let mut inside = TcpStream::connect(address).await.expect("the mock");
+        // It ends as its ends do.
+        let _ = copy_bidirectional(&mut wire.stream, &mut inside).await;
+    })
+    .await
+}
+
+#[tokio::test]
+async fn many_streams_share_few_connections_to_an_http2_upstream() {
+    const STREAMS: usize = 150;
+    let mock = Mock::start();
+    let between = counted(&mock).await;
+    let upstream = format!("{}, protocol: http2", between.base());
+    let gateway = Gateway::start(&single("", &upstream));
+    let sent = asking("mock:name=many mock:wait=many mock:text=together", false);
+    let (client, url) = (client(), gateway.url(CHAT));
+    let calls = join_all((0..STREAMS).map(|_| send(&client, url.clone(), sent.clone().into())));
+    let release = async {
+        until("all of them wait", async || {
+            mock.seen("many", "waiting").await == STREAMS as u64
+        })
+        .await;
+        for _ in 0..STREAMS {
+            mock.signal("many", 1).await;
+        }
+    };
+    let (replies, ()) = tokio::join!(calls, release);
+    for (status, text) in replies {
+        assert_eq!(status, 200, "{text}");
+        assert!(text.contains("together"), "{text}");
+    }
+    // At the start several may be opened side by side before one is there to be shared.
+    let connections = between.connections();
+    assert!(connections < STREAMS / 2, "{connections} connections");
+    for _ in 0..20 {
+        let (status, _) = send(&client, url.clone(), asking("hello", true).into()).await;
+        assert_eq!(status, 200);
+    }
+    assert_eq!(between.connections(), connections);
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn an_upstream_is_found_by_its_name() {
+    let mock = Mock::start();
+    let port = mock.address.port();
+    let upstream = format!("base_url: \"http://localhost:{port}/v1\"");
+    let gateway = Gateway::start(&single("", &upstream));
+    let sent = asking("mock:echo", false).into();
+    let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains(&format!("localhost:{port}")), "{text}");
+}
+
+#[tokio::test]
+async fn an_http_1_0_client_is_answered_up_to_the_end_of_the_connection() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    for stream in [false, true] {
+        let mut wire = Wire::to(gateway.address).await;
+        let request = post_with(CHAT, "", &asking("one two three", stream));
+        wire.send(request.replace("HTTP/1.1", "HTTP/1.0")).await;
+        let reply = wire.message().await.expect("a reply");
+        assert_eq!(reply.status(), 200);
+        assert_eq!(reply.header("transfer-encoding"), None);
+        let text = reply.text();
+        assert!(text.contains("three"), "{text}");
+        assert!(!stream || text.ends_with("data: [DONE]\n\n"), "{text}");
+        assert!(wire.rest().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_when_the_client_asks_for_it() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    for stream in [false, true] {
+        let mut wire = Wire::to(gateway.address).await;
+        let sent = asking("hello", stream);
+        wire.send(post_with(CHAT, "connection: close\r\n", &sent))
+            .await;
+        let reply = wire.message().await.expect("a reply");
+        assert_eq!(reply.status(), 200);
+        assert_eq!(reply.header("connection"), Some("close"));
+        assert!(wire.message().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_connection_serves_one_request_after_the_other() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let mut wire = Wire::to(gateway.address).await;
+    for round in 0..10 {
+        for (sent, status) in [
+            (asking(&format!("round {round}"), false), 200),
+            (asking(&format!("round {round}"), true), 200),
+            ("{".to_owned(), 400),
+            (asking("mock:error=503", true), 503),
+            (asking("mock:stream_error=1", true), 200),
+        ] {
+            wire.send(post_with(CHAT, "", &sent)).await;
+            let reply = wire.message().await.expect("a reply");
+            assert_eq!(reply.status(), status, "{}", reply.text());
+            assert_eq!(reply.header("connection"), Some("keep-alive"));
+        }
+        wire.send("GET /nowhere HTTP/1.1\r\nhost: gateway\r\n\r\n")
+            .await;
+        assert_eq!(wire.message().await.expect("a reply").status(), 404);
+    }
+}
+
+#[tokio::test]
+async fn requests_sent_ahead_are_answered_in_order() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let mut wire = Wire::to(gateway.address).await;
+    let prompts = ["mock:slow=20ms first", "second", "third"];
+    let ahead: Vec<String> = prompts
+        .iter()
+        .enumerate()
+        .map(|(number, prompt)| post_with(CHAT, "", &asking(prompt, number == 1)))
+        .collect();
+    // Old clients end a body with an empty line that belongs to nothing.
+    wire.send(ahead.join("\r\n")).await;
+    for word in ["first", "second", "third"] {
+        let reply = wire.message().await.expect("a reply");
+        assert_eq!(reply.status(), 200, "{}", reply.text());
+        assert!(reply.text().contains(word), "{}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn garbage_ends_its_own_connection_and_nothing_else() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(200_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(2000));
+    let garbage: [&[u8]; 10] = [
+        b"\0\0\0\0\0\0\0\0\0\0\0\0\r\n\r\n",
+        b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n",
+        b"hello, is anybody there?\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\x80\xff HTTP/1.1\r\nhost: \xff\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost gateway\r\n\r\n",
+        b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage in place of frames, and more than enough of it",
+        long.as_bytes(),
+        many.as_bytes(),
+    ];
+    for bytes in garbage {
+        let mut wire = Wire::to(gateway.address).await;
+        // The other side may stop reading in the middle of it.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut wire.stream, bytes).await;
+        let _ = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream).await;
+        let answer = wire.whatever().await;
+        let text = String::from_utf8_lossy(&answer);
+        assert!(!text.starts_with("HTTP/1.1 2"), "{text}");
+        assert!(!text.starts_with("HTTP/1.1 5"), "{text}");
+    }
+    let (status, _) = send(&client(), gateway.url(CHAT), asking("hi", false).into()).await;
+    assert_eq!(status, 200);
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn what_two_readers_would_read_differently_smuggles_nothing() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let hidden = post_with(CHAT, "", &asking("mock:name=hidden", false));
+    let first = asking("mock:name=first", false);
+    let (length, both) = (first.len(), first.len() + hidden.len());
+    let chunked = format!("{length:x}\r\n{first}\r\n0\r\n\r\n");
+    let cut = length / 2;
+    for (more, sent) in [
+        (
+            format!("content-length: {length}\r\ncontent-length: {both}\r\n"),
+            &first,
+        ),
+        (
+            format!("content-length: {both}\r\ncontent-length: {length}\r\n"),
+            &first,
+        ),
+        (format!("content-length: {length}, {both}\r\n"), &first),
+        (format!("content-length: +{length}\r\n"), &first),
+        (format!("content-length: {length}x\r\n"), &first),
+        (
+            format!("content-length: {cut}\r\ntransfer-encoding: chunked\r\n"),
+            &chunked,
+        ),
+        (
+            format!("transfer-encoding: chunked\r\ncontent-length: {both}\r\n"),
+            &chunked,
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding: identity\r\n"),
+            &first,
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding: xchunked\r\n"),
+            &first,
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding: chunked, gzip\r\n"),
+            &first,
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding : chunked\r\n"),
+            &first,
+        ),
+        (
+            "transfer-encoding: chunked\r\n".to_owned(),
+            &chunked.replacen("\r\n", ";\r\n\r\n", 1),
+        ),
+    ] {
+        let mut wire = Wire::to(gateway.address).await;
+        wire.send(post(CHAT, &more) + sent + &hidden).await;
+        let answer = wire.whatever().await;
+        let text = String::from_utf8_lossy(&answer);
+        let replies = text.matches("HTTP/1.1 ").count();
+        assert!(replies <= 1, "{more}: {text}");
+        assert_eq!(mock.seen("hidden", "started").await, 0, "{more}: {text}");
+        let by_chunks = sent == &chunked;
+        assert!(
+            by_chunks || !text.starts_with("HTTP/1.1 2"),
+            "{more}: {text}"
+        );
+    }
+    gateway.until_idle().await;
+}

@@ -1,0 +1,204 @@
+//! Requests that go nowhere: each is refused in the shape of its path, and the connection lives on.
+
+mod bodies;
+mod wire;
+
+use std::io::{Read as _, Seek as _};
+use std::process::Stdio;
+
+use crate::asking::{Answer, client, send};
+use crate::stage::{Gateway, KEY, Mock, every_format, request};
+
+/// A gateway whose complaints can be read when all is done.
+struct Watched {
+    gateway: Gateway,
+    complaints: std::fs::File,
+    _mock: Mock,
+}
+
+impl Watched {
+    fn start() -> Watched {
+        let mock = Mock::start();
+        let complaints = tempfile::tempfile().expect("a file");
+        let stderr = complaints.try_clone().expect("the same file");
+        let gateway = Gateway::start_with(&every_format(mock.address), |command| {
+            command.stderr(Stdio::from(stderr));
+        });
+        Watched {
+            gateway,
+            complaints,
+            _mock: mock,
+        }
+    }
+
+    /// The gateway still answers, and nothing in it has panicked.
+    async fn assert_well(mut self) {
+        let (path, body) = request("chat", "same-chat", "hello", false);
+        let asked = client().post(self.gateway.url(&path)).bearer_auth(KEY);
+        assert_eq!(send(asked.json(&body)).await.status, 200);
+        let mut said = String::new();
+        self.complaints.rewind().expect("a file");
+        self.complaints.read_to_string(&mut said).expect("text");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+async fn ask(gateway: &Gateway, method: &str, path: &str) -> Answer {
+    let method = method.parse().expect("a method");
+    let asked = client().request(method, gateway.url(path));
+    send(asked.bearer_auth(KEY).json(&serde_json::json!({}))).await
+}
+
+#[tokio::test]
+async fn an_unknown_path_is_not_found_in_the_shape_of_its_family() {
+    let watched = Watched::start();
+    for (path, format) in [
+        ("/", "chat"),
+        ("/v1", "chat"),
+        ("/v1/", "chat"),
+        ("/v2/chat/completions", "chat"),
+        ("/v1/chat/completions/", "chat"),
+        ("/v1/chat/completions/x", "chat"),
+        ("/V1/chat/completions", "chat"),
+        ("//v1/chat/completions", "chat"),
+        ("/v1/chat//completions", "chat"),
+        ("/v1/embeddings", "chat"),
+        ("/v1/messagesx", "chat"),
+        ("/api", "chat"),
+        ("/api/models/x", "chat"),
+        ("/healthz", "chat"),
+        ("/metrics", "chat"),
+        ("/v1/messages/", "messages"),
+        ("/v1/messages/batches", "messages"),
+        ("/v1/responses/", "responses"),
+        ("/v1/responses/resp_1", "responses"),
+        ("/v1beta", "native"),
+        ("/v1beta/", "native"),
+        ("/v1beta/files", "native"),
+        ("/v1beta/models/same-native:predict", "native"),
+        ("/v1beta/models/same-native:embedContent", "native"),
+        ("/v1/models/same-native:predict", "native"),
+        ("/v1/models/same-native:generatecontent", "native"),
+    ] {
+        let answer = ask(&watched.gateway, "POST", path).await;
+        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
+        assert!(!answer.error(format).is_empty(), "{path}");
+        assert!(answer.header("x-request-id").starts_with("req_"), "{path}");
+        assert_eq!(answer.header("x-omniglot-upstream"), "", "{path}");
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_one() {
+    let watched = Watched::start();
+    for (path, format, allowed) in [
+        ("/v1/chat/completions", "chat", "POST"),
+        ("/v1/messages", "messages", "POST"),
+        ("/v1/messages/count_tokens", "messages", "POST"),
+        ("/v1/responses", "responses", "POST"),
+        ("/v1/responses/input_tokens", "responses", "POST"),
+        (
+            "/v1beta/models/same-native:generateContent",
+            "native",
+            "POST",
+        ),
+        ("/v1/models/same-native:countTokens", "native", "POST"),
+        ("/v1beta/models", "native", "GET"),
+        ("/v1beta/models/same-native", "native", "GET"),
+        ("/v1/models", "chat", "GET"),
+        ("/v1/models/same-chat", "chat", "GET"),
+        ("/api/models", "chat", "GET"),
+    ] {
+        for method in [
+            "GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "BREW",
+        ] {
+            if method == allowed {
+                continue;
+            }
+            let answer = ask(&watched.gateway, method, path).await;
+            assert_eq!(answer.status, 405, "{method} {path}");
+            assert_eq!(answer.header("allow"), allowed, "{method} {path}");
+            match method {
+                "HEAD" => assert!(answer.body.is_empty(), "{path}"),
+                _ => assert!(answer.error(format).contains(allowed), "{path}"),
+            }
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn native_streams_come_in_the_framings_there_are() {
+    let watched = Watched::start();
+    let path = "/v1beta/models/same-native:";
+    for (call, wanted) in [
+        ("streamGenerateContent?alt=sse", 200),
+        ("streamGenerateContent?alt=json", 200),
+        ("streamGenerateContent", 200),
+        ("streamGenerateContent?alt=proto", 400),
+        ("streamGenerateContent?alt=SSE", 400),
+        ("streamGenerateContent?alt=", 400),
+        ("generateContent?alt=json", 200),
+        ("generateContent?alt=sse", 400),
+        ("countTokens?alt=json", 200),
+    ] {
+        let (_, body) = request("native", "", "hello", false);
+        let asked = client().post(watched.gateway.url(&format!("{path}{call}")));
+        let answer = send(asked.bearer_auth(KEY).json(&body)).await;
+        assert_eq!(answer.status, wanted, "{call}: {}", answer.text());
+        if wanted == 400 {
+            assert!(answer.error("native").contains("alt"), "{call}");
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn tricks_with_the_path_open_nothing() {
+    let watched = Watched::start();
+    for (path, format, wanted) in [
+        ("/v1/chat%2Fcompletions", "chat", 404),
+        ("/v1/%63hat/completions", "chat", 404),
+        ("/v1%2Fmessages", "chat", 404),
+        ("/v1beta/models/:generateContent", "native", 400),
+        ("/v1beta/models/%00:generateContent", "native", 400),
+        ("/v1beta/models/a%0d%0ab:generateContent", "native", 400),
+        ("/v1beta/models/%ff:generateContent", "native", 400),
+        ("/v1beta/models/%zz:generateContent", "native", 404),
+        (
+            "/v1beta/models/same-native%3F:generateContent",
+            "native",
+            404,
+        ),
+        (
+            "/v1beta/models/%2e%2e%2fmock:generateContent",
+            "native",
+            404,
+        ),
+        (
+            "/v1beta/models/same-native:generateContent:generateContent",
+            "native",
+            404,
+        ),
+        (
+            "/v1beta/models/same-native%253AgenerateContent",
+            "native",
+            404,
+        ),
+        (
+            "/v1beta/models/models/models/same-native:generateContent",
+            "native",
+            404,
+        ),
+    ] {
+        let (_, body) = request("native", "", "hello", false);
+        let url = watched.gateway.url(path);
+        let answer = send(client().post(url).bearer_auth(KEY).json(&body)).await;
+        // What looks like the name of a model can only be got.
+        let got = path.contains("%253A") && answer.status == 405;
+        assert!(got || answer.status == wanted, "{path}: {}", answer.text());
+        answer.error(format);
+    }
+    watched.assert_well().await;
+}

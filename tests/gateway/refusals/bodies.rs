@@ -1,0 +1,214 @@
+//! Bodies that cannot be taken, and models that cannot be asked.
+
+use super::Watched;
+use crate::asking::{client, post, send};
+use crate::stage::{FORMATS, KEY, request};
+
+fn path_of(format: &str) -> String {
+    request(format, "same-native", "", false).0
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_object_is_refused() {
+    let watched = Watched::start();
+    let broken: [&[u8]; 17] = [
+        b"",
+        b" ",
+        b"{",
+        b"}",
+        b"null",
+        b"true",
+        b"7",
+        b"\"text\"",
+        b"[]",
+        br#"[{"model":"same-chat"}]"#,
+        br#"{"model":"same-chat""#,
+        br#"{"model":"same-chat",}"#,
+        br#"{"model":"same-chat"} trailing"#,
+        br#"{"model":"same-chat"}{"model":"same-chat"}"#,
+        br#"{'model':'same-chat'}"#,
+        b"\xef\xbb\xbf{\"model\":\"same-chat\"}",
+        b"\x00{\"model\":\"same-chat\"}",
+    ];
+    for (format, _) in FORMATS {
+        for body in broken {
+            let answer = post(watched.gateway.url(&path_of(format)), body.to_vec()).await;
+            let what = String::from_utf8_lossy(body);
+            assert_eq!(answer.status, 400, "{format} {what}: {}", answer.text());
+            answer.error(format);
+            assert_eq!(answer.header("x-omniglot-upstream"), "", "{format} {what}");
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_model_must_be_named_once_and_by_a_string() {
+    let watched = Watched::start();
+    for format in ["chat", "messages", "responses"] {
+        for body in [
+            "{}",
+            r#"{"model":null}"#,
+            r#"{"model":""}"#,
+            r#"{"model":7}"#,
+            r#"{"model":["same-chat"]}"#,
+            r#"{"model":{"id":"same-chat"}}"#,
+            r#"{"Model":"same-chat"}"#,
+            r#"{"metadata":{"model":"same-chat"}}"#,
+            r#"{"model":"same-chat","model":"other-chat"}"#,
+            r#"{"model":"same-chat","mod\u0065l":"same-chat"}"#,
+            r#"{"model":"same-\ud800"}"#,
+        ] {
+            let answer = post(watched.gateway.url(&path_of(format)), body).await;
+            assert_eq!(answer.status, 400, "{format} {body}: {}", answer.text());
+            let message = answer.error(format);
+            let named = message.contains("model");
+            assert!(
+                named || body.contains("ud800"),
+                "{format} {body}: {message}"
+            );
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_exist_is_not_found() {
+    let watched = Watched::start();
+    for (format, _) in FORMATS {
+        for model in [
+            "unknown",
+            "Same-chat",
+            "same-chat2",
+            "theirs-chat",
+            "mock-chat",
+            "a/b:c",
+        ] {
+            let (path, body) = request(format, model, "hello", false);
+            let answer = post(watched.gateway.url(&path), body.to_string()).await;
+            assert_eq!(answer.status, 404, "{format} {model}");
+            assert!(answer.error(format).contains(model), "{format} {model}");
+        }
+        if format == "native" {
+            continue;
+        }
+        for model in [
+            "a\u{0}b",
+            " same-chat",
+            "same-chat\n",
+            "\u{202e}",
+            "\u{1F600}",
+        ] {
+            let (path, body) = request(format, model, "hello", false);
+            let answer = post(watched.gateway.url(&path), body.to_string()).await;
+            assert_eq!(answer.status, 404, "{format} {model:?}");
+            answer.error(format);
+        }
+        let long = "m".repeat(1 << 20);
+        let (path, body) = request(format, &long, "hello", false);
+        let answer = post(watched.gateway.url(&path), body.to_string()).await;
+        assert_eq!(answer.status, 404, "{format}");
+        assert!(
+            answer.body.len() < 4096,
+            "a name is not repeated at any length"
+        );
+        let body = format!(r#"{{"model":"same-{format}","stream":"{long}"}}"#);
+        let answer = post(watched.gateway.url(&path), body).await;
+        assert_eq!(answer.status, 400, "{format}");
+        assert!(answer.body.len() < 4096, "nor is a value");
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_model_on_the_path_of_another_format_is_told_its_own() {
+    let watched = Watched::start();
+    for (asked, _) in FORMATS {
+        for (spoken, _) in FORMATS {
+            if asked == spoken {
+                continue;
+            }
+            let model = format!("same-{spoken}");
+            for stream in [false, true] {
+                let (path, body) = request(asked, &model, "hello", stream);
+                let answer = post(watched.gateway.url(&path), body.to_string()).await;
+                assert_eq!(answer.status, 400, "{asked} {spoken}");
+                let message = answer.error(asked);
+                let (right, _) = request(spoken, &model, "hello", false);
+                assert!(message.contains(&right), "{asked} {spoken}: {message}");
+                assert!(message.contains(&model), "{asked} {spoken}: {message}");
+            }
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_body_of_another_type_is_refused() {
+    let watched = Watched::start();
+    for (format, _) in FORMATS {
+        let (path, body) = request(format, &format!("same-{format}"), "hello", false);
+        for (kind, wanted) in [
+            (Some("application/json"), 200),
+            (Some("application/json; charset=utf-8"), 200),
+            (Some("APPLICATION/JSON"), 200),
+            (Some("application/vnd.api+json"), 200),
+            (None, 200),
+            (Some("text/plain"), 415),
+            (Some("application/x-www-form-urlencoded"), 415),
+            (Some("multipart/form-data; boundary=x"), 415),
+            (Some("application/jsonx"), 415),
+            (Some(""), 415),
+        ] {
+            let asked = client().post(watched.gateway.url(&path)).bearer_auth(KEY);
+            let asked = kind
+                .into_iter()
+                .fold(asked, |asked, kind| asked.header("content-type", kind));
+            let answer = send(asked.body(body.to_string())).await;
+            assert_eq!(
+                answer.status,
+                wanted,
+                "{format} {kind:?}: {}",
+                answer.text()
+            );
+            if wanted != 200 {
+                assert!(answer.error(format).contains("application/json"));
+            }
+        }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn bodies_that_break_parsers_do_not_break_this_one() {
+    let watched = Watched::start();
+    for (format, _) in FORMATS {
+        let model = format!("same-{format}");
+        let (path, _) = request(format, &model, "", false);
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            for depth in [200, 200_000] {
+                let (open, close) = (open.repeat(depth), close.repeat(depth));
+                let middle = if open.starts_with('{') { "1" } else { "" };
+                let body = format!(r#"{{"model":"{model}","x":{open}{middle}{close}}}"#);
+                let answer = post(watched.gateway.url(&path), body).await;
+                assert_eq!(answer.status, 400, "{format} {depth}: {}", answer.text());
+                answer.error(format);
+            }
+            let body = format!(r#"{{"model":"{model}","x":{}"#, open.repeat(200_000));
+            let answer = post(watched.gateway.url(&path), body).await;
+            assert_eq!(answer.status, 400, "{format}");
+        }
+        let mut invalid = format!(r#"{{"model":"{model}","x":""#).into_bytes();
+        invalid.extend_from_slice(b"\xff\xfe\"}");
+        let answer = post(watched.gateway.url(&path), invalid).await;
+        assert_eq!(answer.status, 400, "{format}: {}", answer.text());
+        answer.error(format);
+        let body = format!(
+            r#"{{"model":"{model}","x":1e999999,"y":-0,"z":{}}}"#,
+            "9".repeat(5000)
+        );
+        let answer = post(watched.gateway.url(&path), body).await;
+        assert_eq!(answer.status, 400, "{format}: {}", answer.text());
+    }
+    watched.assert_well().await;
+}

@@ -1,0 +1,272 @@
+//! Streams while they run: every event at once, cancelled when the client leaves, within bounded memory.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::bodies::{CHAT, MIB, http2, mocked, send};
+use crate::stage::{
+    FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, request, single, until,
+};
+use crate::wire::{Wire, post_with};
+
+/// A request for a stream that the gateway passes on byte by byte: usage is asked for already.
+fn streamed(format: &str, prompt: &str) -> (String, Value) {
+    let (path, mut body) = request(format, &format!("same-{format}"), prompt, true);
+    if format == "chat" {
+        body["stream_options"] = json!({"include_usage": true});
+    }
+    (path, body)
+}
+
+/// A stream that is read event by event.
+struct Events {
+    reply: reqwest::Response,
+    unread: Vec<u8>,
+}
+
+impl Events {
+    /// Asks for a stream in a format; returns once the header is there.
+    async fn of(client: &reqwest::Client, gateway: &Gateway, format: &str, prompt: &str) -> Events {
+        let (path, body) = streamed(format, prompt);
+        let call = client.post(gateway.url(&path)).bearer_auth(KEY);
+        let reply = call.json(&body).send().await.expect("a header");
+        assert_eq!(reply.status(), 200, "{format}");
+        let unread = Vec::new();
+        Events { reply, unread }
+    }
+
+    /// The next event, raw; `None`: the stream has ended.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(at) = crate::wire::find(&self.unread, b"\n\n") {
+                let event: Vec<u8> = self.unread.drain(..at + 2).collect();
+                return Some(String::from_utf8(event).expect("text"));
+            }
+            let chunk = timeout(PATIENCE, self.reply.chunk())
+                .await
+                .expect("no hang");
+            match chunk.expect("the stream is not cut") {
+                Some(chunk) => self.unread.extend_from_slice(&chunk),
+                None => return None,
+            }
+        }
+    }
+}
+
+/// What the mock itself streams for a prompt.
+async fn straight(mock: &Mock, format: &str, prompt: &str) -> Vec<String> {
+    let (path, body) = streamed(format, prompt);
+    let reply = client().post(mock.url(&path)).json(&body).send().await;
+    let text = reply.expect("an answer").text().await.expect("a body");
+    text.split_inclusive("\n\n").map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn each_event_arrives_before_the_next_one_is_sent() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (format, _) in FORMATS {
+        let count = straight(&mock, format, "mock:events=5").await.len();
+        for (protocol, client) in [("h1", client()), ("h2", http2())] {
+            let name = format!("{format}-{protocol}");
+            let prompt = format!("mock:events=5 mock:wait={name}");
+            let mut events = Events::of(&client, &gateway, format, &prompt).await;
+            // What has not been released cannot come, and what has must come by itself.
+            for came in 1..count {
+                assert!(events.next().await.is_some(), "{name}: {came} of {count}");
+                mock.signal(&name, 1).await;
+            }
+            assert!(events.next().await.is_some(), "{name}");
+            assert_eq!(events.next().await, None, "{name}");
+        }
+    }
+    gateway.until_idle().await;
+}
+
+/// The first event holds no content: its header is held for a while, but not until content comes.
+#[tokio::test]
+async fn the_header_arrives_although_no_content_does() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for format in ["chat", "messages", "responses"] {
+        let prompt = format!("mock:events=5 mock:wait=silent-{format} mock:name={format}");
+        let mut events = Events::of(&client(), &gateway, format, &prompt).await;
+        assert!(events.next().await.is_some(), "{format}");
+        assert_eq!(mock.seen(format, "waiting").await, 1, "{format}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_mid_stream_cancels_the_upstream() {
+    let mock = Mock::start();
+    for protocol in ["http1", "http2"] {
+        let config =
+            every_format(mock.address).replace("auth:", &format!("protocol: {protocol}, auth:"));
+        let gateway = Gateway::start(&config);
+        for (format, _) in FORMATS {
+            for (version, client) in [("h1", client()), ("h2", http2())] {
+                let name = format!("left-{protocol}-{format}-{version}");
+                let prompt = format!("mock:events=50 mock:wait={name} mock:name={name}");
+                for _ in 0..8 {
+                    mock.signal(&name, 1).await;
+                }
+                let mut events = Events::of(&client, &gateway, format, &prompt).await;
+                assert!(events.next().await.is_some());
+                drop(events);
+                until("the upstream's request is cancelled", async || {
+                    mock.seen(&name, "cancelled").await == 1
+                })
+                .await;
+            }
+        }
+        gateway.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_first_byte_cancels_the_upstream() {
+    let mock = Mock::start();
+    for protocol in ["http1", "http2"] {
+        let upstream = format!(
+            "base_url: \"http://{}/v1\", protocol: {protocol}",
+            mock.address
+        );
+        let gateway = Gateway::start(&single("", &upstream));
+        for (version, client) in [("h1", client()), ("h2", http2())] {
+            for (number, hold) in ["wait=never", "slow=10m"].into_iter().enumerate() {
+                let name = format!("early-{protocol}-{version}-{number}");
+                let prompt = format!("mock:{hold} mock:name={name}");
+                let sent = request("chat", "m", &prompt, number == 1).1.to_string();
+                let (url, client) = (gateway.url(CHAT), client.clone());
+                let call = tokio::spawn(async move { send(&client, url, sent.into()).await });
+                until("the request is there", async || {
+                    mock.seen(&name, "started").await == 1
+                })
+                .await;
+                call.abort();
+                until("the upstream's request is cancelled", async || {
+                    mock.seen(&name, "cancelled").await == 1
+                })
+                .await;
+            }
+        }
+        gateway.until_idle().await;
+        let lines = gateway.metric("omniglot_upstream_failures_total{").await;
+        assert!(
+            lines.is_empty(),
+            "it was not the upstream's fault: {lines:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let mut body = request("chat", "m", "mock:long=1000000", false).1;
+    body["n"] = json!(4);
+    let mut wire = Wire::to(gateway.address).await;
+    wire.send(post_with(CHAT, "", &body.to_string())).await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    drop(wire);
+    gateway.until_idle().await;
+    let lines = gateway.metric("omniglot_upstream_failures_total{").await;
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_compressed_reply_reaches_the_client_in_the_clear() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (format, _) in FORMATS {
+        for stream in [false, true] {
+            let mut texts = Vec::new();
+            for word in ["mock:name=plain", "mock:gzip"] {
+                // The ids are made from the request, so only what was said can be compared.
+                let prompt = format!("mock:long=300 {word}");
+                let (path, body) = request(format, &format!("same-{format}"), &prompt, stream);
+                let call = client().post(gateway.url(&path)).bearer_auth(KEY);
+                let reply = call.json(&body).send().await.expect("an answer");
+                assert_eq!(reply.status(), 200, "{format}");
+                assert!(!reply.headers().contains_key("content-encoding"));
+                let text = reply.text().await.expect("a body");
+                texts.push(text.matches("silence").count());
+            }
+            assert!(texts[0] > 0 && texts[0] == texts[1], "{format}: {texts:?}");
+        }
+        let name = format!("gzip-{format}");
+        let prompt = format!("mock:events=3 mock:gzip mock:wait={name}");
+        let mut events = Events::of(&client(), &gateway, format, &prompt).await;
+        while events.next().await.is_some() {
+            mock.signal(&name, 1).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_ten_thousand_events_arrives_whole() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (format, _) in FORMATS {
+        let expected = straight(&mock, format, "mock:events=10000").await;
+        for client in [client(), http2()] {
+            let mut events = Events::of(&client, &gateway, format, "mock:events=10000").await;
+            let mut came = String::new();
+            while let Some(chunk) = events.reply.chunk().await.expect("no cut") {
+                came += std::str::from_utf8(&chunk).expect("text");
+            }
+            assert!(expected.len() >= 10_000, "{format}: {}", expected.len());
+            assert!(came == expected.concat(), "{format}: {} bytes", came.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_event_may_be_megabytes_long() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (format, _) in FORMATS {
+        let prompt = "mock:long=450000 mock:events=1";
+        let expected = straight(&mock, format, prompt).await;
+        let longest = expected.iter().map(String::len).max();
+        assert!(longest > Some(2 * MIB), "{format}: {longest:?}");
+        for client in [client(), http2()] {
+            let events = Events::of(&client, &gateway, format, prompt).await;
+            let came = events.reply.text().await.expect("no cut");
+            assert!(came == expected.concat(), "{format}: {} bytes", came.len());
+        }
+    }
+}
+
+/// Clients that read nothing, on streams much longer than any buffer on the way.
+#[tokio::test]
+async fn a_client_that_does_not_read_costs_little_memory() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let mut body = request("chat", "m", "mock:long=1000000 mock:events=1000", true).1;
+    body["n"] = json!(4);
+    let before = gateway.resident();
+    let mut wire = Wire::to(gateway.address).await;
+    wire.send(post_with(CHAT, "connection: close\r\n", &body.to_string()))
+        .await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    let call = http2().post(gateway.url(CHAT)).bearer_auth(KEY).json(&body);
+    let reply = call.send().await.expect("a header");
+    // Nothing can be waited for where nothing happens: time for what should not.
+    sleep(Duration::from_secs(2)).await;
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(
+        grown < 12 * 1024,
+        "{grown} KiB for two clients that do not read"
+    );
+
+    let first = wire.rest().await;
+    assert!(first.len() > 16 * MIB, "{} bytes", first.len());
+    assert!(first.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
+    let second = reply.bytes().await.expect("no cut");
+    assert!(second.len() > 16 * MIB, "{} bytes", second.len());
+    assert!(second.ends_with(b"data: [DONE]\n\n"));
+    gateway.until_idle().await;
+}

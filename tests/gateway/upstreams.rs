@@ -1,0 +1,400 @@
+//! Upstreams that do what no HTTP library does: cut, broken, early, late, stale and silent replies.
+
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::bodies::{CHAT, MIB, body};
+use crate::stage::{Gateway, KEY, Mock, client, free_address, request, single};
+use crate::wire::{Upstream, Wire, find};
+
+const JSON: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
+
+const EVENT: &str = r#"data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":null}]}"#;
+
+/// Short enough for a test, for upstreams that are silent on purpose.
+const IMPATIENT: &str = "timeouts: {first_byte: 300ms, idle: 300ms}";
+
+fn by_length() -> String {
+    let length = JSON.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{JSON}"
+    )
+}
+
+fn in_chunks() -> String {
+    let (first, second) = JSON.split_at(50);
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n\
+         {:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
+        first.len(),
+        second.len()
+    )
+}
+
+fn with_json_type(head: &str, rest: &str) -> String {
+    format!("{head}\r\ncontent-type: application/json\r\n{rest}")
+}
+
+/// Status, the value of `x-omniglot-attempts`, and the body.
+async fn ask(gateway: &Gateway, prompt: &str, stream: bool) -> (u16, Option<String>, String) {
+    let (_, body) = request("chat", "m", prompt, stream);
+    let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let reply = call.json(&body).send().await.expect("an answer");
+    let attempts = reply.headers().get("x-omniglot-attempts");
+    let attempts = attempts.map(|value| value.to_str().expect("text").to_owned());
+    let status = reply.status().as_u16();
+    (status, attempts, reply.text().await.expect("a whole body"))
+}
+
+/// Answers the request whose prompt is a number with the reply of that number, and closes.
+async fn scripted(replies: Vec<String>) -> Upstream {
+    let replies = Arc::new(replies);
+    Upstream::start(move |mut wire, _| {
+        let replies = Arc::clone(&replies);
+        async move {
+            while let Some(request) = wire.message().await {
+                let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
+                let prompt = asked["messages"][0]["content"].as_str().expect("text");
+                let number: usize = prompt.parse().expect("a number");
+                wire.send(&replies[number]).await;
+                // What says when it ends may be followed by another request.
+                if replies[number] != by_length() {
+                    return;
+                }
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_reply_cut_at_any_byte_is_a_bad_gateway() {
+    let mut replies = vec![by_length()];
+    for whole in [by_length(), in_chunks()] {
+        let head = find(whole.as_bytes(), b"\r\n\r\n").expect("a head") + 4;
+        let cuts = (0..head).step_by(5).chain((head..whole.len()).step_by(17));
+        replies.extend(cuts.map(|cut| whole[..cut].to_owned()));
+        replies.push(whole[..whole.len() - 1].to_owned());
+    }
+    // The last byte of the last chunk adds nothing to what was said.
+    replies.pop();
+    let upstream = scripted(replies.clone()).await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for (number, reply) in replies.iter().enumerate().skip(1) {
+        let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
+        assert_eq!(status, 502, "after {reply:?}: {text}");
+        assert_eq!(attempts.as_deref(), Some("1"));
+        assert!(!text.contains("hello"), "{text}");
+    }
+    assert_eq!(ask(&gateway, "0", false).await.0, 200);
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_http_is_a_bad_gateway() {
+    let ok = "HTTP/1.1 200 OK";
+    let length = JSON.len();
+    let replies = vec![
+        by_length(),
+        "HELLO WORLD\r\n\r\n".to_owned(),
+        "\0\0\0\0\r\n\r\n".to_owned(),
+        "HTTP/1.1 abc OK\r\n\r\n".to_owned(),
+        format!("HTTP/1.1 200 OK\r\nno colon here\r\ncontent-length: {length}\r\n\r\n{JSON}"),
+        format!("HTTP/1.1 200 OK\r\nx: \0\r\ncontent-length: {length}\r\n\r\n{JSON}"),
+        with_json_type(ok, &format!("content-length: abc\r\n\r\n{JSON}")),
+        with_json_type(ok, &format!("content-length: -5\r\n\r\n{JSON}")),
+        with_json_type(
+            ok,
+            &format!("content-length: {length}\r\ncontent-length: 9\r\n\r\n{JSON}"),
+        ),
+        with_json_type(ok, &format!("content-length: {}\r\n\r\n{JSON}", length + 9)),
+        with_json_type(ok, &format!("content-length: {}\r\n\r\n{JSON}", length - 9)),
+        with_json_type(
+            ok,
+            &format!("transfer-encoding: chunked\r\n\r\nzz\r\n{JSON}\r\n0\r\n\r\n"),
+        ),
+        with_json_type(
+            ok,
+            &format!("transfer-encoding: chunked\r\n\r\n{length:x}\r\n{JSON}??0\r\n\r\n"),
+        ),
+        with_json_type(
+            ok,
+            &format!("transfer-encoding: chunked\r\n\r\n-5\r\n{JSON}\r\n0\r\n\r\n"),
+        ),
+        with_json_type(ok, "content-length: 0\r\n\r\n"),
+        "HTTP/1.1 100 Continue\r\n\r\n".to_owned(),
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: chess\r\n\r\ne2e4"
+            .to_owned(),
+        with_json_type("HTTP/1.1 204 No Content", "\r\n"),
+        with_json_type(
+            "HTTP/1.1 302 Found",
+            "location: /\r\ncontent-length: 0\r\n\r\n",
+        ),
+        with_json_type("HTTP/1.1 600 What", "content-length: 2\r\n\r\n{}"),
+        format!("{ok}\r\nx: {}\r\n\r\n", "a".repeat(2 * MIB)),
+        String::new(),
+    ];
+    let upstream = scripted(replies.clone()).await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for (number, reply) in replies.iter().enumerate().skip(1) {
+        for stream in [false, true] {
+            let (status, attempts, text) = ask(&gateway, &number.to_string(), stream).await;
+            let shown = &reply[..reply.len().min(300)];
+            assert_eq!(status, 502, "after {shown:?}: {text}");
+            assert_eq!(attempts.as_deref(), Some("1"), "after {shown:?}");
+        }
+        assert_eq!(ask(&gateway, "0", false).await.0, 200, "after {number}");
+    }
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn an_unusual_reply_that_can_be_read_is_passed_on() {
+    let hint = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+    let go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    let replies = vec![
+        by_length(),
+        format!("{go_on}{}", by_length()),
+        format!("{go_on}{hint}{hint}{}", by_length()),
+        in_chunks(),
+        in_chunks().replace("\r\n0\r\n\r\n", "\r\n0\r\nx-trailer: 1\r\n\r\n"),
+        with_json_type("HTTP/1.1 200 OK", &format!("\r\n{JSON}")),
+        with_json_type("HTTP/1.0 200 OK", &format!("\r\n{JSON}")),
+        with_json_type("HTTP/1.1 200", &format!("\r\n{JSON}")),
+        format!("HTTP/1.1 200 OK\r\n\r\n{JSON}"),
+    ];
+    let upstream = scripted(replies.clone()).await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for (number, reply) in replies.iter().enumerate() {
+        let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
+        assert_eq!(status, 200, "after {reply:?}: {text}");
+        assert_eq!(attempts.as_deref(), Some("1"), "after {reply:?}");
+        assert_eq!(text, JSON);
+    }
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_reply_may_come_byte_by_byte() {
+    let upstream = Upstream::start(|mut wire, _| async move {
+        wire.stream.set_nodelay(true).expect("a socket option");
+        while wire.message().await.is_some() {
+            for byte in in_chunks().as_bytes() {
+                wire.send([*byte]).await;
+            }
+        }
+    })
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for _ in 0..2 {
+        let (status, _, text) = ask(&gateway, "hello", false).await;
+        assert_eq!((status, text.as_str()), (200, JSON));
+    }
+    assert_eq!(upstream.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_before_the_body_was_read_is_passed_on() {
+    let upstream = Upstream::start(|mut wire, _| async move {
+        wire.head().await.expect("a head");
+        let refusal = r#"{"error":{"message":"too much","type":"invalid_request_error","param":null,"code":null}}"#;
+        let length = refusal.len();
+        let rest = format!("connection: close\r\ncontent-length: {length}\r\n\r\n{refusal}");
+        wire.send(with_json_type("HTTP/1.1 413 Content Too Large", &rest))
+            .await;
+        wire.stream.shutdown().await.expect("the end is sent");
+        wire.whatever().await;
+    })
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for size in [200, 10 * MIB] {
+        let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+        let reply = call.body(body(size)).send().await.expect("an answer");
+        assert_eq!(reply.status(), 413);
+        assert!(reply.text().await.expect("a body").contains("too much"));
+    }
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_pooled_connection_that_dies_costs_neither_request_nor_attempt() {
+    let upstream = Upstream::start(|mut wire, number| async move {
+        assert!(wire.message().await.is_some());
+        wire.send(by_length()).await;
+        // Every other connection takes the next request and hangs up on it; the rest hang up
+        // before it, or just when it is on its way.
+        if number % 2 == 0 {
+            wire.message().await;
+        }
+    })
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for round in 0..20 {
+        let (status, attempts, text) = ask(&gateway, "hello", false).await;
+        assert_eq!(status, 200, "round {round}: {text}");
+        assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
+    }
+    assert!(upstream.connections() >= 20, "none was good for two");
+    let failures = gateway.metric("omniglot_upstream_failures_total{").await;
+    assert!(failures.is_empty(), "{failures:?}");
+    gateway.until_idle().await;
+}
+
+/// Bytes to and from the mock; a doomed connection hangs up on the next thing it is sent.
+async fn relay_until(doomed: impl Fn() -> bool, mut outside: TcpStream, mock: SocketAddr) {
+    let mut inside = TcpStream::connect(mock).await.expect("the mock");
+    let (mut there, mut back) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        let passed = tokio::select! {
+            Ok(count) = outside.read(&mut there) => {
+                if count == 0 || doomed() {
+                    return;
+                }
+                inside.write_all(&there[..count]).await
+            }
+            Ok(count) = inside.read(&mut back) => outside.write_all(&back[..count]).await,
+            else => return,
+        };
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
+    let mock = Mock::start();
+    // Connections up to this number are doomed: all that were there when a request had been served.
+    let doomed = Arc::new(AtomicUsize::new(0));
+    let (below, address) = (Arc::clone(&doomed), mock.address);
+    let upstream = Upstream::start(move |wire, number| {
+        let below = Arc::clone(&below);
+        let doomed = move || number < below.load(Ordering::Acquire);
+        relay_until(doomed, wire.stream, address)
+    })
+    .await;
+    let base = upstream.base();
+    let gateway = Gateway::start(&single("", &format!("{base}, protocol: http2")));
+    for round in 0..10 {
+        let (status, attempts, text) = ask(&gateway, "hello", round % 2 == 0).await;
+        assert_eq!(status, 200, "round {round}: {text}");
+        assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
+        doomed.store(upstream.connections(), Ordering::Release);
+    }
+    assert!(upstream.connections() >= 10, "none was good for two");
+    let failures = gateway.metric("omniglot_upstream_failures_total{").await;
+    assert!(failures.is_empty(), "{failures:?}");
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn bytes_after_a_reply_are_not_taken_for_the_next_one() {
+    let upstream = Upstream::start(|mut wire, _| async move {
+        while wire.message().await.is_some() {
+            let forged = by_length().replace("hello", "forged");
+            wire.send(by_length() + &forged).await;
+        }
+    })
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for _ in 0..5 {
+        let (status, _, text) = ask(&gateway, "hello", false).await;
+        assert_eq!((status, text.as_str()), (200, JSON));
+    }
+}
+
+/// Sends the bytes, and then nothing more for as long as the connection lives.
+async fn silent_after(bytes: String) -> Upstream {
+    Upstream::start(move |mut wire: Wire, _| {
+        let bytes = bytes.clone();
+        async move {
+            wire.message().await;
+            wire.send(bytes).await;
+            pending::<()>().await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_silent_upstream_is_a_timeout() {
+    let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let whole = by_length();
+    for (said, stream) in [
+        ("", false),
+        ("", true),
+        ("HTTP/1.1 200", false),
+        ("HTTP/1.1 100 Continue\r\n\r\n", false),
+        (&whole[..whole.len() - 5], false),
+        (events, true),
+        (&format!("{events}: a comment and no event\n\n"), true),
+        (&format!("{events}{}", &EVENT[..40]), true),
+        ("HTTP/1.1 500 Oh\r\ncontent-length: 9\r\n\r\n{", false),
+    ] {
+        let upstream = silent_after(said.to_owned()).await;
+        let gateway = Gateway::start(&single("", &format!("{}, {IMPATIENT}", upstream.base())));
+        let (status, _, text) = ask(&gateway, "hello", stream).await;
+        assert_eq!(status, 504, "after {said:?}: {text}");
+        let failures = gateway.metric("omniglot_upstream_failures_total{").await;
+        assert!(failures[0].contains("\"timeout\""), "{failures:?}");
+        gateway.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_or_breaks_ends_with_an_error_event() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n";
+    let said = format!("{EVENT}\n\n");
+    let chunk = format!("{:x}\r\n{said}\r\n", said.len());
+    let silent = silent_after(format!("{head}\r\n{said}")).await;
+    let breaking = scripted(vec![
+        format!("{head}\r\n{said}"),
+        format!("{head}\r\n{said}{}", &EVENT[..40]),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}"),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}zz\r\n"),
+        format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}0\r\n\r\n"),
+        format!("{head}content-length: 9000\r\n\r\n{said}"),
+        format!("{head}\r\n{said}data: {{broken\n\n"),
+    ])
+    .await;
+    for (upstream, number) in [(&silent, 0)]
+        .into_iter()
+        .chain((0..7).map(|n| (&breaking, n)))
+    {
+        let gateway = Gateway::start(&single("", &format!("{}, {IMPATIENT}", upstream.base())));
+        let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
+        assert_eq!(status, 200, "{number}: {text}");
+        let rest = text.strip_prefix(&said).expect("what was said comes first");
+        assert!(rest.contains("\"error\""), "{number}: {text}");
+        assert!(!rest.contains("[DONE]"), "{number}: {text}");
+        gateway.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
+    for base in [
+        format!("http://{}/v1", free_address()),
+        format!("http://localhost:{}/v1", free_address().port()),
+        format!("https://{}/v1", free_address()),
+        "http://no-such-upstream.invalid/v1".to_owned(),
+    ] {
+        let gateway = Gateway::start(&single("", &format!("base_url: \"{base}\"")));
+        for stream in [false, true] {
+            let (status, attempts, text) = ask(&gateway, "hello", stream).await;
+            assert_eq!(status, 502, "{base}: {text}");
+            assert_eq!(attempts.as_deref(), Some("1"));
+            assert!(!text.contains("no-such-upstream"), "{text}");
+        }
+        let failures = gateway.metric("omniglot_upstream_failures_total{").await;
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert!(failures[0].contains("\"connect\"") && failures[0].ends_with(" 2"));
+        gateway.until_idle().await;
+    }
+}

@@ -1,0 +1,102 @@
+"""Texts, whole and streamed; how they are counted and how they end."""
+
+import pytest
+
+import stage
+
+# Emoji of several code points, combining marks, right to left, and line separators that JSON
+# leaves alone but some line readers do not.
+ODD = "👩‍👩‍👧‍👦 e\u0301 \u05e9\u05dc\u05d5\u05dd z\u0335a\u0335 a\u2028b\u2029c\u0085d 𝔘 «\\\"»"
+
+
+def ask(talk, prompt):
+    return talk.speak.ask(talk.client, talk.model, prompt)
+
+
+def deltas(talk, prompt):
+    events = talk.speak.stream(talk.client, talk.model, prompt)
+    return [piece for piece in map(talk.speak.delta, events) if piece]
+
+
+def test_text(talk):
+    reply = ask(talk, "good morning")
+    assert talk.speak.text(reply) == "You said: good morning"
+
+
+@pytest.mark.clients("chat", "messages", "responses")
+def test_the_model_is_the_one_that_was_asked_for(talk):
+    reply = talk.speak.ask(talk.client, talk.other_model, "hello")
+    assert talk.speak.model_of(reply) == talk.other_model
+    streamed = talk.speak.gather(talk.client, talk.other_model, "hello")
+    assert talk.speak.model_of(streamed) == talk.other_model
+
+
+@pytest.mark.clients("native")
+def test_the_version_is_what_the_upstream_said(talk):
+    reply = talk.speak.ask(talk.client, talk.other_model, "hello")
+    assert talk.speak.model_of(reply) == "theirs"
+
+
+def test_unicode(talk):
+    assert talk.speak.text(ask(talk, ODD)) == f"You said: {ODD}"
+
+
+def test_unicode_in_a_stream(talk):
+    assert "".join(deltas(talk, ODD)) == f"You said: {ODD}"
+
+
+def test_a_stream_says_what_the_whole_answer_says(talk):
+    pieces = deltas(talk, "mock:long=30")
+    assert len(pieces) == 30
+    assert "".join(pieces) == talk.speak.text(ask(talk, "mock:long=30"))
+
+
+def test_a_stream_put_together(talk):
+    gathered = talk.speak.gather(talk.client, talk.model, "mock:long=30")
+    assert talk.speak.text(gathered) == talk.speak.text(ask(talk, "mock:long=30"))
+
+
+def test_counts_are_the_same_in_a_stream(talk):
+    prompt = "count me mock:usage=11,0,7,0"
+    events = talk.speak.stream(talk.client, talk.model, prompt)
+    streamed = [counts for counts in map(talk.speak.event_counts, events) if counts]
+    assert talk.speak.counts(ask(talk, prompt)) == (11, 7)
+    assert streamed[-1] == (11, 7)
+
+
+def test_stopped_by_the_limit(talk):
+    reply = ask(talk, "a tale mock:length")
+    assert talk.speak.is_cut_short(reply)
+    assert talk.speak.text(reply)
+    assert not talk.speak.is_cut_short(ask(talk, "a tale"))
+
+
+def test_refusal(talk):
+    reply = ask(talk, "mock:refusal something bad")
+    assert talk.speak.refusal(reply) == "I cannot help with that."
+
+
+def test_the_answer_names_itself(talk):
+    headers = talk.speak.headers(talk.client, talk.model, "hello")
+    assert headers["x-request-id"]
+    assert headers["x-omniglot-upstream"] == f"mock-{talk.upstream_format}"
+    assert headers["x-omniglot-attempts"] == "1"
+
+
+def test_models(talk):
+    namings = (stage.first_model, stage.second_model)
+    every = [naming(name) for name in stage.FORMATS for naming in namings]
+    assert sorted(talk.speak.list_models(talk.client)) == sorted(every)
+    assert talk.speak.get_model(talk.client, talk.model) == talk.model
+
+
+def test_models_that_the_key_does_not_open_are_not_listed(talk):
+    listed = talk.speak.list_models(talk.connect(stage.KEY_OF_SOME))
+    assert sorted(listed) == sorted(stage.first_model(name) for name in stage.FORMATS)
+
+
+@pytest.mark.clients("messages", "native", "responses")
+def test_count_tokens(talk):
+    few = talk.speak.count(talk.client, talk.model, "one two three")
+    many = talk.speak.count(talk.client, talk.model, "one two three four five six seven")
+    assert 0 < few < many
