@@ -214,7 +214,7 @@ pub(super) fn carried<'a>(seal: &'a Seal<'a>, own: Issuer) -> Cow<'a, str> {
     }
 }
 
-fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
+pub(super) fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
     match &call.arguments {
         arguments if call.kind == ToolKind::Custom => Input::Free {
             input: arguments.to_text(),
