@@ -2,6 +2,7 @@
 
 mod blocks_out;
 mod decoder;
+mod drafts_out;
 mod error;
 mod incoming;
 mod outgoing;

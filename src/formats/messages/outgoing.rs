@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use super::blocks_out::Content;
+use super::drafts_out::Message;
 use super::schema_out::{self, Format};
 use super::thinking_out::{self, Thinking};
 use super::tools_out::{self, Choice, Tool};
-use super::turns_out::{self, Message};
+use super::turns_out;
 use crate::formats::names::Names;
 use crate::formats::{MessagesVersion, Target};
 use crate::model::{

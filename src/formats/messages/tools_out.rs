@@ -142,10 +142,8 @@ fn object<'a>(entries: Vec<(&'a str, Json<'a>)>) -> Json<'a> {
 /// Always that of an object, and always there.
 fn input_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
     match schema {
+        Some(schema) if !schema.get("type").is_null() => Cow::Borrowed(schema),
         Some(Json::Object(keywords)) if !keywords.is_empty() => {
-            if keywords.get("type").is_some() {
-                return Cow::Owned(Json::Object(keywords.clone()));
-            }
             let kind = ("type", Json::Str("object".into()));
             let rest = keywords.iter().map(|(key, value)| (key, value.clone()));
             Cow::Owned(object(std::iter::once(kind).chain(rest).collect()))
