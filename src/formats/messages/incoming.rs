@@ -1,7 +1,188 @@
 //! Replies of an upstream of this format.
 
-use crate::model::{Fault, Losses, Response};
+use super::pass::RawUsage;
+use crate::json::{Fields, Node, Path};
+use crate::model::{
+    Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Json, Losses, Part, PartKind, Place,
+    Response, Seal, Text, ToolKind, Usage,
+};
 
-pub(super) fn decode<'a>(_body: &'a [u8], _losses: &mut Losses) -> Result<Response<'a>, Fault> {
-    Err(Fault::bad_gateway("not readable"))
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    let mut fields = Fields::of_body(body).map_err(unreadable)?;
+    if fields.take("error").is_some() {
+        return Err(super::error::decode(200, body));
+    }
+    read(&mut fields, losses).map_err(unreadable)
+}
+
+/// What is wrong here is the upstream's fault, not the client's.
+fn unreadable(fault: Fault) -> Fault {
+    let why = fault.message;
+    Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+}
+
+fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    let mut choice = Choice {
+        parts: Vec::new(),
+        citations: Vec::new(),
+        logprobs: Vec::new(),
+        finish: read_finish(fields, losses)?,
+    };
+    let mut characters = 0;
+    fields.each("content", |at, node| {
+        read_block(at, node, &mut choice, &mut characters, losses)
+    })?;
+    Ok(Response {
+        id: fields.text("id")?.unwrap_or_default(),
+        model: fields.text("model")?.unwrap_or_default(),
+        created: 0,
+        choices: vec![choice],
+        usage: read_usage(fields)?,
+    })
+}
+
+fn read_usage(fields: &mut Fields<'_, '_>) -> Result<Option<Usage>, Fault> {
+    let Some(value) = fields.take("usage") else {
+        return Ok(None);
+    };
+    let usage: RawUsage = serde::Deserialize::deserialize(&value)
+        .map_err(|_| Path::Key(&fields.path, "usage").wrong("counts of tokens"))?;
+    Ok(Some(usage.merge(None)))
+}
+
+/// `characters`: of the text so far, which citations are counted from.
+fn read_block<'a>(
+    at: u32,
+    node: Node<'a, '_>,
+    choice: &mut Choice<'a>,
+    characters: &mut u64,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    node.fields(|mut fields| {
+        let kind = fields.text("type")?.unwrap_or_default();
+        let kind = match kind.as_ref() {
+            "text" => {
+                let text = fields.text("text")?.unwrap_or_default();
+                let start = *characters;
+                *characters += text.chars().count() as u64;
+                fields.each("citations", |_, node| {
+                    let citation = read_citation(node, start, *characters, losses)?;
+                    choice.citations.extend(citation);
+                    Ok(())
+                })?;
+                PartKind::Text(text)
+            }
+            "thinking" => PartKind::Thought {
+                text: fields.text("thinking")?.unwrap_or_default(),
+                seal: read_seal(&mut fields, "signature", Issuer::Thinking)?,
+            },
+            "redacted_thinking" => PartKind::Thought {
+                text: Text::default(),
+                seal: read_seal(&mut fields, "data", Issuer::Redacted)?,
+            },
+            "tool_use" => PartKind::Call(read_call(&mut fields)?),
+            // What the upstream's own tools did; what the model made of it stands in its words.
+            _ => {
+                losses.dropped(Place::Path(fields.path.to_string().into()));
+                return Ok(());
+            }
+        };
+        choice.parts.push(Part { kind, at: Some(at) });
+        Ok(())
+    })
+}
+
+fn read_seal<'a>(
+    fields: &mut Fields<'a, '_>,
+    key: &str,
+    issuer: Issuer,
+) -> Result<Option<Seal<'a>>, Fault> {
+    let data = fields.text(key)?.filter(|data| !data.is_empty());
+    Ok(data.map(|data| Seal { issuer, data }))
+}
+
+fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
+    let name = fields.text("name")?;
+    Ok(Call {
+        id: fields.text("id")?,
+        name: fields.need("name", name)?,
+        arguments: match fields.take("input") {
+            Some(input) => Arguments::Tree(input),
+            None => Arguments::Text(Text::Borrowed("{}")),
+        },
+        seal: None,
+        kind: ToolKind::Function,
+    })
+}
+
+/// `None`: a source without an address. The quoted words and the proof for the upstream itself
+/// have no place elsewhere.
+fn read_citation<'a>(
+    node: Node<'a, '_>,
+    start: u64,
+    end: u64,
+    losses: &mut Losses,
+) -> Result<Option<Citation<'a>>, Fault> {
+    node.fields(|mut fields| {
+        let kind = fields.text("type")?;
+        if kind.as_deref() != Some(CITED_PAGE) {
+            losses.dropped(Place::Path("citations".into()));
+            return Ok(None);
+        }
+        for key in ["cited_text", "encrypted_index"] {
+            if fields.take(key).is_some() {
+                losses.dropped(Place::Path(key.into()));
+            }
+        }
+        let url = fields.text("url")?;
+        Ok(Some(Citation {
+            url: fields.need("url", url)?,
+            title: fields.text("title")?,
+            start,
+            end,
+        }))
+    })
+}
+
+/// The only source that has an address; it stands for the whole block that it is told with.
+pub(super) const CITED_PAGE: &str = "web_search_result_location";
+
+fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Finish<'a>, Fault> {
+    let reason = fields.text("stop_reason")?;
+    let sequence = fields.text("stop_sequence")?;
+    let explanation = match fields.node("stop_details") {
+        Some(Node {
+            value: Json::Object(details),
+            ..
+        }) => {
+            if details.get("category").is_some_and(|word| !word.is_null()) {
+                losses.dropped(Place::Path("stop_details.category".into()));
+            }
+            let text = details.into_vec().into_iter();
+            text.filter(|(key, _)| key == "explanation")
+                .find_map(|(_, value)| match value {
+                    Json::Str(text) => Some(text),
+                    _ => None,
+                })
+        }
+        _ => None,
+    };
+    Ok(finish(reason.as_deref(), sequence, explanation))
+}
+
+pub(super) fn finish<'a>(
+    reason: Option<&str>,
+    sequence: Option<Text<'a>>,
+    explanation: Option<Text<'a>>,
+) -> Finish<'a> {
+    match reason {
+        Some("end_turn") => Finish::Stop,
+        Some("max_tokens") => Finish::Length,
+        Some("stop_sequence") => Finish::StopSequence(sequence),
+        Some("tool_use") => Finish::Tools,
+        Some("refusal") => Finish::Filtered(explanation),
+        Some("pause_turn" | "compaction") => Finish::Paused,
+        Some("model_context_window_exceeded") => Finish::ContextFull,
+        _ => Finish::Other,
+    }
 }

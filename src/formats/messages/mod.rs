@@ -1,17 +1,24 @@
 //! The messages format: `POST /v1/messages`.
 
+mod blocks_out;
 mod decoder;
+mod drafts_out;
 mod error;
 mod incoming;
 mod outgoing;
 mod pass;
+mod paths;
 mod request;
 mod response;
+mod schema_out;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thinking_out;
 mod tools;
+mod tools_out;
 mod turns;
+mod turns_out;
 
 use super::{
     Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
@@ -41,7 +48,7 @@ impl Codec for Messages {
     }
 
     fn path_of(&self, place: &Place) -> String {
-        outgoing::path_of(place)
+        paths::path_of(place)
     }
 
     fn decode_response<'a>(

@@ -1,16 +1,222 @@
 //! Requests to an upstream of this format.
 
-use crate::formats::Target;
-use crate::model::{Fault, Losses, Place, Request};
+use serde::Serialize;
 
-pub(super) fn encode(
-    _request: &Request<'_>,
-    _target: &Target<'_>,
-    _losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
-    Ok(Vec::new())
+use super::blocks_out::Content;
+use super::drafts_out::Message;
+use super::schema_out::{self, Format};
+use super::thinking_out::{self, Thinking};
+use super::tools_out::{self, Choice, Tool};
+use super::turns_out;
+use crate::formats::names::Names;
+use crate::formats::{MessagesVersion, Target};
+use crate::model::{
+    Fault, Labels, Losses, PartKind, Place, Request, Sampling, Setting, ToolChoice,
+};
+
+/// The longest name of a tool.
+const LONGEST_NAME: usize = 128;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Config::is_empty")]
+    output_config: Config<'a>,
+    #[serde(flatten)]
+    dice: Dice,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stop_sequences: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Metadata<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stream: bool,
+    messages: Vec<Message<'a>>,
 }
 
-pub(super) fn path_of(_place: &Place) -> String {
-    String::new()
+#[derive(Serialize)]
+struct Config<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+impl Config<'_> {
+    fn is_empty(&self) -> bool {
+        self.effort.is_none() && self.format.is_none()
+    }
+}
+
+/// What the second version of the format took away.
+#[derive(Serialize, Default)]
+struct Dice {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    user_id: &'a str,
+}
+
+pub(super) fn encode(
+    request: &Request<'_>,
+    target: &Target<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, Fault> {
+    refuse_pictures(request)?;
+    let names = names(request);
+    let conversation = turns_out::write(request, &names, target.capabilities, losses)?;
+    let (tools, tool_choice) = tools_out::write(request, &names, target.capabilities, losses)?;
+    let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);
+    let unproven = conversation.ends_in_unproven_loop;
+    let plan = thinking_out::plan(request, target, forced, unproven, losses);
+    let format = schema_out::write(&request.output.shape, losses);
+    let thinks = plan.thinking.is_some_and(|thinking| thinking.is_on());
+    let body = Body {
+        model: target.model,
+        max_tokens: plan.max_tokens,
+        system: conversation.system,
+        tools,
+        tool_choice,
+        thinking: plan.thinking,
+        output_config: Config {
+            effort: plan.effort,
+            format,
+        },
+        dice: dice(&request.sampling, target, thinks, losses),
+        stop_sequences: stop(&request.sampling, losses),
+        metadata: metadata(&request.labels, losses),
+        service_tier: tier(&request.labels, losses),
+        stream: target.stream,
+        messages: conversation.messages,
+    };
+    drop_settings(request, losses);
+    Ok(serde_json::to_vec(&body).expect("a struct with string keys always serialises"))
+}
+
+/// A picture as an answer is content that nobody else can give.
+fn refuse_pictures(request: &Request<'_>) -> Result<(), Fault> {
+    if !request.output.images {
+        return Ok(());
+    }
+    let fault = Fault::invalid("the upstream of this model cannot answer with images");
+    Err(fault.about(Place::Setting(Setting::Images)))
+}
+
+/// Every name that a tool, a call or a choice goes by.
+fn names<'a>(request: &'a Request<'_>) -> Names<'a> {
+    let mut names: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
+    for part in request.turns.iter().flat_map(|turn| &turn.parts) {
+        if let PartKind::Call(call) = &part.kind {
+            names.push(&call.name);
+        }
+    }
+    match &request.tool_choice {
+        Some(ToolChoice::One(name)) => names.push(name),
+        Some(ToolChoice::Subset { names: some, .. }) => {
+            names.extend(some.iter().map(|name| &**name));
+        }
+        _ => {}
+    }
+    Names::new(&names, LONGEST_NAME)
+}
+
+fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut Losses) -> Dice {
+    let capabilities = target.capabilities;
+    let allowed = capabilities
+        .messages_sampling
+        .unwrap_or(capabilities.messages_version == MessagesVersion::First);
+    // While it thinks, a model takes neither a temperature nor a limit on the choice of words.
+    let free = allowed && !thinks;
+    let mut kept = |setting, present: bool, allowed: bool| {
+        if present && !allowed {
+            losses.dropped(Place::Setting(setting));
+        }
+        present && allowed
+    };
+    let temperature = kept(Setting::Temperature, sampling.temperature.is_some(), free);
+    let top_p = kept(Setting::TopP, sampling.top_p.is_some(), allowed);
+    let top_k = kept(Setting::TopK, sampling.top_k.is_some(), free);
+    let warmest = sampling.temperature.filter(|_| temperature);
+    if warmest.is_some_and(|warmth| warmth > 1.0) {
+        losses.approximated(Place::Setting(Setting::Temperature));
+    }
+    Dice {
+        temperature: warmest.map(|warmth| warmth.min(1.0)),
+        top_p: sampling.top_p.filter(|_| top_p),
+        top_k: sampling.top_k.filter(|_| top_k),
+    }
+}
+
+/// Sequences of nothing but white space are refused.
+fn stop<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Vec<&'a str> {
+    let stop = sampling.stop.iter().map(|text| &**text);
+    let (kept, blank): (Vec<_>, Vec<_>) = stop.partition(|text| !text.trim().is_empty());
+    if !blank.is_empty() {
+        losses.dropped(Place::Setting(Setting::Stop));
+    }
+    kept
+}
+
+fn metadata<'a>(labels: &'a Labels<'_>, losses: &mut Losses) -> Option<Metadata<'a>> {
+    for (setting, present) in [
+        (Setting::Metadata, labels.metadata.is_some()),
+        (Setting::CacheKey, labels.cache_key.is_some()),
+    ] {
+        if present {
+            losses.dropped(Place::Setting(setting));
+        }
+    }
+    let user_id = labels.user.as_deref()?;
+    Some(Metadata { user_id })
+}
+
+fn tier(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
+    Some(match labels.service_tier.as_deref()? {
+        "auto" => "auto",
+        "default" => "standard_only",
+        _ => {
+            losses.approximated(Place::Setting(Setting::ServiceTier));
+            "auto"
+        }
+    })
+}
+
+/// Settings that the format has no word for.
+fn drop_settings(request: &Request<'_>, losses: &mut Losses) {
+    let sampling = &request.sampling;
+    for (setting, present) in [
+        (Setting::Seed, sampling.seed.is_some()),
+        (
+            Setting::PresencePenalty,
+            sampling.presence_penalty.is_some(),
+        ),
+        (
+            Setting::FrequencyPenalty,
+            sampling.frequency_penalty.is_some(),
+        ),
+        (Setting::Choices, sampling.choices.is_some_and(|n| n > 1)),
+        (Setting::Logprobs, sampling.logprobs),
+        (Setting::Verbosity, request.output.verbosity.is_some()),
+    ] {
+        if present {
+            losses.dropped(Place::Setting(setting));
+        }
+    }
 }

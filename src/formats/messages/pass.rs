@@ -49,7 +49,7 @@ struct Event<'a> {
 /// Input is counted without what the cache gave or took; counts may come in any of two events.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RawUsage {
+pub(super) struct RawUsage {
     input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
@@ -65,7 +65,7 @@ struct OutputDetails {
 
 impl RawUsage {
     /// Counts that are present replace those that were known.
-    fn merge(&self, known: Option<Usage>) -> Usage {
+    pub(super) fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
         let known_uncached = known
             .input

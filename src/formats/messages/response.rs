@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::formats::{Asked, identity};
 use crate::model::{
-    Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Response, Seal, Text,
+    Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Place, Response, Seal, Text,
     ToolKind, Usage,
 };
 
@@ -98,11 +98,23 @@ struct OutputDetails {
 }
 
 /// Only the first choice: the format knows no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
     let source = source_id(&response.id, asked);
     let mut message = Message::begin(source, &response.model, asked);
+    if response.choices.len() > 1 {
+        losses.dropped(Place::Path("choices".into()));
+    }
     if let Some(choice) = response.choices.first() {
-        message.content = blocks(choice, source);
+        message.content = blocks(choice, source, losses);
+        // Sources need a proof that only the format's own upstreams can give.
+        for (what, present) in [
+            ("citations", !choice.citations.is_empty()),
+            ("logprobs", !choice.logprobs.is_empty()),
+        ] {
+            if present {
+                losses.dropped(Place::Path(what.into()));
+            }
+        }
         message.ending = Ending::of(&choice.finish).settle(
             has(choice, |part| matches!(part, PartKind::Call(_))),
             has(choice, |part| matches!(part, PartKind::Refusal(_))),
@@ -145,8 +157,9 @@ impl<'a> Message<'a> {
     }
 }
 
-fn blocks<'a>(choice: &'a Choice<'a>, source: &str) -> Vec<Block<'a>> {
+fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
+    let here = |blocks: &Vec<_>| Place::Path(format!("content[{}]", blocks.len()).into());
     let mut ordinal = 0;
     let cut_short = matches!(choice.finish, Finish::Length | Finish::ContextFull);
     for part in &choice.parts {
@@ -159,13 +172,20 @@ fn blocks<'a>(choice: &'a Choice<'a>, source: &str) -> Vec<Block<'a>> {
                 let id = call_id(call.id.as_ref(), source, ordinal);
                 ordinal += 1;
                 let input = input(call);
-                if !(cut_short && matches!(input, Input::Unreadable { .. })) {
-                    blocks.extend(call.seal.as_ref().map(redacted));
-                    let name = &call.name;
-                    blocks.push(Block::ToolUse { id, name, input });
+                let unreadable = matches!(input, Input::Unreadable { .. });
+                if unreadable && cut_short {
+                    losses.dropped(here(&blocks));
+                    continue;
                 }
+                blocks.extend(call.seal.as_ref().map(redacted));
+                if unreadable {
+                    losses.approximated(here(&blocks));
+                }
+                let name = &call.name;
+                blocks.push(Block::ToolUse { id, name, input });
             }
             PartKind::Media(media) => {
+                losses.dropped(here(&blocks));
                 let text = stand_in(&media.mime);
                 blocks.extend(text.map(|text| Block::Text { text }));
             }
@@ -214,7 +234,7 @@ pub(super) fn carried<'a>(seal: &'a Seal<'a>, own: Issuer) -> Cow<'a, str> {
     }
 }
 
-fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
+pub(super) fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
     match &call.arguments {
         arguments if call.kind == ToolKind::Custom => Input::Free {
             input: arguments.to_text(),

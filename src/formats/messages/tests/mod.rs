@@ -1,6 +1,9 @@
 //! The format seen from outside: bodies in, bodies and events out.
 
+mod decoder;
 mod grammar;
+mod incoming;
+mod outgoing;
 mod reply;
 mod request;
 mod stream;

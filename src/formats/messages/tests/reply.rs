@@ -6,8 +6,8 @@ use super::{asked, call, encode, response, text};
 use crate::formats::Codec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
-    Arguments, Call, Citation, Finish, Issuer, Json, Media, PartKind, Response, Seal, Source,
-    ToolKind,
+    Action, Arguments, Call, Citation, Finish, Issuer, Json, Losses, Media, PartKind, Response,
+    Seal, Source, ToolKind,
 };
 
 fn content(parts: Vec<PartKind<'static>>) -> Value {
@@ -245,4 +245,35 @@ fn what_the_format_has_no_block_for_leaves_at_most_a_trace() {
         encode(&response)["content"],
         json!([{"type": "text", "text": "[image]"}, {"type": "text", "text": "x"}])
     );
+}
+
+#[test]
+fn what_a_reply_cannot_say_is_reported() {
+    let lost = |response: &Response<'_>| {
+        let mut losses = Losses::default();
+        Messages.encode_response(response, &asked(), &mut losses);
+        let actions = losses.0.iter().map(|lost| lost.action);
+        actions.collect::<Vec<Action>>()
+    };
+    let garbled = || PartKind::Call(call(Some("a"), "{\"city\""));
+    assert_eq!(lost(&response(vec![text("Hi")], Finish::Stop)), []);
+    let stopped = response(vec![garbled()], Finish::Stop);
+    assert_eq!(lost(&stopped), [Action::Approximated]);
+    let cut = response(vec![garbled()], Finish::Length);
+    assert_eq!(lost(&cut), [Action::Dropped]);
+    let picture = Media {
+        mime: "image/png".into(),
+        source: Source::Base64("AAAA".into()),
+        name: None,
+        detail: None,
+    };
+    let mut full = response(vec![PartKind::Media(picture)], Finish::Stop);
+    full.choices[0].citations.push(Citation {
+        url: "https://a.example".into(),
+        title: None,
+        start: 0,
+        end: 1,
+    });
+    full.choices.push(full.choices[0].clone());
+    assert_eq!(lost(&full), [Action::Dropped; 3]);
 }

@@ -1,0 +1,55 @@
+//! Where a client of this format wrote a thing.
+
+use crate::model::{Place, Setting};
+
+pub(super) fn path_of(place: &Place) -> String {
+    match place {
+        Place::Path(path) => path.to_string(),
+        Place::Setting(setting) => word(*setting).to_owned(),
+        Place::Turn { turn } => turn_path(*turn),
+        Place::Part { turn, part: None } => match turn {
+            Some(_) => format!("{}.content", turn_path(*turn)),
+            None => turn_path(None),
+        },
+        Place::Part {
+            turn: Some(turn),
+            part: Some(part),
+        } => format!("messages[{turn}].content[{part}]"),
+        Place::Part {
+            turn: None,
+            part: Some(part),
+        } => format!("system[{part}]"),
+        Place::Tool { tool } => format!("tools[{tool}]"),
+    }
+}
+
+fn turn_path(turn: Option<u32>) -> String {
+    turn.map_or_else(|| "system".to_owned(), |turn| format!("messages[{turn}]"))
+}
+
+/// Some of these a client of this format cannot say at all; they keep their usual names.
+const fn word(setting: Setting) -> &'static str {
+    match setting {
+        Setting::MaxTokens => "max_tokens",
+        Setting::Temperature => "temperature",
+        Setting::TopP => "top_p",
+        Setting::TopK => "top_k",
+        Setting::Seed => "seed",
+        Setting::Stop => "stop_sequences",
+        Setting::PresencePenalty => "presence_penalty",
+        Setting::FrequencyPenalty => "frequency_penalty",
+        Setting::Choices => "n",
+        Setting::Logprobs => "logprobs",
+        Setting::Thinking => "thinking",
+        Setting::ToolChoice => "tool_choice",
+        Setting::ParallelTools => "tool_choice.disable_parallel_tool_use",
+        Setting::OutputShape => "output_config.format",
+        Setting::Verbosity => "verbosity",
+        Setting::Search | Setting::CodeExecution => "tools",
+        Setting::User => "metadata.user_id",
+        Setting::CacheKey => "prompt_cache_key",
+        Setting::ServiceTier => "service_tier",
+        Setting::Metadata => "metadata",
+        Setting::Images => "modalities",
+    }
+}

@@ -1,0 +1,261 @@
+//! Tools of a request and the choice among them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json_borrow::ObjectAsVec;
+
+use super::schema_out;
+use crate::formats::Capabilities;
+use crate::formats::names::Names;
+use crate::model::{
+    self, Fault, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice, ToolKind,
+};
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Tool<'a> {
+    Declared {
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+        input_schema: Cow<'a, Json<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        strict: bool,
+    },
+    Search {
+        r#type: &'static str,
+        name: &'static str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        allowed_domains: &'a [model::Text<'a>],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_location: Option<Location<'a>>,
+    },
+    Hosted {
+        r#type: &'static str,
+        name: &'static str,
+    },
+}
+
+#[derive(Serialize)]
+pub(super) struct Location<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    city: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timezone: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Choice<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disable_parallel_tool_use: bool,
+}
+
+impl Choice<'_> {
+    /// The model must call a tool.
+    pub(super) fn is_forced(&self) -> bool {
+        matches!(self.r#type, "any" | "tool")
+    }
+}
+
+pub(super) fn write<'a>(
+    request: &'a Request<'_>,
+    names: &'a Names<'_>,
+    capabilities: &Capabilities,
+    losses: &mut Losses,
+) -> Result<(Vec<Tool<'a>>, Option<Choice<'a>>), Fault> {
+    let mut tools = Vec::new();
+    for tool in &request.tools {
+        if may_call(request.tool_choice.as_ref(), &tool.name) {
+            tools.push(declare(tool, names, losses));
+        }
+    }
+    if let Some(search) = &request.search {
+        tools.push(write_search(search, capabilities, losses)?);
+    }
+    if request.code_execution {
+        tools.push(Tool::Hosted {
+            r#type: "code_execution_20250825",
+            name: "code_execution",
+        });
+    }
+    // Without tools there is nothing to choose from, and saying so would be refused.
+    let choice = match &request.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::One(_) | ToolChoice::Subset { .. })
+            if tools.is_empty() =>
+        {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            None
+        }
+        _ if tools.is_empty() => None,
+        choice => write_choice(choice.as_ref(), request.parallel_tools, names, losses),
+    };
+    if tools.is_empty() {
+        stand_ins(request, names, &mut tools, losses);
+    }
+    Ok((tools, choice))
+}
+
+/// The format cannot name several tools to choose from: the others are left out.
+fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
+    match choice {
+        Some(ToolChoice::Subset { names, .. }) => names.iter().any(|known| known == name),
+        _ => true,
+    }
+}
+
+fn declare<'a>(tool: &'a model::Tool<'_>, names: &'a Names<'_>, losses: &mut Losses) -> Tool<'a> {
+    let place = || Place::Tool { tool: tool.at };
+    let name = names.of(&tool.name);
+    if tool.kind == ToolKind::Custom || name != tool.name {
+        losses.approximated(place());
+    }
+    let input_schema = match tool.kind {
+        ToolKind::Custom => Cow::Owned(free_text(tool.schema.as_ref())),
+        ToolKind::Function => input_schema(tool.schema.as_ref()),
+    };
+    let wanted = tool.strict == Some(true);
+    let strict = wanted && schema_out::fits(&input_schema);
+    if wanted && !strict {
+        losses.dropped(place());
+    }
+    Tool::Declared {
+        name,
+        description: tool.description.as_deref(),
+        input_schema,
+        strict,
+    }
+}
+
+fn object<'a>(entries: Vec<(&'a str, Json<'a>)>) -> Json<'a> {
+    Json::Object(ObjectAsVec::from_iter(entries))
+}
+
+/// Always that of an object, and always there.
+fn input_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
+    match schema {
+        Some(schema) if !schema.get("type").is_null() => Cow::Borrowed(schema),
+        Some(Json::Object(keywords)) if !keywords.is_empty() => {
+            let kind = ("type", Json::Str("object".into()));
+            let rest = keywords.iter().map(|(key, value)| (key, value.clone()));
+            Cow::Owned(object(std::iter::once(kind).chain(rest).collect()))
+        }
+        _ => Cow::Owned(object(vec![
+            ("type", Json::Str("object".into())),
+            ("properties", object(Vec::new())),
+        ])),
+    }
+}
+
+/// Free text is the one property of an object; its grammar can only be told.
+fn free_text<'a>(grammar: Option<&'a Json<'_>>) -> Json<'a> {
+    let mut input = vec![("type", Json::Str("string".into()))];
+    let word = |key| grammar.and_then(|grammar| grammar.get(key).as_str());
+    if let (Some(syntax), Some(definition)) = (word("syntax"), word("definition")) {
+        let told = format!("Must match this {syntax} grammar:\n{definition}");
+        input.push(("description", Json::Str(told.into())));
+    }
+    object(vec![
+        ("type", Json::Str("object".into())),
+        ("properties", object(vec![("input", object(input))])),
+        ("required", Json::Array(vec![Json::Str("input".into())])),
+    ])
+}
+
+fn write_search<'a>(
+    search: &'a Search<'_>,
+    capabilities: &Capabilities,
+    losses: &mut Losses,
+) -> Result<Tool<'a>, Fault> {
+    let place = Place::Setting(Setting::Search);
+    if !capabilities.messages_web_search {
+        let message = "the upstream of this model cannot search the web";
+        return Err(Fault::invalid(message).about(place));
+    }
+    if search.context_size.is_some() {
+        losses.dropped(place);
+    }
+    let location = Location {
+        r#type: "approximate",
+        city: search.city.as_deref(),
+        region: search.region.as_deref(),
+        country: search.country.as_deref(),
+        timezone: search.timezone.as_deref(),
+    };
+    let somewhere = [
+        &search.city,
+        &search.region,
+        &search.country,
+        &search.timezone,
+    ]
+    .iter()
+    .any(|word| word.is_some());
+    Ok(Tool::Search {
+        r#type: "web_search_20250305",
+        name: "web_search",
+        allowed_domains: &search.allowed_domains,
+        user_location: somewhere.then_some(location),
+    })
+}
+
+fn write_choice<'a>(
+    choice: Option<&'a ToolChoice<'_>>,
+    parallel: Option<bool>,
+    names: &'a Names<'_>,
+    losses: &mut Losses,
+) -> Option<Choice<'a>> {
+    let one_at_a_time = parallel == Some(false);
+    let (r#type, name) = match choice {
+        None if one_at_a_time => ("auto", None),
+        None => return None,
+        Some(ToolChoice::Auto) => ("auto", None),
+        Some(ToolChoice::None) => ("none", None),
+        Some(ToolChoice::Required) => ("any", None),
+        Some(ToolChoice::One(name)) => ("tool", Some(names.of(name))),
+        Some(ToolChoice::Subset { required, .. }) => {
+            losses.approximated(Place::Setting(Setting::ToolChoice));
+            (if *required { "any" } else { "auto" }, None)
+        }
+    };
+    Some(Choice {
+        r#type,
+        name,
+        // A model that may not call at all takes no further rule.
+        disable_parallel_tool_use: one_at_a_time && r#type != "none",
+    })
+}
+
+/// Calls of earlier turns are refused unless some tool of that name is declared.
+fn stand_ins<'a>(
+    request: &'a Request<'_>,
+    names: &'a Names<'_>,
+    tools: &mut Vec<Tool<'a>>,
+    losses: &mut Losses,
+) {
+    let mut known: Vec<&str> = Vec::new();
+    for part in request.turns.iter().flat_map(|turn| &turn.parts) {
+        let PartKind::Call(call) = &part.kind else {
+            continue;
+        };
+        let name = names.of(&call.name);
+        if known.contains(&name) {
+            continue;
+        }
+        known.push(name);
+        losses.added(Place::Path("tools".into()));
+        tools.push(Tool::Declared {
+            name,
+            description: None,
+            input_schema: input_schema(None),
+            strict: false,
+        });
+    }
+}
