@@ -1,10 +1,12 @@
 //! One folder per wire format; no field name of a format is spelled anywhere else.
 
+mod base64_text;
 mod blocks;
 mod capabilities;
 mod chat;
 mod identity;
 mod messages;
+mod names;
 mod native;
 mod responses;
 
