@@ -4,12 +4,15 @@ mod decoder;
 mod error;
 mod incoming;
 mod media_out;
+mod nesting;
 mod outgoing;
 mod pass;
 mod paths;
 mod reasoning;
+mod reply_in;
 mod request;
 mod response;
+mod said;
 mod shape_out;
 mod stream;
 #[cfg(test)]
