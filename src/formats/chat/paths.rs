@@ -49,5 +49,5 @@ const fn field(setting: Setting) -> &'static str {
 
 /// Content that this format has no place for.
 pub(super) fn refuse(place: &Place, why: &str) -> Fault {
-    Fault::invalid(format!("the upstream of this model cannot take it: {why}")).at(path_of(place))
+    Fault::invalid(format!("the upstream of this model cannot take it: {why}")).about(place.clone())
 }

@@ -35,6 +35,14 @@ pub(super) struct CallBit<'a> {
     pub(super) kind: ToolKind,
 }
 
+impl CallBit<'_> {
+    /// One backend calls nothing by no name in every answer.
+    fn says_something(&self) -> bool {
+        let is_silent = matches!(&self.arguments, Arguments::Text(text) if text.is_empty());
+        self.id.is_some() || !self.name.is_empty() || !is_silent
+    }
+}
+
 impl<'a> Said<'a> {
     /// Thoughts, words, pictures, calls: the format itself keeps no order among them.
     /// `has_plain` remembers from piece to piece that thoughts come in a plain field.
@@ -69,11 +77,11 @@ impl<'a> Said<'a> {
         for image in self.images.unwrap_or_default() {
             image.image_url.map(picture).map(Bit::Image).map(&mut *each);
         }
-        for call in self.tool_calls.unwrap_or_default() {
-            each(Bit::Call(read_call(call)));
-        }
-        if let Some(called) = self.function_call {
-            each(Bit::Call(read_called(called)));
+        let calls = self.tool_calls.unwrap_or_default().into_iter();
+        let calls = calls.map(read_call);
+        let calls = calls.chain(self.function_call.map(read_called));
+        for call in calls.filter(CallBit::says_something) {
+            each(Bit::Call(call));
         }
         let annotations = self.annotations.unwrap_or_default();
         for citation in annotations.into_iter().filter_map(read_citation) {
