@@ -13,6 +13,13 @@ pub(in crate::formats) enum Key {
     Item(u32),
 }
 
+impl Key {
+    /// Running text ends where something else begins; other blocks end when the wire says so.
+    const fn is_told_to_close(self) -> bool {
+        matches!(self, Key::Call(_) | Key::Item(_))
+    }
+}
+
 #[derive(Debug, Default)]
 pub(in crate::formats) struct Blocks {
     choices: Vec<Choice>,
@@ -47,7 +54,7 @@ impl Blocks {
         let state = self.choice(choice);
         match state.open {
             Some(open) if open == key => {}
-            Some(Key::Call(_) | Key::Item(_)) => {
+            Some(open) if open.is_told_to_close() => {
                 return state.park(key, block, delta);
             }
             open => {
@@ -81,7 +88,9 @@ impl Blocks {
         out(Event::Close { choice });
         state.open = None;
         while state.open.is_none() && !state.parked.is_empty() {
-            let parked = state.parked.remove(0);
+            let mut parked = state.parked.remove(0);
+            // What came after running text has ended it.
+            parked.complete |= !parked.key.is_told_to_close() && !state.parked.is_empty();
             state.open = parked.release(choice, out);
         }
     }
@@ -109,10 +118,13 @@ impl Blocks {
 
 impl Choice {
     fn park<'a>(&mut self, key: Key, block: impl FnOnce() -> Block<'a>, delta: Option<Delta<'a>>) {
-        let at = self
-            .parked
-            .iter()
-            .position(|parked| parked.key == key && !parked.complete)
+        let last = self.parked.len().saturating_sub(1);
+        let is_same = |at: usize, parked: &Parked| {
+            parked.key == key && !parked.complete && (key.is_told_to_close() || at == last)
+        };
+        let at = (0..)
+            .zip(&self.parked)
+            .find_map(|(at, parked)| is_same(at, parked).then_some(at))
             .unwrap_or_else(|| {
                 self.parked.push(Parked {
                     key,

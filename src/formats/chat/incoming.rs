@@ -1,7 +1,134 @@
 //! Replies of an upstream of this format.
 
-use crate::model::{Fault, Losses, Response};
+use super::reply_in::{Reply, Said, Summary};
+use super::said::{Bit, CallBit};
+use super::{error, reply_in};
+use crate::formats::read_reply;
+use crate::model::{
+    Call, Choice, Citation, Fault, Losses, Part, PartKind, Place, Response, Seal, Text,
+};
 
-pub(super) fn decode<'a>(_body: &'a [u8], _losses: &mut Losses) -> Result<Response<'a>, Fault> {
-    Err(Fault::bad_gateway("not readable"))
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    // Errors may come in a list, which a derived reader would take for an object.
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(error::decode(200, body));
+    }
+    let mut reply: Reply<'a> = read_reply(body)?;
+    let Some(choices) = reply.choices.take().filter(|choices| !choices.is_empty()) else {
+        let nothing = || Fault::bad_gateway("the upstream's reply holds no answer");
+        return Err(reply.fault().unwrap_or_else(nothing));
+    };
+    let mut numbered = Vec::with_capacity(choices.len());
+    for (position, choice) in (0..).zip(choices) {
+        let number = choice.index.unwrap_or(position);
+        numbered.push((number, read_choice(number, choice, losses)?));
+    }
+    numbered.sort_by_key(|(number, _)| *number);
+    let text = |words: Option<reply_in::Words<'a>>| words.map_or_else(Text::default, |w| w.0);
+    Ok(Response {
+        created: reply.created(),
+        usage: reply.usage(),
+        id: text(reply.id),
+        model: text(reply.model),
+        choices: numbered.into_iter().map(|(_, choice)| choice).collect(),
+    })
+}
+
+fn read_choice<'a>(
+    number: u32,
+    mut choice: reply_in::Choice<'a>,
+    losses: &mut Losses,
+) -> Result<Choice<'a>, Fault> {
+    let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
+    let mut answer = Answer::default();
+    let said: Said<'a> = choice.message.take().unwrap_or_default();
+    said.walk(&mut false, &mut |bit| answer.add(bit));
+    if answer.fasten_seals() {
+        losses.dropped(place("message.reasoning_details"));
+    }
+    let summary = Summary {
+        has_calls: answer.has(|kind| matches!(kind, PartKind::Call(_))),
+        has_refusal: answer.has(|kind| matches!(kind, PartKind::Refusal(_))),
+    };
+    let finish = choice.finish(summary)?;
+    if choice.is_oddly_finished() {
+        losses.approximated(place("finish_reason"));
+    }
+    Ok(Choice {
+        logprobs: choice.logprobs().collect(),
+        parts: answer.parts,
+        citations: answer.citations,
+        finish: finish.unwrap_or(summary.finish()),
+    })
+}
+
+#[derive(Default)]
+struct Answer<'a> {
+    parts: Vec<Part<'a>>,
+    citations: Vec<Citation<'a>>,
+    call_seals: Vec<(Text<'a>, Seal<'a>)>,
+    has_foreign_seal: bool,
+}
+
+impl<'a> Answer<'a> {
+    /// Neighbours of one kind are one: in a stream nothing would stand between them.
+    fn add(&mut self, bit: Bit<'a>) {
+        let last = self.parts.last_mut().map(|part| &mut part.kind);
+        match (bit, last) {
+            (Bit::Text(more), Some(PartKind::Text(text)))
+            | (Bit::Refusal(more), Some(PartKind::Refusal(text)))
+            | (Bit::Thought(more), Some(PartKind::Thought { text, seal: None })) => {
+                text.to_mut().push_str(&more);
+            }
+            (Bit::Seal(new), Some(PartKind::Thought { seal, .. })) if seal.is_none() => {
+                *seal = Some(new);
+            }
+            (Bit::Text(text), _) => self.push(PartKind::Text(text)),
+            (Bit::Refusal(text), _) => self.push(PartKind::Refusal(text)),
+            (Bit::Thought(text), _) => self.push(PartKind::Thought { text, seal: None }),
+            (Bit::Seal(seal), _) => self.push(PartKind::Thought {
+                text: Text::default(),
+                seal: Some(seal),
+            }),
+            (Bit::Image(media), _) => self.push(PartKind::Media(media)),
+            (Bit::Call(call), _) => self.push(PartKind::Call(whole(call))),
+            (Bit::CallSeal { id, seal }, _) => self.call_seals.push((id, seal)),
+            (Bit::ForeignSeal, _) => self.has_foreign_seal = true,
+            (Bit::Citation(citation), _) => self.citations.push(citation),
+        }
+    }
+
+    fn push(&mut self, kind: PartKind<'a>) {
+        self.parts.push(Part { kind, at: None });
+    }
+
+    /// Puts each seal on its call. Whether one was lost.
+    fn fasten_seals(&mut self) -> bool {
+        let mut is_lost = self.has_foreign_seal;
+        for (id, seal) in std::mem::take(&mut self.call_seals) {
+            let sealed = self.parts.iter_mut().find_map(|part| match &mut part.kind {
+                PartKind::Call(call) if call.id.as_ref() == Some(&id) => Some(call),
+                _ => None,
+            });
+            match sealed {
+                Some(call) => call.seal = Some(seal),
+                None => is_lost = true,
+            }
+        }
+        is_lost
+    }
+
+    fn has(&self, is: impl Fn(&PartKind<'_>) -> bool) -> bool {
+        self.parts.iter().any(|part| is(&part.kind))
+    }
+}
+
+fn whole(call: CallBit<'_>) -> Call<'_> {
+    Call {
+        id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+        seal: None,
+        kind: call.kind,
+    }
 }

@@ -3,16 +3,24 @@
 mod decoder;
 mod error;
 mod incoming;
+mod media_out;
+mod nesting;
 mod outgoing;
 mod pass;
+mod paths;
 mod reasoning;
+mod reply_in;
 mod request;
 mod response;
+mod said;
+mod shape_out;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod tools_out;
 mod turns;
+mod turns_out;
 mod wire;
 
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
@@ -46,7 +54,7 @@ impl Codec for Chat {
     }
 
     fn path_of(&self, place: &Place) -> String {
-        outgoing::path_of(place)
+        paths::path_of(place)
     }
 
     fn decode_response<'a>(

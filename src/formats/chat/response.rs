@@ -8,7 +8,7 @@ use super::wire::{
 };
 use crate::formats::Asked;
 use crate::formats::identity::call_id;
-use crate::model::{Call, Choice, Finish, Losses, PartKind, Response, Seal, Text, ToolKind};
+use crate::model::{Call, Choice, Finish, Losses, PartKind, Place, Response, Seal, Text, ToolKind};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -48,7 +48,7 @@ struct Message<'a> {
     audio: Option<Audio<'a>>,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
     let heading = Heading::new(&response.id, response.created, &response.model, asked);
     // Clients index the first choice without asking.
     let nothing = Choice {
@@ -68,11 +68,30 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losse
         model: &heading.model,
         choices: (0..)
             .zip(choices)
-            .map(|(index, choice)| encode_choice(index, choice, &response.id, &heading))
+            .map(|(index, choice)| {
+                report(index, choice, losses);
+                encode_choice(index, choice, &response.id, &heading)
+            })
             .collect(),
         usage: response.usage.map(Tokens::from),
     };
     serde_json::to_vec(&body).expect("our own structs with string keys always serialise")
+}
+
+/// What this format cannot say of a choice.
+fn report(index: u32, choice: &Choice<'_>, losses: &mut Losses) {
+    let place = |field: &str| Place::Path(format!("choices[{index}].{field}").into());
+    match &choice.finish {
+        Finish::Paused | Finish::ContextFull => losses.approximated(place("finish_reason")),
+        Finish::StopSequence(Some(_)) => losses.dropped(place("finish_reason")),
+        _ => {}
+    }
+    let kinds = || choice.parts.iter().map(|part| &part.kind);
+    let mut after_calls = kinds().skip_while(|kind| !matches!(kind, PartKind::Call(_)));
+    // Words are all in one place, whatever was called between them.
+    if after_calls.any(|kind| matches!(kind, PartKind::Text(text) if !text.is_empty())) {
+        losses.approximated(place("message.content"));
+    }
 }
 
 fn encode_choice<'a>(

@@ -31,7 +31,7 @@ impl Heading {
 }
 
 /// Whole, or the first or a later piece of one: later pieces repeat neither id nor name.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct ToolCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<u32>,
@@ -43,7 +43,7 @@ pub(super) struct ToolCall<'a> {
     body: CallBody<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum CallBody<'a> {
     Function {

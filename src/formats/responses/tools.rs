@@ -100,24 +100,42 @@ fn read_custom<'a>(
     losses: &mut Losses,
 ) -> Result<Tool<'a>, Fault> {
     let name = fields.text("name")?;
-    if let Some(format) = fields.node("format") {
-        let path = format.path;
-        format.fields(|mut fields| {
-            // Free text is what such a tool takes anyway; a grammar can only be reported.
-            if fields.text("type")?.as_deref() != Some("text") {
-                losses.dropped(Place::Path(path.to_string().into()));
-            }
-            Ok(())
-        })?;
-    }
+    let grammar = match fields.node("format") {
+        Some(format) => format.fields(|format| read_grammar(format, losses))?,
+        None => None,
+    };
     Ok(Tool {
         name: qualified(namespace, fields.need("name", name)?),
         description: fields.text("description")?,
-        schema: None,
+        schema: grammar,
         strict: None,
         kind: ToolKind::Custom,
         at,
     })
+}
+
+/// `None`: free text, which such a tool takes anyway.
+fn read_grammar<'a>(
+    mut format: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Json<'a>>, Fault> {
+    let kind = format.text("type")?;
+    match format.need("type", kind)?.as_ref() {
+        "text" => {
+            format.finish(losses);
+            Ok(None)
+        }
+        "grammar" => {
+            let mut grammar = Vec::new();
+            for key in ["syntax", "definition"] {
+                let text = format.text(key)?;
+                grammar.push((key, Json::Str(format.need(key, text)?)));
+            }
+            format.finish(losses);
+            Ok(Some(Json::Object(grammar.into())))
+        }
+        _ => Err(Path::Key(&format.path, "type").wrong("text or grammar")),
+    }
 }
 
 fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Search<'a>, Fault> {

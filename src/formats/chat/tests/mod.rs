@@ -1,6 +1,9 @@
 //! The chat format as its clients see it.
 
+mod decoder;
+mod incoming;
 mod messages;
+mod outgoing;
 mod reply;
 mod settings;
 mod stream;

@@ -39,14 +39,17 @@ fn functions_keep_schema_strictness_and_place() {
 }
 
 #[test]
-fn free_text_tools_lose_only_their_grammar() {
+fn free_text_tools_keep_their_grammar() {
     let (request, lost) = request(
         r#"{"tools":[{"type":"custom","name":"a","format":{"type":"text"}},
             {"type":"custom","name":"b","format":{"type":"grammar","syntax":"lark","definition":"x"}}]}"#,
     );
     let kinds: Vec<_> = request.tools.iter().map(|tool| tool.kind).collect();
     assert_eq!(kinds, [ToolKind::Custom; 2]);
-    assert_eq!(lost, ["tools[1].format"]);
+    assert_eq!(request.tools[0].schema, None);
+    let grammar = serde_json::to_string(&request.tools[1].schema).expect("JSON");
+    assert_eq!(grammar, r#"{"syntax":"lark","definition":"x"}"#);
+    assert!(lost.is_empty());
 }
 
 #[test]

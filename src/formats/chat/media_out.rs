@@ -1,0 +1,196 @@
+//! Pictures, sound and files as content parts of a message.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::paths::refuse;
+use crate::formats::base64_text;
+use crate::model::{Detail, Fault, Losses, Media, Place, Source};
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ContentPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Image<'a> },
+    InputAudio { input_audio: Audio<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Image<'a> {
+    url: Address<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Audio<'a> {
+    data: Cow<'a, str>,
+    format: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct File<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_data: Option<Address<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filename: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug)]
+enum Address<'a> {
+    Url(&'a str),
+    Data { mime: &'a str, data: Cow<'a, str> },
+}
+
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Url(url) => out.write_str(url),
+            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
+        }
+    }
+}
+
+impl Serialize for Address<'_> {
+    /// Written piece by piece: the data may be many megabytes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What kind of media a type is, as far as this format cares.
+#[derive(Clone, Copy)]
+enum Kind {
+    Image,
+    Audio,
+    Video,
+    File,
+    Unknown,
+}
+
+impl Kind {
+    fn of(media: &Media<'_>) -> Kind {
+        match media.mime.split('/').next().unwrap_or_default() {
+            "image" => Kind::Image,
+            "audio" => Kind::Audio,
+            "video" => Kind::Video,
+            "" => Kind::Unknown,
+            _ => Kind::File,
+        }
+    }
+
+    /// By the ending of the address, where nothing else says it.
+    fn of_address(url: &str) -> Kind {
+        let path = url.split(['?', '#']).next().unwrap_or(url);
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
+        match ending.to_ascii_lowercase().as_str() {
+            "png" | "jpg" | "jpeg" | "gif" | "webp" | "bmp" | "avif" | "heic" | "heif" => {
+                Kind::Image
+            }
+            "" => Kind::Unknown,
+            _ => Kind::File,
+        }
+    }
+}
+
+/// A part of a user's message; what this format cannot say is refused, never left out.
+pub(super) fn encode<'a>(
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<ContentPart<'a>, Fault> {
+    match (&media.source, Kind::of(media)) {
+        (Source::Plain(text), _) => {
+            losses.approximated(place.clone());
+            Ok(ContentPart::Text { text })
+        }
+        (Source::Url(url), Kind::Image) => Ok(image(Address::Url(url), media)),
+        (Source::Url(url), Kind::Unknown) => match Kind::of_address(url) {
+            Kind::Image => Ok(image(Address::Url(url), media)),
+            Kind::Unknown => {
+                losses.approximated(place.clone());
+                Ok(image(Address::Url(url), media))
+            }
+            _ => Err(refuse(place, "only pictures can be given as a URL")),
+        },
+        (Source::Url(_), _) => Err(refuse(place, "only pictures can be given as a URL")),
+        (Source::Base64(data), Kind::Image) => Ok(image(inline(media, data), media)),
+        (Source::Base64(data), Kind::Audio) => audio(&media.mime, data, place),
+        (Source::Base64(data), Kind::File) => {
+            let filename = media.name.as_deref().map(Cow::Borrowed);
+            Ok(file(File {
+                file_data: Some(inline(media, data)),
+                file_id: None,
+                filename: Some(filename.unwrap_or_else(|| {
+                    losses.added(place.clone());
+                    format!("file.{}", extension(&media.mime)).into()
+                })),
+            }))
+        }
+        (Source::File(id), Kind::File) => Ok(file(File {
+            file_data: None,
+            file_id: Some(id),
+            filename: media.name.as_deref().map(Cow::Borrowed),
+        })),
+        (Source::File(_), _) => Err(refuse(place, "only documents can be given as a file's id")),
+        (Source::Base64(_), Kind::Video) => Err(refuse(place, "video cannot be given")),
+        (Source::Base64(_), Kind::Unknown) => Err(refuse(place, "data needs a media type")),
+    }
+}
+
+fn inline<'a>(media: &'a Media<'_>, data: &'a str) -> Address<'a> {
+    Address::Data {
+        mime: &media.mime,
+        data: base64_text::standard(data),
+    }
+}
+
+fn image<'a>(url: Address<'a>, media: &Media<'_>) -> ContentPart<'a> {
+    let detail = media.detail.map(|detail| match detail {
+        Detail::Auto => "auto",
+        Detail::Low => "low",
+        Detail::High => "high",
+        Detail::Original => "original",
+    });
+    let image_url = Image { url, detail };
+    ContentPart::ImageUrl { image_url }
+}
+
+const fn file(file: File<'_>) -> ContentPart<'_> {
+    ContentPart::File { file }
+}
+
+fn audio<'a>(mime: &str, data: &'a str, place: &Place) -> Result<ContentPart<'a>, Fault> {
+    let format = match mime.split(';').next().unwrap_or(mime).trim() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        _ => return Err(refuse(place, "sound must be wav or mp3")),
+    };
+    let data = base64_text::standard(data);
+    let input_audio = Audio { data, format };
+    Ok(ContentPart::InputAudio { input_audio })
+}
+
+/// The usual ending of a file of this type.
+fn extension(mime: &str) -> &'static str {
+    match mime.split(';').next().unwrap_or(mime).trim() {
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "application/xml" | "text/xml" => "xml",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        "application/msword" => "doc",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document" => "docx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" => "xlsx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation" => "pptx",
+        mime if mime.starts_with("text/") => "txt",
+        _ => "bin",
+    }
+}

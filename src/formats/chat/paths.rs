@@ -1,0 +1,53 @@
+//! Where a client of this format wrote a thing.
+
+use crate::model::{Fault, Place, Setting};
+
+pub(super) fn path_of(place: &Place) -> String {
+    match place {
+        Place::Path(path) => path.clone().into_owned(),
+        Place::Setting(setting) => field(*setting).to_owned(),
+        Place::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
+        Place::Part {
+            turn: Some(turn),
+            part: Some(part),
+        } => format!("messages[{turn}].content[{part}]"),
+        Place::Part {
+            turn: Some(turn),
+            part: None,
+        } => format!("messages[{turn}]"),
+        Place::Turn { turn: None } | Place::Part { turn: None, .. } => "messages".to_owned(),
+        Place::Tool { tool } => format!("tools[{tool}]"),
+    }
+}
+
+const fn field(setting: Setting) -> &'static str {
+    match setting {
+        Setting::MaxTokens => "max_completion_tokens",
+        Setting::Temperature => "temperature",
+        Setting::TopP => "top_p",
+        Setting::TopK => "top_k",
+        Setting::Seed => "seed",
+        Setting::Stop => "stop",
+        Setting::PresencePenalty => "presence_penalty",
+        Setting::FrequencyPenalty => "frequency_penalty",
+        Setting::Choices => "n",
+        Setting::Logprobs => "logprobs",
+        Setting::Thinking => "reasoning_effort",
+        Setting::ToolChoice => "tool_choice",
+        Setting::ParallelTools => "parallel_tool_calls",
+        Setting::OutputShape => "response_format",
+        Setting::Verbosity => "verbosity",
+        Setting::Search => "web_search_options",
+        Setting::CodeExecution => "tools",
+        Setting::User => "user",
+        Setting::CacheKey => "prompt_cache_key",
+        Setting::ServiceTier => "service_tier",
+        Setting::Metadata => "metadata",
+        Setting::Images => "modalities",
+    }
+}
+
+/// Content that this format has no place for.
+pub(super) fn refuse(place: &Place, why: &str) -> Fault {
+    Fault::invalid(format!("the upstream of this model cannot take it: {why}")).about(place.clone())
+}

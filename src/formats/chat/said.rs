@@ -1,0 +1,206 @@
+//! What a message or a delta says, one thing after the other, whatever the dialect.
+
+use std::borrow::Cow;
+
+use super::reply_in::{
+    Address, Annotation, Called, Content, ContentPart, ReasoningDetail, Said, ToolCall, Words,
+};
+use crate::model::{
+    Arguments, Citation, Json, Media, Seal, Source, Text, ToolKind, split_data_url,
+};
+
+pub(super) enum Bit<'a> {
+    Thought(Text<'a>),
+    /// Of the thought before it.
+    Seal(Seal<'a>),
+    CallSeal {
+        id: Text<'a>,
+        seal: Seal<'a>,
+    },
+    /// A proof whose issuer nobody knows: it can go nowhere.
+    ForeignSeal,
+    Text(Text<'a>),
+    Refusal(Text<'a>),
+    Image(Media<'a>),
+    Call(CallBit<'a>),
+    Citation(Citation<'a>),
+}
+
+/// One call, or a piece of it.
+pub(super) struct CallBit<'a> {
+    pub(super) index: Option<u32>,
+    pub(super) id: Option<Text<'a>>,
+    pub(super) name: Text<'a>,
+    pub(super) arguments: Arguments<'a>,
+    pub(super) kind: ToolKind,
+}
+
+impl CallBit<'_> {
+    /// One backend calls nothing by no name in every answer.
+    fn says_something(&self) -> bool {
+        let is_silent = matches!(&self.arguments, Arguments::Text(text) if text.is_empty());
+        self.id.is_some() || !self.name.is_empty() || !is_silent
+    }
+}
+
+impl<'a> Said<'a> {
+    /// Thoughts, words, pictures, calls: the format itself keeps no order among them.
+    /// `has_plain` remembers from piece to piece that thoughts come in a plain field.
+    pub(super) fn walk(self, has_plain: &mut bool, each: &mut dyn FnMut(Bit<'a>)) {
+        let details = self.reasoning_details.unwrap_or_default();
+        // Details repeat the plain text, at once or all of it at the end; they know more.
+        let is_detailed = !*has_plain && details.iter().any(ReasoningDetail::has_text);
+        let plain = [self.reasoning_content, self.reasoning]
+            .into_iter()
+            .find_map(filled);
+        if let Some(text) = plain
+            && !is_detailed
+        {
+            *has_plain = true;
+            each(Bit::Thought(text));
+        }
+        for detail in details {
+            walk_detail(detail, is_detailed, each);
+        }
+        match self.content {
+            Some(Content::Text(text)) if !text.is_empty() => each(Bit::Text(text)),
+            Some(Content::Parts(parts)) => {
+                for part in parts {
+                    walk_part(part, each);
+                }
+            }
+            Some(Content::Text(_)) | None => {}
+        }
+        if let Some(text) = filled(self.refusal) {
+            each(Bit::Refusal(text));
+        }
+        for image in self.images.unwrap_or_default() {
+            image.image_url.map(picture).map(Bit::Image).map(&mut *each);
+        }
+        let calls = self.tool_calls.unwrap_or_default().into_iter();
+        let calls = calls.map(read_call);
+        let calls = calls.chain(self.function_call.map(read_called));
+        for call in calls.filter(CallBit::says_something) {
+            each(Bit::Call(call));
+        }
+        let annotations = self.annotations.unwrap_or_default();
+        for citation in annotations.into_iter().filter_map(read_citation) {
+            each(Bit::Citation(citation));
+        }
+    }
+}
+
+/// Text that is there and says something.
+fn filled(words: Option<Words<'_>>) -> Option<Text<'_>> {
+    words.map(|words| words.0).filter(|text| !text.is_empty())
+}
+
+impl ReasoningDetail<'_> {
+    fn has_text(&self) -> bool {
+        let texts = [&self.text, &self.summary];
+        texts.into_iter().flatten().any(|words| !words.0.is_empty())
+    }
+}
+
+fn walk_detail<'a>(detail: ReasoningDetail<'a>, with_text: bool, each: &mut dyn FnMut(Bit<'a>)) {
+    if let Some(text) = filled(detail.text).or_else(|| filled(detail.summary))
+        && with_text
+    {
+        each(Bit::Thought(text));
+    }
+    let Some(wrapped) = filled(detail.signature).or_else(|| filled(detail.data)) else {
+        return;
+    };
+    each(match (Seal::unwrap_text(&wrapped), filled(detail.id)) {
+        (None, _) => Bit::ForeignSeal,
+        (Some(seal), Some(id)) => Bit::CallSeal { id, seal },
+        (Some(seal), None) => Bit::Seal(seal),
+    });
+}
+
+fn walk_part<'a>(part: ContentPart<'a>, each: &mut dyn FnMut(Bit<'a>)) {
+    let thinking = part.thinking.map(into_text);
+    if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+        each(Bit::Thought(text));
+    }
+    if let Some(text) = filled(part.text) {
+        each(Bit::Text(text));
+    }
+    if let Some(text) = filled(part.refusal) {
+        each(Bit::Refusal(text));
+    }
+    if let Some(address) = part.image_url {
+        each(Bit::Image(picture(address)));
+    }
+}
+
+fn into_text(content: Content<'_>) -> Text<'_> {
+    match content {
+        Content::Text(text) => text,
+        Content::Parts(parts) => {
+            let mut texts = parts.into_iter().filter_map(|part| filled(part.text));
+            let mut whole = texts.next().unwrap_or_default();
+            for more in texts {
+                whole.to_mut().push_str(&more);
+            }
+            whole
+        }
+    }
+}
+
+fn picture(address: Address<'_>) -> Media<'_> {
+    let url = address.url.0;
+    let split = match &url {
+        Cow::Borrowed(url) => split_data_url(url).map(|(mime, data)| (mime.into(), data.into())),
+        Cow::Owned(url) => {
+            split_data_url(url).map(|(mime, data)| (mime.to_owned().into(), data.to_owned().into()))
+        }
+    };
+    let (mime, source) = match split {
+        Some((mime, data)) => (mime, Source::Base64(data)),
+        None => ("image/*".into(), Source::Url(url)),
+    };
+    Media {
+        mime,
+        source,
+        name: None,
+        detail: None,
+    }
+}
+
+fn read_call(call: ToolCall<'_>) -> CallBit<'_> {
+    let (called, kind) = match (call.function, call.custom) {
+        (None, Some(custom)) => (custom, ToolKind::Custom),
+        (function, _) => (function.unwrap_or_default(), ToolKind::Function),
+    };
+    CallBit {
+        index: call.index,
+        id: filled(call.id),
+        kind,
+        ..read_called(called)
+    }
+}
+
+fn read_called(called: Called<'_>) -> CallBit<'_> {
+    CallBit {
+        index: None,
+        id: None,
+        name: filled(called.name).unwrap_or_default(),
+        arguments: match called.arguments {
+            None | Some(Json::Null) => Arguments::Text(Text::default()),
+            Some(Json::Str(text)) => Arguments::Text(text),
+            Some(tree) => Arguments::Tree(tree),
+        },
+        kind: ToolKind::Function,
+    }
+}
+
+fn read_citation(annotation: Annotation<'_>) -> Option<Citation<'_>> {
+    let cited = annotation.url_citation?;
+    Some(Citation {
+        url: cited.url?.0,
+        title: filled(cited.title),
+        start: cited.start_index.unwrap_or(0),
+        end: cited.end_index.unwrap_or(0),
+    })
+}
