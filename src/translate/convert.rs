@@ -16,7 +16,18 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let request = from.codec().decode_request(head, body, losses)?;
-    to.codec().encode_request(&request, target, losses)
+    to.codec()
+        .encode_request(&request, target, losses)
+        .map_err(|fault| match &fault.place {
+            Some(place) => {
+                let path = from.codec().path_of(place);
+                Fault {
+                    param: Some(path),
+                    ..fault
+                }
+            }
+            None => fault,
+        })
 }
 
 /// An upstream's whole reply as one for a client of another format.
