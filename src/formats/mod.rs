@@ -6,6 +6,7 @@ mod capabilities;
 mod chat;
 mod identity;
 mod messages;
+mod names;
 mod native;
 mod responses;
 

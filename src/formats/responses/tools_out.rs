@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use super::{names, strict};
+use super::strict;
+use crate::formats::names::Names;
 use crate::model::{Json, Losses, Place, Request, Search, Text, ToolChoice, ToolKind};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Tool<'r> {
     Function {
-        name: Text<'r>,
+        name: &'r str,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'r str>,
         parameters: Parameters<'r>,
@@ -17,7 +18,7 @@ pub(super) enum Tool<'r> {
         strict: bool,
     },
     Custom {
-        name: Text<'r>,
+        name: &'r str,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'r str>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,8 +83,15 @@ pub(super) struct Location<'r> {
 #[serde(tag = "type", rename = "auto")]
 pub(super) struct Container {}
 
-pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<Tool<'r>> {
-    let own = request.tools.iter().map(|tool| write_own(tool, losses));
+pub(super) fn write<'r>(
+    request: &'r Request<'_>,
+    names: &'r Names<'_>,
+    losses: &mut Losses,
+) -> Vec<Tool<'r>> {
+    let own = request
+        .tools
+        .iter()
+        .map(|tool| write_own(tool, names, losses));
     let mut tools: Vec<Tool<'r>> = own.collect();
     tools.extend(request.search.as_ref().map(write_search));
     if request.code_execution {
@@ -96,9 +104,13 @@ pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<To
     tools
 }
 
-fn write_own<'r>(tool: &'r crate::model::Tool<'_>, losses: &mut Losses) -> Tool<'r> {
+fn write_own<'r>(
+    tool: &'r crate::model::Tool<'_>,
+    names: &'r Names<'_>,
+    losses: &mut Losses,
+) -> Tool<'r> {
     let place = Place::Tool { tool: tool.at };
-    let name = names::legal(&tool.name);
+    let name = names.of(&tool.name);
     if name != tool.name {
         losses.approximated(place.clone());
     }
@@ -169,7 +181,7 @@ pub(super) enum Choice<'r> {
 #[derive(Serialize)]
 pub(super) struct Named<'r> {
     r#type: &'static str,
-    name: Text<'r>,
+    name: &'r str,
 }
 
 #[derive(Serialize)]
@@ -179,22 +191,25 @@ pub(super) struct Allowed<'r> {
     tools: Vec<Named<'r>>,
 }
 
-pub(super) fn choose<'r>(request: &'r Request<'_>) -> Option<Choice<'r>> {
+pub(super) fn choose<'r>(request: &'r Request<'_>, names: &'r Names<'_>) -> Option<Choice<'r>> {
     let named = |name: &'r Text<'_>| Named {
         r#type: match request.tools.iter().find(|tool| tool.name == *name) {
             Some(tool) if tool.kind == ToolKind::Custom => "custom",
             _ => "function",
         },
-        name: names::legal(name),
+        name: names.of(name),
     };
     Some(match request.tool_choice.as_ref()? {
         ToolChoice::Auto => Choice::Word("auto"),
         ToolChoice::None => Choice::Word("none"),
         ToolChoice::Required => Choice::Word("required"),
         ToolChoice::One(name) => Choice::One(named(name)),
-        ToolChoice::Subset { names, required } => Choice::Subset(Allowed {
+        ToolChoice::Subset {
+            names: subset,
+            required,
+        } => Choice::Subset(Allowed {
             mode: if *required { "required" } else { "auto" },
-            tools: names.iter().map(named).collect(),
+            tools: subset.iter().map(named).collect(),
         }),
     })
 }
