@@ -3,11 +3,10 @@
 //! Pieces belong to the item of their `output_index`: ids change from event to event at some
 //! upstreams. What an item or the final reply holds and no piece said is said when they come.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::error;
+use super::frame::{Frame, tree, words};
 use super::incoming::{Content, Whole, moved};
 use super::items_in::{self, PARAGRAPH, Said, Spoken};
 use super::progress::{Item, Items, Voice};
@@ -27,43 +26,6 @@ pub(super) struct Decoder {
     thinking: Option<u32>,
     /// Length of all texts so far.
     characters: u64,
-}
-
-/// What events carry; only what an event is known for is read.
-#[derive(Deserialize)]
-struct Frame<'a> {
-    #[serde(borrow, default)]
-    r#type: std::borrow::Cow<'a, str>,
-    #[serde(default)]
-    output_index: u32,
-    #[serde(default)]
-    content_index: u32,
-    #[serde(default)]
-    summary_index: u32,
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    logprobs: Option<&'a RawValue>,
-    #[serde(borrow)]
-    annotation: Option<&'a RawValue>,
-    #[serde(borrow)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Option<&'a RawValue>,
-    error: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Words<'a>(#[serde(borrow)] Text<'a>);
-
-fn words(raw: Option<&RawValue>) -> Text<'_> {
-    let words = raw.and_then(|raw| serde_json::from_str::<Words<'_>>(raw.get()).ok());
-    words.map(|words| words.0).unwrap_or_default()
-}
-
-fn tree(raw: Option<&RawValue>) -> Json<'_> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default()
 }
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
@@ -298,11 +260,12 @@ impl Decoder {
     }
 
     fn complete_item(&mut self, index: u32, item: Json<'_>, out: Out<'_>) {
-        if self.items.of(index).done {
-            return;
-        }
         let (id, said) = items_in::read(item);
+        let done = self.items.of(index).done;
         match said {
+            // Sources may be found when their text is long complete.
+            Said::Message(spoken) if done => self.add_late_sources(index, spoken, out),
+            _ if done => return,
             Said::Message(spoken) => self.complete_message(index, spoken, out),
             Said::Thought { text, seal } => {
                 let rest = self.items.of(index).missing(0, &text);
@@ -349,12 +312,8 @@ impl Decoder {
                 } => {
                     let rest = self.items.of(index).missing(number, &text);
                     self.speak(part, rest.into(), out);
-                    let written = self.items.of(index).part(number);
-                    let (start, cited) = (written.start, written.sources);
-                    let told = written.logprobs;
-                    for source in sources.into_iter().skip(cited).flatten() {
-                        self.add_source(moved(source, start), out);
-                    }
+                    self.add_sources(part, sources, out);
+                    let told = self.items.of(index).part(number).logprobs;
                     let rest = logprobs.into_iter().skip(told).collect();
                     self.add_logprobs(part, rest, out);
                 }
@@ -366,14 +325,31 @@ impl Decoder {
         }
     }
 
+    fn add_late_sources(&mut self, index: u32, spoken: Vec<Spoken<'_>>, out: Out<'_>) {
+        for (number, spoken) in (0u32..).zip(spoken) {
+            if let Spoken::Text { sources, .. } = spoken {
+                self.add_sources((index, number), sources, out);
+            }
+        }
+    }
+
+    /// Those of a text that have not come yet.
+    fn add_sources(&mut self, part: (u32, u32), sources: Vec<Option<Citation<'_>>>, out: Out<'_>) {
+        let written = self.items.of(part.0).part(part.1);
+        let (start, told) = (written.start, written.sources);
+        written.sources = told.max(sources.len());
+        for source in sources.into_iter().skip(told).flatten() {
+            self.add_source(moved(source, start), out);
+        }
+    }
+
     fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), Fault> {
         self.start(frame.response, out)?;
         let response = frame.response.map_or("{}", RawValue::get);
         let whole: Whole<'_> = read_reply(response.as_bytes())?;
         for (index, item) in (0u32..).zip(whole.items()) {
-            if !self.items.has_completed(&item) {
-                self.complete_item(index, item, out);
-            }
+            let index = self.items.number_of(index, &item);
+            self.complete_item(index, item, out);
         }
         let reason = match whole.finish(self.content, data)? {
             Finish::Stop if frame.r#type == "response.incomplete" => Finish::Other,

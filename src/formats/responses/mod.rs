@@ -6,6 +6,7 @@ mod decoder;
 mod draft;
 mod error;
 mod events;
+mod frame;
 mod incoming;
 mod items_in;
 mod outgoing;

@@ -49,14 +49,21 @@ impl Items {
         at(&mut self.0, index)
     }
 
-    /// Whether an item of the final reply is one of those that have come, perhaps under another
-    /// number: some upstreams do not stream all that they list in the end.
-    pub(super) fn has_completed(&self, item: &Json<'_>) -> bool {
+    /// The number under which an item of the final reply has come: some upstreams do not stream
+    /// all that they list in the end, and some change the ids.
+    pub(super) fn number_of(&self, listed: u32, item: &Json<'_>) -> u32 {
         let id = match item {
             Json::Object(fields) => fields.get("id").and_then(Json::as_str).unwrap_or_default(),
             _ => "",
         };
-        !id.is_empty() && self.0.iter().any(|known| known.done && known.id == id)
+        let mut known = (0u32..).zip(&self.0);
+        let same = |item: &Item| item.done && !id.is_empty() && item.id == id;
+        match self.0.get(listed as usize) {
+            Some(item) if same(item) => listed,
+            _ => known
+                .find_map(|(number, item)| same(item).then_some(number))
+                .unwrap_or(listed),
+        }
     }
 }
 

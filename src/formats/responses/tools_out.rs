@@ -161,7 +161,7 @@ fn write_search<'r>(search: &'r Search<'_>) -> Tool<'r> {
     Tool::WebSearch {
         search_context_size: search.context_size.as_deref(),
         filters: (!allowed_domains.is_empty()).then_some(Filters { allowed_domains }),
-        user_location: located.then(|| Location {
+        user_location: located.then_some(Location {
             city: search.city.as_deref(),
             region: search.region.as_deref(),
             country: search.country.as_deref(),

@@ -117,6 +117,8 @@ struct Writer<'r, 'l> {
     results: usize,
     /// Calls that no result answers, until the results of their step are over.
     unanswered: Vec<usize>,
+    /// How many of them are of an earlier turn.
+    overdue: usize,
     /// A thought is only taken together with what it led to.
     thoughts: Vec<(Item<'r>, Place)>,
     losses: &'l mut Losses,
@@ -131,6 +133,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             calls: 0,
             results: 0,
             unanswered: Vec::new(),
+            overdue: 0,
             thoughts: Vec::new(),
             losses,
         }
@@ -138,10 +141,12 @@ impl<'r, 'l> Writer<'r, 'l> {
 
     fn write_turns(&mut self, turns: &'r [Turn<'_>]) -> Result<(), Fault> {
         for turn in turns {
+            self.overdue = self.unanswered.len();
             self.write_turn(turn)?;
         }
         self.drop_thoughts();
-        self.answer_missing();
+        self.overdue = self.unanswered.len();
+        self.answer_overdue();
         Ok(())
     }
 
@@ -201,7 +206,7 @@ impl<'r, 'l> Writer<'r, 'l> {
 
     /// Everything but results, which may come in any number after the calls.
     fn push(&mut self, item: Item<'r>) {
-        self.answer_missing();
+        self.answer_overdue();
         self.conversation.input.push(item);
     }
 
@@ -289,8 +294,10 @@ impl<'r, 'l> Writer<'r, 'l> {
     }
 
     /// The upstream refuses calls without a result.
-    fn answer_missing(&mut self) {
-        for number in std::mem::take(&mut self.unanswered) {
+    fn answer_overdue(&mut self) {
+        let overdue: Vec<usize> = self.unanswered.drain(..self.overdue).collect();
+        self.overdue = 0;
+        for number in overdue {
             self.push_output(number, Content::Text(NO_RESULT));
         }
     }
