@@ -61,8 +61,6 @@ pub(super) enum File<'r> {
         file_data: Address<'r>,
     },
     Url {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        filename: Option<&'r str>,
         file_url: &'r str,
     },
     Stored {
@@ -180,11 +178,16 @@ fn write_file<'r>(media: &'r Media<'_>, place: Place, losses: &mut Losses) -> Fi
             },
             file_data: data_url(media, data),
         },
-        Source::Url(url) => File::Url {
-            filename: media.name.as_deref(),
-            file_url: url,
-        },
-        Source::File(file_id) => File::Stored { file_id },
+        // A name beside an address or an id is refused: "mutually exclusive parameters".
+        Source::Url(address) | Source::File(address) => {
+            if media.name.is_some() {
+                losses.dropped(place);
+            }
+            match media.source {
+                Source::Url(_) => File::Url { file_url: address },
+                _ => File::Stored { file_id: address },
+            }
+        }
     }
 }
 

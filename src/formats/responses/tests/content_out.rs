@@ -88,6 +88,12 @@ fn details_and_names_are_kept() {
     };
     let expected = json!({"type": "input_image", "file_id": "file-1", "detail": "original"});
     assert_eq!(written(&picture), Some((expected, vec![])));
+    let pointed = Media {
+        name: Some("a.pdf".into()),
+        ..media("application/pdf", Source::Url("https://a/b".into()))
+    };
+    let expected = json!({"type": "input_file", "file_url": "https://a/b"});
+    assert_eq!(written(&pointed), Some((expected, vec![Action::Dropped])));
     let document = Media {
         name: Some("a.pdf".into()),
         ..media("application/pdf", Source::Base64("AAAA".into()))
