@@ -71,6 +71,23 @@ impl Blocks {
         }
     }
 
+    /// More of a block that has begun, if there is one.
+    pub(in crate::formats) fn extend(
+        &mut self,
+        choice: u32,
+        key: Key,
+        delta: Delta<'_>,
+        out: &mut dyn FnMut(Event<'_>),
+    ) {
+        let state = self.choice(choice);
+        let mut parked = state.parked.iter_mut();
+        if state.open == Some(key) {
+            out(Event::Delta { choice, delta });
+        } else if let Some(parked) = parked.find(|parked| parked.key == key && !parked.complete) {
+            parked.deltas.push(delta.into_owned());
+        }
+    }
+
     /// The wire says that this block is complete.
     pub(in crate::formats) fn close(
         &mut self,
@@ -80,7 +97,8 @@ impl Blocks {
     ) {
         let state = self.choice(choice);
         if state.open != Some(key) {
-            if let Some(parked) = state.parked.iter_mut().find(|parked| parked.key == key) {
+            let mut parked = state.parked.iter_mut();
+            if let Some(parked) = parked.find(|parked| parked.key == key && !parked.complete) {
                 parked.complete = true;
             }
             return;
@@ -104,7 +122,8 @@ impl Blocks {
 
     pub(in crate::formats) fn is_open(&mut self, choice: u32, key: Key) -> bool {
         let state = self.choice(choice);
-        state.open == Some(key) || state.parked.iter().any(|parked| parked.key == key)
+        let waits = |parked: &Parked| parked.key == key && !parked.complete;
+        state.open == Some(key) || state.parked.iter().any(waits)
     }
 
     fn choice(&mut self, choice: u32) -> &mut Choice {

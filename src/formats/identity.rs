@@ -18,7 +18,16 @@ pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
 
 /// For a call that came without an id; `ordinal` counts the calls of the choice.
 pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
-    let digest = Sha256::digest(format!("{response_id}\x1f{choice}\x1f{ordinal}"));
+    hashed(&format!("{response_id}\x1f{choice}\x1f{ordinal}"))
+}
+
+/// For a call whose own id the upstream would not take: the same one for the call and its result.
+pub(in crate::formats) fn replaced_call_id(id: &str) -> String {
+    hashed(id)
+}
+
+fn hashed(text: &str) -> String {
+    let digest = Sha256::digest(text);
     // Fifteen bytes are exactly 24 letters.
     let letters = digest[..15].chunks_exact(5).flat_map(|five| {
         let bits = five
@@ -47,5 +56,9 @@ mod tests {
         assert_eq!(call_id("resp-1", 0, 0), "call_x47u5vx2lix72rx5v3szccwc");
         assert_ne!(call_id("resp-1", 0, 0), call_id("resp-1", 0, 1));
         assert_ne!(call_id("resp-1", 0, 0), call_id("resp-1", 1, 0));
+        assert_eq!(
+            replaced_call_id("resp-1\x1f0\x1f0"),
+            call_id("resp-1", 0, 0)
+        );
     }
 }

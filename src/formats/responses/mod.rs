@@ -1,19 +1,29 @@
 //! The responses format: `POST /v1/responses`.
 
 mod content;
+mod content_out;
 mod decoder;
 mod draft;
 mod error;
 mod events;
+mod frame;
 mod incoming;
+mod items_in;
 mod outgoing;
+mod pairs_out;
 mod pass;
+mod places;
+mod progress;
 mod reply;
 mod request;
 mod response;
+mod settings_out;
 mod stream;
+mod strict;
 mod tools;
+mod tools_out;
 mod turns;
+mod turns_out;
 
 use super::{
     Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch, chat,
@@ -43,7 +53,7 @@ impl Codec for Responses {
     }
 
     fn path_of(&self, place: &Place) -> String {
-        outgoing::path_of(place)
+        places::path_of(place)
     }
 
     fn decode_response<'a>(

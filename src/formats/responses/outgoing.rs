@@ -1,16 +1,178 @@
 //! Requests to an upstream of this format.
 
+use serde::Serialize;
+
+use super::settings_out::{self, Reasoning, TextSettings};
+use super::tools_out::{self, Choice, Tool};
+use super::turns_out::{self, Conversation, Item};
 use crate::formats::Target;
-use crate::model::{Fault, Losses, Place, Request};
+use crate::formats::names::Names;
+use crate::model::{Fault, Json, Losses, PartKind, Place, Request, Sampling, Setting, Text};
+
+#[derive(Serialize)]
+struct Body<'r> {
+    model: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'r>>,
+    input: Vec<Item<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextSettings<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+    /// Written always: the upstream would keep the conversation otherwise.
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'r Json<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+const LOGPROBS: &str = "message.output_text.logprobs";
 
 pub(super) fn encode(
-    _request: &Request<'_>,
-    _target: &Target<'_>,
-    _losses: &mut Losses,
+    request: &Request<'_>,
+    target: &Target<'_>,
+    losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
-    Ok(Vec::new())
+    let names = tool_names(request);
+    let Conversation {
+        instructions,
+        input,
+        sealed,
+    } = turns_out::write(&request.turns, &names, losses)?;
+    let sampling = &request.sampling;
+    report_unknown(sampling, losses);
+    let takes_sampling = target.capabilities.sampling;
+    let mut sampled = |value: Option<f64>, setting| {
+        if value.is_some() && !takes_sampling {
+            losses.dropped(Place::Setting(setting));
+        }
+        value.filter(|_| takes_sampling)
+    };
+    let temperature = sampled(sampling.temperature, Setting::Temperature);
+    let top_p = sampled(sampling.top_p, Setting::TopP);
+    let labels = &request.labels;
+    let body = Body {
+        model: target.model,
+        instructions,
+        input,
+        max_output_tokens: max_tokens(sampling, losses),
+        temperature,
+        top_p,
+        top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
+        tools: tools_out::write(request, &names, losses),
+        tool_choice: tools_out::choose(request, &names),
+        parallel_tool_calls: one_at_a_time(request, target, losses),
+        reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
+        text: settings_out::text(&request.output, losses),
+        include: included(request, sealed),
+        store: false,
+        metadata: labels.metadata.as_ref(),
+        user: labels.user.as_deref(),
+        prompt_cache_key: labels.cache_key.as_deref(),
+        service_tier: labels.service_tier.as_deref(),
+        stream: target.stream.then_some(true),
+    };
+    Ok(serde_json::to_vec(&body).expect("our own structs with string keys always serialise"))
 }
 
-pub(super) fn path_of(_place: &Place) -> String {
-    String::new()
+/// The longest name of a tool that the format takes.
+const LONGEST_NAME: usize = 64;
+
+/// Declared or not: a conversation may go on without the tools that it was held with.
+fn tool_names<'r>(request: &'r Request<'_>) -> Names<'r> {
+    let declared = request.tools.iter().map(|tool| tool.name.as_ref());
+    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    let called = parts.filter_map(|part| match &part.kind {
+        PartKind::Call(call) => Some(call.name.as_ref()),
+        _ => None,
+    });
+    let names: Vec<&str> = declared.chain(called).collect();
+    Names::new(&names, LONGEST_NAME)
 }
+
+/// What this format has no word for.
+fn report_unknown(sampling: &Sampling<'_>, losses: &mut Losses) {
+    let lost = [
+        (sampling.top_k.is_some(), Setting::TopK),
+        (sampling.seed.is_some(), Setting::Seed),
+        (!sampling.stop.is_empty(), Setting::Stop),
+        (
+            sampling.presence_penalty.is_some(),
+            Setting::PresencePenalty,
+        ),
+        (
+            sampling.frequency_penalty.is_some(),
+            Setting::FrequencyPenalty,
+        ),
+        (
+            sampling.choices.is_some_and(|choices| choices > 1),
+            Setting::Choices,
+        ),
+    ];
+    for (written, setting) in lost {
+        if written {
+            losses.dropped(Place::Setting(setting));
+        }
+    }
+}
+
+/// The smallest limit that the format takes.
+const LEAST_TOKENS: u64 = 16;
+
+fn max_tokens(sampling: &Sampling<'_>, losses: &mut Losses) -> Option<u64> {
+    let tokens = sampling.max_tokens?;
+    if tokens < LEAST_TOKENS {
+        losses.approximated(Place::Setting(Setting::MaxTokens));
+    }
+    Some(tokens.max(LEAST_TOKENS))
+}
+
+/// Calls come in parallel unless that is turned off.
+fn one_at_a_time(request: &Request<'_>, target: &Target<'_>, losses: &mut Losses) -> Option<bool> {
+    let off = request.parallel_tools.filter(|parallel| !parallel)?;
+    if !target.capabilities.parallel_switch {
+        losses.dropped(Place::Setting(Setting::ParallelTools));
+        return None;
+    }
+    Some(off)
+}
+
+/// Nothing is stored, so thoughts can only go on if their ciphertext comes with the reply.
+fn included(request: &Request<'_>, sealed: bool) -> Vec<&'static str> {
+    let mut include = Vec::new();
+    if settings_out::may_think(&request.thinking, sealed) {
+        include.push(ENCRYPTED_REASONING);
+    }
+    if request.sampling.logprobs {
+        include.push(LOGPROBS);
+    }
+    include
+}
+
+#[cfg(test)]
+#[path = "tests/outgoing.rs"]
+mod tests;

@@ -48,7 +48,7 @@ struct Event<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RawUsage {
+pub(super) struct RawUsage {
     input_tokens: u64,
     output_tokens: u64,
     input_tokens_details: Option<InputDetails>,
@@ -69,7 +69,7 @@ struct OutputDetails {
 }
 
 impl RawUsage {
-    fn read(&self) -> Usage {
+    pub(super) fn read(&self) -> Usage {
         let input = self.input_tokens_details.as_ref();
         let output = self.output_tokens_details.as_ref();
         Usage {

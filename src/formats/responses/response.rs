@@ -4,11 +4,13 @@ use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
 use crate::model::{
-    Arguments, Call, Choice, Citation, Finish, Logprob, Losses, PartKind, Response, Text, ToolKind,
+    Arguments, Call, Choice, Citation, Finish, Logprob, Losses, Part, PartKind, Place, Response,
+    Text, ToolKind,
 };
 
 /// The first choice only: the format has no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+    report(response, losses);
     let mut draft = Draft::new(&response.id, &response.model, response.created, asked);
     let finish = response.choices.first().map(|choice| {
         add_choice(choice, &mut draft);
@@ -22,6 +24,29 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losse
         ..draft.reply(status, &draft.items)
     };
     serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
+}
+
+/// What the format cannot say of a reply.
+fn report(response: &Response<'_>, losses: &mut Losses) {
+    let place = |words: &'static str| Place::Path(words.into());
+    if response.choices.len() > 1 {
+        losses.dropped(place("choices"));
+    }
+    let Some(choice) = response.choices.first() else {
+        return;
+    };
+    match choice.finish {
+        Finish::StopSequence(Some(_)) => losses.dropped(place("stop_sequence")),
+        Finish::Paused | Finish::ContextFull => losses.approximated(place("stop_reason")),
+        _ => {}
+    }
+    let unseen = |part: &Part<'_>| match &part.kind {
+        PartKind::Media(media) => picture(media).is_none(),
+        _ => false,
+    };
+    if choice.parts.iter().any(unseen) {
+        losses.dropped(place("media"));
+    }
 }
 
 fn add_choice<'r>(choice: &'r Choice<'_>, draft: &mut Draft<'r>) {

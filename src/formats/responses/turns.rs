@@ -89,6 +89,8 @@ fn continue_model_turn<'a>(at: u32, parts: Vec<Part<'a>>, turns: &mut Vec<Turn<'
     let message = spoken(parts.first());
     match turns.last_mut() {
         Some(turn) if turn.role == Role::Model && !(message && spoken(turn.parts.last())) => {
+            // The turn goes by its first item: within that, these parts have no place.
+            let parts = parts.into_iter().map(|part| Part { at: None, ..part });
             turn.parts.extend(parts);
         }
         _ => turns.push(Turn {

@@ -2,10 +2,13 @@
 
 use proptest::prelude::*;
 
+use super::super::super::decoder::Decoder;
+use super::super::super::incoming::decode;
 use super::super::super::response::encode;
 use super::*;
+use crate::formats::StreamDecoder as _;
 use crate::model::{
-    Arguments, Call, Choice, FaultKind, Fold, Media, Part, PartKind, Response, Source,
+    Arguments, Call, Choice, FaultKind, Fold, Losses, Media, Part, PartKind, Response, Source,
 };
 
 fn rich() -> Response<'static> {
@@ -88,13 +91,34 @@ fn unfolded(response: &Response<'_>) -> Vec<Value> {
 #[test]
 fn the_stream_of_a_reply_ends_with_its_json() {
     let response = rich();
-    let json: Value = serde_json::from_slice(&encode(
-        &response,
-        &asked("m-1"),
-        &mut crate::model::Losses::default(),
-    ))
-    .expect("JSON");
+    let json: Value =
+        serde_json::from_slice(&encode(&response, &asked("m-1"), &mut Losses::default()))
+            .expect("JSON");
     assert_eq!(check(&unfolded(&response)), json);
+}
+
+/// What our own decoder makes of a stream.
+fn read_back(events: &[Value]) -> Response<'static> {
+    let mut decoder = Decoder::default();
+    let mut fold = Fold::default();
+    for event in events {
+        let read = decoder.event(&event.to_string(), &mut |event| fold.push(event));
+        assert_eq!(read, Ok(()));
+    }
+    assert_eq!(decoder.close(&mut |_| {}), Ok(()));
+    fold.finish()
+}
+
+#[test]
+fn the_stream_of_a_reply_is_read_as_its_json_is() {
+    let json = encode(&rich(), &asked("m-1"), &mut Losses::default());
+    let whole = decode(&json, &mut Losses::default()).expect("a reply");
+    let mut streamed = read_back(&unfolded(&rich()));
+    // In a stream, the sources of earlier texts come last.
+    streamed.choices[0]
+        .citations
+        .sort_by_key(|source| source.start);
+    assert_eq!(streamed, whole);
 }
 
 #[test]
@@ -188,8 +212,12 @@ proptest! {
         events.push(Event::End);
         let mut fold = Fold::default();
         events.iter().for_each(|event| fold.push(event.clone()));
-        let whole = encode(&fold.finish(), &asked("m-1"), &mut crate::model::Losses::default());
+        let whole = encode(&fold.finish(), &asked("m-1"), &mut Losses::default());
         let whole: Value = serde_json::from_slice(&whole).expect("JSON");
-        prop_assert_eq!(check(&stream(&events)), whole);
+        let streamed = stream(&events);
+        prop_assert_eq!(&check(&streamed), &whole);
+        let json = whole.to_string();
+        let whole = decode(json.as_bytes(), &mut Losses::default()).expect("a reply");
+        prop_assert_eq!(read_back(&streamed), whole);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::formats::Framing;
-use crate::model::{Issuer, Media, Part, Seal, Source, Usage};
+use crate::model::{Action, Issuer, Media, Seal, Source, Usage};
 
 pub(in crate::formats::responses) fn asked(model: &str) -> Asked {
     Asked {
@@ -313,4 +313,36 @@ fn log_probabilities_and_pictures_are_written() {
                         {"token":"e","bytes":[101],"logprob":-1.0}]}]}]},
         ])
     );
+}
+
+#[test]
+fn what_a_reply_cannot_say_is_reported() {
+    let told = |response: &Response<'_>| {
+        let mut losses = Losses::default();
+        encode(response, &asked("m-1"), &mut losses);
+        let actions: Vec<_> = losses.0.iter().map(|lost| lost.action).collect();
+        actions
+    };
+    for (finish, expected) in [
+        (Finish::Stop, vec![]),
+        (Finish::StopSequence(None), vec![]),
+        (
+            Finish::StopSequence(Some("END".into())),
+            vec![Action::Dropped],
+        ),
+        (Finish::Paused, vec![Action::Approximated]),
+        (Finish::ContextFull, vec![Action::Approximated]),
+        (Finish::Filtered(Some("No.".into())), vec![]),
+    ] {
+        assert_eq!(told(&reply(vec![text("Hi")], finish)), expected);
+    }
+    let sound = PartKind::Media(Media {
+        mime: "audio/wav".into(),
+        source: Source::Base64("AAAA".into()),
+        name: None,
+        detail: None,
+    });
+    let mut response = reply(vec![sound], Finish::Stop);
+    response.choices.push(response.choices[0].clone());
+    assert_eq!(told(&response), [Action::Dropped, Action::Dropped]);
 }

@@ -1,0 +1,65 @@
+//! Where a client of this format wrote a thing.
+
+use crate::model::{Place, Setting};
+
+pub(super) fn path_of(place: &Place) -> String {
+    match *place {
+        Place::Path(ref path) => path.to_string(),
+        Place::Setting(setting) => name_of(setting).to_owned(),
+        Place::Part {
+            turn: Some(turn),
+            part: Some(part),
+        } => format!("input[{turn}].content[{part}]"),
+        Place::Turn { turn: Some(turn) }
+        | Place::Part {
+            turn: Some(turn), ..
+        } => format!("input[{turn}]"),
+        Place::Turn { turn: None } | Place::Part { turn: None, .. } => "instructions".to_owned(),
+        Place::Tool { tool } => format!("tools[{tool}]"),
+    }
+}
+
+/// Some of these a client of this format cannot write; they go by the name it would look for.
+const fn name_of(setting: Setting) -> &'static str {
+    match setting {
+        Setting::MaxTokens => "max_output_tokens",
+        Setting::Temperature => "temperature",
+        Setting::TopP => "top_p",
+        Setting::TopK => "top_k",
+        Setting::Seed => "seed",
+        Setting::Stop => "stop",
+        Setting::PresencePenalty => "presence_penalty",
+        Setting::FrequencyPenalty => "frequency_penalty",
+        Setting::Choices => "n",
+        Setting::Logprobs => "top_logprobs",
+        Setting::Thinking => "reasoning",
+        Setting::ToolChoice => "tool_choice",
+        Setting::ParallelTools => "parallel_tool_calls",
+        Setting::OutputShape => "text.format",
+        Setting::Verbosity => "text.verbosity",
+        Setting::User => "user",
+        Setting::CacheKey => "prompt_cache_key",
+        Setting::ServiceTier => "service_tier",
+        Setting::Metadata => "metadata",
+        // Each of them is a tool here.
+        Setting::Search | Setting::CodeExecution | Setting::Images => "tools",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_in_the_words_of_the_format() {
+        let part = |turn, part| path_of(&Place::Part { turn, part });
+        assert_eq!(part(Some(3), Some(1)), "input[3].content[1]");
+        assert_eq!(part(Some(3), None), "input[3]");
+        assert_eq!(part(None, None), "instructions");
+        assert_eq!(path_of(&Place::Turn { turn: Some(2) }), "input[2]");
+        assert_eq!(path_of(&Place::Tool { tool: 1 }), "tools[1]");
+        assert_eq!(path_of(&Place::Path("store".into())), "store");
+        let setting = Place::Setting(Setting::OutputShape);
+        assert_eq!(path_of(&setting), "text.format");
+    }
+}

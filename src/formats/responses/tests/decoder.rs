@@ -1,0 +1,286 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::{Fold, PartKind, Response};
+
+fn told(events: &[Value]) -> Result<Vec<String>, Fault> {
+    let mut decoder = Decoder::default();
+    let mut seen = Vec::new();
+    for event in events {
+        decoder.event(&event.to_string(), &mut |event| seen.push(brief(&event)))?;
+    }
+    decoder.close(&mut |_| {})?;
+    Ok(seen)
+}
+
+/// The events in a few letters each; the start and the end are the same everywhere.
+fn brief(event: &Event<'_>) -> String {
+    match event {
+        Event::Open { block, .. } => match block {
+            Block::Call { name, .. } => format!("<{name}"),
+            Block::Text => "<text".to_owned(),
+            Block::Refusal => "<refusal".to_owned(),
+            Block::Thought => "<thought".to_owned(),
+            Block::Media(_) => "<media".to_owned(),
+        },
+        Event::Delta { delta, .. } => match delta {
+            Delta::Text(text) | Delta::Arguments(text) => text.to_string(),
+            Delta::Seal(seal) => format!("seal {}", seal.data.replace('\n', " ")),
+            Delta::Citation(source) => format!("source {}-{}", source.start, source.end),
+            Delta::Logprob(logprob) => format!("token {}", logprob.token),
+        },
+        Event::Close { .. } => ">".to_owned(),
+        Event::Finish { reason, .. } => format!("{reason:?}"),
+        Event::Usage(usage) => format!("{}+{}", usage.input, usage.output),
+        Event::Start { id, .. } => format!("start {id}"),
+        Event::End => "end".to_owned(),
+    }
+}
+
+fn created() -> Value {
+    json!({"type": "response.created", "response": {"id": "r", "model": "m", "created_at": 1, "output": []}})
+}
+
+fn completed(output: Value) -> Value {
+    json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": output,
+        "usage": {"input_tokens": 3, "output_tokens": 2}}})
+}
+
+fn item(name: &str, index: u32, item: Value) -> Value {
+    json!({"type": format!("response.output_item.{name}"), "output_index": index, "item": item})
+}
+
+fn delta(name: &str, index: u32, delta: &str) -> Value {
+    json!({"type": format!("response.{name}.delta"), "output_index": index, "delta": delta})
+}
+
+fn message(text: &str) -> Value {
+    json!({"type": "message", "id": "msg", "content": [{"type": "output_text", "text": text}]})
+}
+
+fn call(id: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": id, "arguments": arguments})
+}
+
+/// Between the start and the finish.
+fn inner(events: &[Value]) -> Vec<String> {
+    let mut seen = told(events).expect("a whole stream");
+    assert_eq!(seen.remove(0), "start r");
+    let tail = seen.split_off(seen.len() - 2);
+    assert_eq!(tail, ["3+2", "end"]);
+    seen
+}
+
+#[test]
+fn what_came_in_pieces_is_not_said_again() {
+    let seen = inner(&[
+        created(),
+        item("added", 0, json!({"type": "message", "content": []})),
+        delta("output_text", 0, "Hel"),
+        delta("output_text", 0, "lo."),
+        item("done", 0, message("Hello.")),
+        item("added", 1, call("f", "")),
+        delta("function_call_arguments", 1, "{}"),
+        item("done", 1, call("f", "{}")),
+        completed(json!([message("Hello."), call("f", "{}")])),
+    ]);
+    assert_eq!(seen, ["<text", "Hel", "lo.", ">", "<f", "{}", ">", "Tools"]);
+}
+
+#[test]
+fn what_did_not_come_in_pieces_is_said_at_the_end() {
+    let seen = inner(&[
+        created(),
+        delta("output_text", 0, "Hel"),
+        item("done", 0, message("Hello.")),
+        item("done", 1, call("f", "{}")),
+        completed(json!([message("Hello."), call("f", "{}"), call("g", "[]")])),
+    ]);
+    let expected = [
+        "<text", "Hel", "lo.", ">", "<f", "{}", ">", "<g", "[]", ">", "Tools",
+    ];
+    assert_eq!(seen, expected);
+    let seen = told(&[completed(json!([message("Hi.")]))]).expect("a whole stream");
+    assert_eq!(seen, ["start r", "<text", "Hi.", ">", "Stop", "3+2", "end"]);
+}
+
+#[test]
+fn the_final_reply_may_number_its_items_otherwise() {
+    let search = json!({"type": "web_search_call", "id": "ws"});
+    let seen = inner(&[
+        created(),
+        delta("output_text", 0, "Hi."),
+        item("done", 0, message("Hi.")),
+        completed(json!([search, message("Hi.")])),
+    ]);
+    assert_eq!(seen, ["<text", "Hi.", ">", "Stop"]);
+}
+
+#[test]
+fn items_may_overlap() {
+    let thought = json!({"type": "reasoning", "id": "rs", "encrypted_content": "x",
+        "summary": [{"type": "summary_text", "text": "Hm."}]});
+    let seen = inner(&[
+        created(),
+        delta("reasoning_summary_text", 0, "Hm."),
+        delta("output_text", 1, "Hi."),
+        item("added", 2, call("f", "")),
+        item("added", 3, call("g", "")),
+        delta("function_call_arguments", 3, "[]"),
+        delta("function_call_arguments", 2, "{}"),
+        item("done", 3, call("g", "[]")),
+        item("done", 2, call("f", "{}")),
+        item("done", 0, thought),
+        completed(json!([])),
+    ]);
+    let expected = [
+        "<thought",
+        "Hm.",
+        ">",
+        "<text",
+        "Hi.",
+        ">",
+        "<f",
+        "{}",
+        ">",
+        "<g",
+        "[]",
+        ">",
+        "<thought",
+        "seal rs x",
+        ">",
+        "Tools",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn thoughts_are_paragraphs_and_carry_their_seal() {
+    let summary = |index: u32, words: &str| {
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0,
+            "summary_index": index, "delta": words})
+    };
+    let part = |words: &str| json!({"type": "summary_text", "text": words});
+    let whole = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "x",
+        "summary": [part("One."), part("Two.")]});
+    let seen = inner(&[
+        created(),
+        summary(0, "One."),
+        summary(1, "Tw"),
+        summary(1, "o."),
+        delta("reasoning_text", 0, "Not this."),
+        item("done", 0, whole),
+        item(
+            "done",
+            1,
+            json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "y"}),
+        ),
+        item(
+            "done",
+            2,
+            json!({"type": "reasoning", "id": "rs_3", "summary": []}),
+        ),
+        completed(json!([])),
+    ]);
+    let expected = [
+        "<thought",
+        "One.",
+        "\n\nTw",
+        "o.",
+        "seal rs_1 x",
+        ">",
+        "<thought",
+        "seal rs_2 y",
+        ">",
+        "Stop",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn sources_and_tokens_come_with_their_text() {
+    let source =
+        json!({"type": "url_citation", "url": "https://a", "start_index": 1, "end_index": 2});
+    let logprob = json!({"token": "Hé", "logprob": -0.5});
+    let whole = |words: &str| {
+        json!({"type": "message", "content": [
+        {"type": "output_text", "text": words, "annotations": [source, source], "logprobs": [logprob]}]})
+    };
+    let seen = inner(&[
+        created(),
+        json!({"type": "response.output_text.delta", "output_index": 0, "delta": "Hé", "logprobs": [logprob]}),
+        json!({"type": "response.output_text.annotation.added", "output_index": 0, "annotation": source}),
+        item("done", 0, whole("Hé")),
+        delta("output_text", 1, "Ho"),
+        item("done", 1, whole("Ho")),
+        completed(json!([])),
+    ]);
+    let expected = [
+        "<text",
+        "Hé",
+        "token Hé",
+        "source 1-2",
+        "source 1-2",
+        ">",
+        "<text",
+        "Ho",
+        "source 3-4",
+        "source 3-4",
+        "token Hé",
+        ">",
+        "Stop",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn parts_of_a_message_are_blocks_of_their_own() {
+    let part = |index: u32, words: &str| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": index, "delta": words});
+    let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 2, "delta": "No."});
+    let seen = inner(&[
+        created(),
+        part(0, "A"),
+        part(1, "B"),
+        refusal,
+        completed(json!([])),
+    ]);
+    let expected = [
+        "<text", "A", ">", "<text", "B", ">", "<refusal", "No.", ">", "Refused",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_stream_that_fails_or_breaks_off_is_a_fault() {
+    let nested =
+        json!({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Slow."}});
+    let failed = json!({"type": "response.failed", "response": {"status": "failed",
+        "error": {"code": "server_error", "message": "Broken."}}});
+    let bare = json!({"error": {"code": "server_error", "message": "Bare."}});
+    let cancelled = json!({"type": "response.completed", "response": {"status": "cancelled"}});
+    for (event, status) in [(nested, 429), (failed, 500), (bare, 500), (cancelled, 502)] {
+        let fault = told(&[created(), event]).expect_err("a fault");
+        assert_eq!(fault.status, status, "{fault:?}");
+    }
+    let broken = [created(), delta("output_text", 0, "Hel")];
+    assert_eq!(told(&broken).expect_err("a fault").status, 502);
+    let mut decoder = Decoder::default();
+    assert!(decoder.event("[DONE]", &mut |_| {}).is_ok());
+    assert!(decoder.event("<html>", &mut |_| {}).is_err());
+    let unknown = json!({"type": "response.mcp_call_arguments.delta", "delta": {"a": 1}});
+    assert!(decoder.event(&unknown.to_string(), &mut |_| {}).is_ok());
+}
+
+#[test]
+fn pictures_come_whole() {
+    let picture = json!({"type": "image_generation_call", "id": "ig", "result": "AAAA"});
+    let mut fold = Fold::default();
+    let mut decoder = Decoder::default();
+    for event in [created(), item("done", 0, picture), completed(json!([]))] {
+        let read = decoder.event(&event.to_string(), &mut |event| fold.push(event));
+        assert_eq!(read, Ok(()));
+    }
+    let response: Response<'_> = fold.finish();
+    let kind = &response.choices[0].parts[0].kind;
+    assert!(matches!(kind, PartKind::Media(media) if media.mime == "image/png"));
+}

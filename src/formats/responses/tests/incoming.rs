@@ -1,0 +1,143 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::{Action, FaultKind, ToolKind};
+
+fn message(content: Value) -> Value {
+    json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content})
+}
+
+fn text(text: &str, annotations: Value) -> Value {
+    json!({"type": "output_text", "text": text, "annotations": annotations})
+}
+
+fn read(fields: Value) -> Result<(Response<'static>, Vec<Action>), Fault> {
+    let body = serde_json::to_vec(&fields).expect("JSON").leak();
+    let mut losses = Losses::default();
+    let response = decode(body, &mut losses)?;
+    Ok((response, losses.0.iter().map(|lost| lost.action).collect()))
+}
+
+#[test]
+fn every_status_means_something() {
+    let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+    let refusal = message(json!([{"type": "refusal", "refusal": "No."}]));
+    let said = message(json!([text("Yes.", json!([]))]));
+    let cases = [
+        ("completed", Value::Null, &said, Finish::Stop),
+        ("completed", Value::Null, &call, Finish::Tools),
+        ("completed", Value::Null, &refusal, Finish::Refused),
+        (
+            "incomplete",
+            json!("max_output_tokens"),
+            &call,
+            Finish::Length,
+        ),
+        ("incomplete", json!("max_messages"), &said, Finish::Length),
+        (
+            "incomplete",
+            json!("content_filter"),
+            &said,
+            Finish::Filtered(None),
+        ),
+        ("incomplete", json!("steered"), &call, Finish::Tools),
+        ("incomplete", json!("steered"), &said, Finish::Other),
+        ("incomplete", Value::Null, &said, Finish::Other),
+        ("unheard_of", Value::Null, &said, Finish::Other),
+    ];
+    for (status, reason, item, finish) in cases {
+        let fields =
+            json!({"status": status, "incomplete_details": {"reason": reason}, "output": [item]});
+        let (response, _) = read(fields).expect("a reply");
+        assert_eq!(response.choices[0].finish, finish, "{status} {reason}");
+    }
+    let (response, _) = read(json!({"output": [said]})).expect("a reply");
+    assert_eq!(response.choices[0].finish, Finish::Stop);
+    assert_eq!(response.usage, None);
+}
+
+#[test]
+fn failures_are_faults() {
+    let failed = |code: &str| {
+        let error = json!({"code": code, "message": "Sorry."});
+        read(json!({"status": "failed", "error": error, "output": []})).expect_err("a fault")
+    };
+    let fault = failed("rate_limit_exceeded");
+    assert_eq!(
+        (fault.kind, fault.message.as_str()),
+        (FaultKind::RateLimited, "Sorry.")
+    );
+    assert_eq!(failed("server_error").kind, FaultKind::Internal);
+    for status in ["cancelled", "queued", "in_progress"] {
+        let fault = read(json!({"status": status, "output": []})).expect_err("a fault");
+        assert_eq!(fault.kind, FaultKind::BadGateway);
+    }
+    let fault = read(json!({"error": {"message": "No.", "code": "context_length_exceeded"}}));
+    assert_eq!(fault.expect_err("a fault").kind, FaultKind::ContextTooLong);
+    assert_eq!(
+        decode(b"<html>", &mut Losses::default())
+            .expect_err("a fault")
+            .status,
+        502
+    );
+}
+
+#[test]
+fn sources_count_from_the_start_of_all_text() {
+    let source = |start: u64, end: u64| {
+        json!({"type": "url_citation", "url": "https://a", "title": "",
+        "start_index": start, "end_index": end})
+    };
+    let other = json!({"type": "file_citation", "file_id": "f", "index": 0});
+    let (response, told) = read(json!({"output": [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        message(json!([text("Café.", json!([source(0, 4)]))])),
+        message(json!([text("Rome.", json!([other, source(1, 5)]))])),
+    ]}))
+    .expect("a reply");
+    let sources = response.choices[0].citations.iter();
+    let places: Vec<_> = sources.map(|source| (source.start, source.end)).collect();
+    assert_eq!(places, [(0, 4), (6, 10)]);
+    assert_eq!(response.choices[0].citations[0].title, None);
+    assert_eq!(told, [Action::Dropped, Action::Dropped]);
+}
+
+#[test]
+fn items_of_all_kinds_become_parts() {
+    let (response, told) = read(json!({"id": "resp_1", "created_at": 7.0, "output": [
+        {"type": "reasoning", "id": "rs_0", "summary": []},
+        {"type": "reasoning", "id": "rs_1", "encrypted_content": "x", "summary": [
+            {"type": "summary_text", "text": "A"}, {"type": "summary_text", "text": "B"}]},
+        {"type": "reasoning", "id": "rs_2", "summary": [], "content": [
+            {"type": "reasoning_text", "text": "C"}]},
+        {"type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls"},
+        {"type": "image_generation_call", "id": "ig", "result": "AAAA", "output_format": "webp"},
+    ]}))
+    .expect("a reply");
+    assert_eq!(response.created, 7);
+    let parts = &response.choices[0].parts;
+    assert_eq!(parts.len(), 4);
+    match &parts[0].kind {
+        PartKind::Thought { text, seal } => {
+            assert_eq!(text, "A\n\nB");
+            assert_eq!(seal.as_ref().expect("a seal").data, "rs_1\nx");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(&parts[1].kind, PartKind::Thought { text, seal: None } if text == "C"));
+    assert!(matches!(&parts[2].kind, PartKind::Call(call) if call.kind == ToolKind::Custom));
+    assert!(matches!(&parts[3].kind, PartKind::Media(media) if media.mime == "image/webp"));
+    assert_eq!(told, []);
+}
+
+#[test]
+fn logprobs_are_read() {
+    let logprob = json!({"token": "A", "logprob": -0.5, "bytes": [65],
+        "top_logprobs": [{"token": "B", "logprob": -1.0, "bytes": [66]}]});
+    let part =
+        json!({"type": "output_text", "text": "A", "annotations": [], "logprobs": [logprob]});
+    let (response, _) = read(json!({"output": [message(json!([part]))]})).expect("a reply");
+    let logprob = &response.choices[0].logprobs[0];
+    assert_eq!((logprob.token.as_ref(), logprob.logprob), ("A", -0.5));
+    assert_eq!(logprob.top, [("B".into(), -1.0)]);
+}
