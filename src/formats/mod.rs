@@ -1,5 +1,6 @@
 //! One folder per wire format; no field name of a format is spelled anywhere else.
 
+mod base64_text;
 mod blocks;
 mod capabilities;
 mod chat;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Place;
+
 /// Rendered by the codec of the client's format, nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -11,6 +13,8 @@ pub struct Fault {
     pub message: String,
     /// The field at fault, in the client's own words.
     pub param: Option<String>,
+    /// The same, until the client's codec has put it into words.
+    pub place: Option<Place>,
     /// A more precise code than the kind's own, where an upstream gave one.
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
@@ -82,6 +86,7 @@ impl Fault {
             status: kind.status(),
             message: message.into(),
             param: None,
+            place: None,
             code: None,
             retry_after: None,
         }
@@ -98,6 +103,13 @@ impl Fault {
     #[must_use]
     pub fn at(mut self, param: impl Into<String>) -> Fault {
         self.param = Some(param.into());
+        self
+    }
+
+    /// For encoders, which do not know the client's words.
+    #[must_use]
+    pub fn at_place(mut self, place: Place) -> Fault {
+        self.place = Some(place);
         self
     }
 }

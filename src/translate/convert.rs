@@ -16,7 +16,14 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let request = from.codec().decode_request(head, body, losses)?;
-    to.codec().encode_request(&request, target, losses)
+    to.codec()
+        .encode_request(&request, target, losses)
+        .map_err(|fault| Fault {
+            param: fault
+                .param
+                .or_else(|| Some(from.codec().path_of(fault.place.as_ref()?))),
+            ..fault
+        })
 }
 
 /// An upstream's whole reply as one for a client of another format.
