@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::media_out::{self, FileData, InlineData};
-use super::steps_out::{CallOut, CallNames, ResultOut, write_call, write_result};
+use super::steps_out::{CallNames, CallOut, ResultOut, write_call, write_result};
 use crate::formats::Capabilities;
 use crate::model::{Fault, Issuer, Losses, Part, PartKind, Place, Role, Seal, Text, Turn};
 
@@ -261,10 +261,7 @@ impl<'a> Writer<'a> {
                 PartKind::Call(call) => {
                     self.names.note(call);
                     let seal = own_seal(call.seal.as_ref(), place, losses);
-                    parts.push(
-                        Payload::FunctionCall(write_call(call, place, losses)),
-                        seal,
-                    );
+                    parts.push(Payload::FunctionCall(write_call(call, place, losses)), seal);
                 }
                 PartKind::Thought { text, seal } => {
                     // Thoughts go back only to the format that can vouch for them.

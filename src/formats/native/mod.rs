@@ -9,6 +9,7 @@ mod incoming;
 mod media_out;
 mod outgoing;
 mod pairing;
+mod partial;
 mod pass;
 mod request;
 mod response;
@@ -16,6 +17,7 @@ mod schema;
 mod schema_out;
 mod settings;
 mod settings_out;
+mod sources;
 mod spelling;
 mod steps_out;
 mod stream;
@@ -25,6 +27,7 @@ mod tools;
 mod tools_out;
 mod turns;
 mod validate;
+mod wire;
 
 use super::{
     Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,

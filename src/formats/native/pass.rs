@@ -41,7 +41,7 @@ struct PromptFeedback {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct RawUsage {
+pub(super) struct RawUsage {
     prompt_token_count: u64,
     cached_content_token_count: u64,
     candidates_token_count: u64,
@@ -50,7 +50,7 @@ struct RawUsage {
 }
 
 impl RawUsage {
-    fn read(&self) -> Usage {
+    pub(super) fn read(&self) -> Usage {
         Usage {
             input: self.prompt_token_count + self.tool_use_prompt_token_count,
             cached: self.cached_content_token_count,

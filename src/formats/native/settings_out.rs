@@ -80,10 +80,7 @@ pub(super) fn write<'a>(
     (config != GenerationConfig::default()).then_some(config)
 }
 
-fn write_sampling<'a>(
-    sampling: &'a Sampling<'_>,
-    losses: &mut Losses,
-) -> GenerationConfig<'a> {
+fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> GenerationConfig<'a> {
     let stop = &sampling.stop[..];
     if stop.len() > MOST_STOPS {
         losses.approximated(Place::Setting(Setting::Stop));
