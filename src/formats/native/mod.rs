@@ -11,6 +11,7 @@ mod outgoing;
 mod pairing;
 mod partial;
 mod pass;
+mod reply_losses;
 mod request;
 mod response;
 mod schema;
