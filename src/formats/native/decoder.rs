@@ -66,7 +66,7 @@ impl StreamDecoder for Decoder {
             });
         }
         for candidate in candidates {
-            let choice = candidate.index;
+            let choice = candidate.number();
             let progress = self.choices.entry(choice).or_default();
             progress.read(
                 candidate,

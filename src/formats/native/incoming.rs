@@ -16,7 +16,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
         return Err(error::decode(200, body));
     }
     let mut candidates = piece.candidates.take().unwrap_or_default();
-    candidates.sort_by_key(|candidate| candidate.index);
+    candidates.sort_by_key(Candidate::number);
     let mut choices: Vec<_> = candidates
         .into_iter()
         .map(|candidate| read_candidate(candidate, losses))
@@ -92,7 +92,7 @@ fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
         "finishMessage",
     );
     if reason.is_some_and(|reason| !is_exact(reason)) {
-        let path = format!("candidates[{}].finishReason", candidate.index);
+        let path = format!("candidates[{}].finishReason", candidate.number());
         losses.approximated(Place::Path(path.into()));
     }
     if let Some(grounding) = &candidate.grounding_metadata {
@@ -137,6 +137,8 @@ impl<'a> Parts<'a> {
                 losses.approximated(lost_part(number));
                 Some(PartKind::Text(text))
             }
+            // A signature may come in a part of its own.
+            Said::Foreign if seal.is_some() => None,
             Said::Foreign => {
                 losses.dropped(lost_part(number));
                 None

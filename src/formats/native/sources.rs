@@ -48,12 +48,13 @@ struct Support {
     confidence_scores: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+/// A first part and a beginning are left out.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Segment {
-    part_index: usize,
-    start_index: usize,
-    end_index: usize,
+    part_index: Option<usize>,
+    start_index: Option<usize>,
+    end_index: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -66,10 +67,8 @@ pub(super) struct CitationMetadata<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CitationSource<'a> {
-    #[serde(default)]
-    start_index: usize,
-    #[serde(default)]
-    end_index: usize,
+    start_index: Option<usize>,
+    end_index: Option<usize>,
     #[serde(borrow)]
     uri: Option<Word<'a>>,
     #[serde(borrow)]
@@ -97,8 +96,9 @@ impl<'a> GroundingMetadata<'a> {
             let Some(segment) = &support.segment else {
                 continue;
             };
-            let start = characters(runs, segment.part_index, segment.start_index);
-            let end = characters(runs, segment.part_index, segment.end_index);
+            let part = segment.part_index.unwrap_or_default();
+            let start = characters(runs, part, segment.start_index.unwrap_or_default());
+            let end = characters(runs, part, segment.end_index.unwrap_or_default());
             for &number in support.grounding_chunk_indices.iter().flatten() {
                 let address = self.address(number);
                 citations.extend(address.and_then(|address| address.cite(start, end)));
@@ -157,8 +157,8 @@ impl<'a> CitationMetadata<'a> {
     pub(super) fn citations(self, runs: &[Run<'_>]) -> Vec<Citation<'a>> {
         let sources = self.citation_sources.into_iter().flatten();
         let cite = |source: CitationSource<'a>| {
-            let start = characters(runs, usize::MAX, source.start_index);
-            let end = characters(runs, usize::MAX, source.end_index);
+            let start = characters(runs, usize::MAX, source.start_index.unwrap_or_default());
+            let end = characters(runs, usize::MAX, source.end_index.unwrap_or_default());
             let address = Address {
                 uri: source.uri,
                 title: source.title,

@@ -41,8 +41,7 @@ struct PromptFeedback<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate<'a> {
     /// The first one is often not numbered.
-    #[serde(default)]
-    pub(super) index: u32,
+    index: Option<u32>,
     #[serde(borrow)]
     pub(super) content: Option<ContentIn<'a>>,
     #[serde(borrow)]
@@ -191,6 +190,12 @@ impl<'a> Piece<'a> {
     pub(super) fn blocked(&self) -> Option<String> {
         let reason = self.prompt_feedback.as_ref()?.block_reason.as_ref()?;
         Some(format!("Prompt blocked: {}", reason.0))
+    }
+}
+
+impl Candidate<'_> {
+    pub(super) fn number(&self) -> u32 {
+        self.index.unwrap_or_default()
     }
 }
 

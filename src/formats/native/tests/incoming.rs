@@ -365,3 +365,15 @@ fn arguments_stay_objects() {
     assert!(matches!(call.arguments, Arguments::Tree(_)));
     assert_eq!(call.arguments.to_text(), r#"{"b":1}"#);
 }
+
+#[test]
+fn null_is_the_same_as_absent() {
+    let body = json!({"candidates": [{"index": null, "finishReason": "STOP", "finishMessage": null,
+        "groundingMetadata": null, "safetyRatings": null, "content": {"role": null, "parts": [
+            {"text": "Hi", "thought": null, "thoughtSignature": null, "functionCall": null}]}}],
+        "promptFeedback": null, "error": null, "createTime": null,
+        "usageMetadata": {"promptTokenCount": 3, "thoughtsTokenCount": null}});
+    let (whole, lost) = read(&body).unwrap();
+    assert_eq!(parts(&whole), [PartKind::Text("Hi".into())]);
+    assert_eq!((whole.usage.unwrap().input, lost), (3, vec![]));
+}
