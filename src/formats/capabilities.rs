@@ -16,7 +16,8 @@ pub struct Capabilities {
     pub messages_web_search: bool,
     /// Calls sent back need their signature.
     pub native_requires_signature: bool,
-    pub native_thinking: ThinkingStyle,
+    /// Absent: the model takes either, as the client says it.
+    pub native_thinking: Option<ThinkingStyle>,
     /// Media inside tool results.
     pub native_function_response_parts: bool,
     /// `max_tokens` instead of the newer name.
@@ -61,7 +62,7 @@ impl Default for Capabilities {
             messages_prefill: true,
             messages_web_search: true,
             native_requires_signature: false,
-            native_thinking: ThinkingStyle::Words,
+            native_thinking: None,
             native_function_response_parts: false,
             chat_old_max_field: false,
             chat_developer_role: false,
@@ -109,7 +110,7 @@ impl Capabilities {
             "messages_prefill" => self.messages_prefill = switch()?,
             "messages_web_search" => self.messages_web_search = switch()?,
             "native_requires_signature" => self.native_requires_signature = switch()?,
-            "native_thinking" => self.native_thinking = style(word("level", "budget")?),
+            "native_thinking" => self.native_thinking = Some(style(word("level", "budget")?)),
             "native_function_response_parts" => {
                 self.native_function_response_parts = switch()?;
             }

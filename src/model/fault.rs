@@ -13,7 +13,7 @@ pub struct Fault {
     pub message: String,
     /// The field at fault, in the client's own words.
     pub param: Option<String>,
-    /// The same, where only the client's codec knows the words.
+    /// The same, until the client's codec has put it into words.
     pub place: Option<Place>,
     /// A more precise code than the kind's own, where an upstream gave one.
     pub code: Option<String>,
@@ -106,6 +106,7 @@ impl Fault {
         self
     }
 
+    /// For encoders, which do not know the client's words.
     #[must_use]
     pub fn about(mut self, place: Place) -> Fault {
         self.place = Some(place);

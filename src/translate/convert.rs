@@ -14,18 +14,20 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let request = from.codec().decode_request(head, body, losses)?;
-    to.codec()
-        .encode_request(&request, target, losses)
-        .map_err(|fault| match &fault.place {
-            Some(place) => {
-                let path = from.codec().path_of(place);
-                Fault {
-                    param: Some(path),
-                    ..fault
-                }
-            }
-            None => fault,
-        })
+    let encoded = to.codec().encode_request(&request, target, losses);
+    encoded.map_err(|fault| in_words_of(from, fault))
+}
+
+/// Encoders know the place of a fault, the client's codec knows the words for it.
+fn in_words_of(client: Format, mut fault: Fault) -> Fault {
+    if let Some(place) = fault.place.take() {
+        let path = client.codec().path_of(&place);
+        if !fault.message.contains(&path) {
+            fault.message = format!("{path}: {}", fault.message);
+        }
+        fault.param = Some(path);
+    }
+    fault
 }
 
 /// An upstream's whole reply as one for a client of another format.

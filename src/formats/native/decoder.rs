@@ -1,17 +1,294 @@
 //! Streams of an upstream of this format.
+//!
+//! Every piece is a whole reply that holds only what is new; blocks are implied by the kinds of
+//! its parts. The reason to stop may be repeated and more may follow it, so it is told at the end.
 
-use crate::formats::StreamDecoder;
-use crate::model::{Event, Fault};
+use std::collections::BTreeMap;
 
-#[derive(Debug, Default)]
-pub(super) struct Decoder;
+use super::error;
+use super::grounding::Run;
+use super::incoming::arguments;
+use super::partial::PartialCall;
+use super::wire::{CallIn, Candidate, Piece, Said, read_finish, text_of};
+use crate::formats::{StreamDecoder, read_reply};
+use crate::model::{
+    Arguments, Block, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
+};
+
+#[derive(Default)]
+pub(super) struct Decoder {
+    begun: bool,
+    choices: BTreeMap<u32, Progress>,
+    usage: Option<Usage>,
+}
+
+/// One choice, as far as it has come.
+#[derive(Default)]
+struct Progress {
+    open: Option<Open>,
+    /// A call that comes in pieces.
+    partial: Option<PartialCall>,
+    has_calls: bool,
+    /// Words so far, which sources are placed in.
+    runs: Vec<Run<'static>>,
+    /// Parts so far, neighbours of one kind counted once.
+    parts: usize,
+    finish: Option<(String, Option<String>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Words,
+    Thought,
+}
+
+type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, _data: &str, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+        let mut piece: Piece<'_> = read_reply(data.as_bytes())?;
+        if piece.error.is_some() {
+            return Err(error::decode(200, data.as_bytes()));
+        }
+        let candidates = piece.candidates.take().unwrap_or_default();
+        if let Some(words) = piece.blocked().filter(|_| candidates.is_empty()) {
+            self.choices.entry(0).or_default().finish = Some(("SAFETY".to_owned(), Some(words)));
+        }
+        if let Some(usage) = &piece.usage_metadata {
+            self.usage = Some(usage.read());
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            let created = piece.created();
+            out(Event::Start {
+                id: text_of(piece.response_id),
+                model: text_of(piece.model_version),
+                created,
+            });
+        }
+        for candidate in candidates {
+            let choice = candidate.number();
+            let progress = self.choices.entry(choice).or_default();
+            progress.read(
+                candidate,
+                &mut Choice {
+                    number: choice,
+                    out,
+                },
+            );
+        }
         Ok(())
     }
 
-    fn close(&mut self, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+    fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
+        let whole = |progress: &Progress| progress.finish.is_some();
+        if self.choices.is_empty() || !self.choices.values().all(whole) {
+            let message = "the upstream's stream broke off before its end";
+            return Err(Fault::bad_gateway(message));
+        }
+        for (number, progress) in std::mem::take(&mut self.choices) {
+            progress.finish(&mut Choice { number, out });
+        }
+        if let Some(usage) = self.usage {
+            out(Event::Usage(usage));
+        }
+        out(Event::End);
         Ok(())
+    }
+}
+
+/// Where the events of one choice go.
+struct Choice<'o> {
+    number: u32,
+    out: Out<'o>,
+}
+
+impl Choice<'_> {
+    fn open(&mut self, block: Block<'_>) {
+        let choice = self.number;
+        (self.out)(Event::Open { choice, block });
+    }
+
+    fn delta(&mut self, delta: Delta<'_>) {
+        let choice = self.number;
+        (self.out)(Event::Delta { choice, delta });
+    }
+
+    fn close(&mut self) {
+        let choice = self.number;
+        (self.out)(Event::Close { choice });
+    }
+}
+
+impl Progress {
+    fn read(&mut self, candidate: Candidate<'_>, out: &mut Choice<'_>) {
+        let parts = candidate.content.and_then(|content| content.parts);
+        for part in parts.into_iter().flatten() {
+            let (said, seal) = part.read();
+            self.part(said, seal, out);
+        }
+        let logprobs = candidate.logprobs_result.into_iter();
+        for logprob in logprobs.flat_map(|logprobs| logprobs.read()) {
+            out.delta(Delta::Logprob(logprob));
+        }
+        if let Some(grounding) = candidate.grounding_metadata {
+            for citation in grounding.citations(&self.runs) {
+                out.delta(Delta::Citation(citation));
+            }
+        }
+        if let Some(metadata) = candidate.citation_metadata {
+            for citation in metadata.citations(&self.runs) {
+                out.delta(Delta::Citation(citation));
+            }
+        }
+        if let Some(reason) = candidate.finish_reason {
+            let words = candidate.finish_message.map(|words| words.0.into_owned());
+            self.finish = Some((reason.0.into_owned(), words));
+        }
+    }
+
+    fn part(&mut self, said: Said<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+        let said = match said {
+            Said::Call(call) => return self.call(call, seal, out),
+            other => other,
+        };
+        self.end_partial(out);
+        match said {
+            Said::Thought(text) => {
+                self.enter(Open::Thought, out);
+                if !text.is_empty() {
+                    out.delta(Delta::Text(text));
+                }
+                if seal.is_some() {
+                    self.seal(seal, out);
+                }
+            }
+            Said::Words(text) | Said::Printed(text) => {
+                self.seal(seal, out);
+                self.words(text, out);
+            }
+            Said::Media(media) => {
+                self.seal(seal, out);
+                self.media(media, out);
+            }
+            Said::Foreign | Said::Call(_) => self.seal(seal, out),
+        }
+    }
+
+    /// A block of this kind is open afterwards.
+    fn enter(&mut self, kind: Open, out: &mut Choice<'_>) {
+        if self.open == Some(kind) {
+            return;
+        }
+        self.leave(out);
+        self.parts += 1;
+        self.open = Some(kind);
+        out.open(match kind {
+            Open::Words => Block::Text,
+            Open::Thought => Block::Thought,
+        });
+    }
+
+    fn leave(&mut self, out: &mut Choice<'_>) {
+        if self.open.take().is_some() {
+            out.close();
+        }
+    }
+
+    /// Only thoughts and calls carry a proof: one of other parts goes to the thought before them.
+    fn seal(&mut self, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+        if let Some(seal) = seal {
+            self.enter(Open::Thought, out);
+            out.delta(Delta::Seal(seal));
+            self.leave(out);
+        }
+    }
+
+    fn words(&mut self, text: Text<'_>, out: &mut Choice<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        self.enter(Open::Words, out);
+        let part = self.parts - 1;
+        match self.runs.last_mut() {
+            Some(run) if run.part == part => run.text.to_mut().push_str(&text),
+            _ => self.runs.push(Run {
+                part,
+                text: Text::Owned(text.clone().into_owned()),
+            }),
+        }
+        out.delta(Delta::Text(text));
+    }
+
+    fn media(&mut self, media: Media<'_>, out: &mut Choice<'_>) {
+        self.leave(out);
+        self.parts += 1;
+        out.open(Block::Media(media));
+        out.close();
+    }
+
+    fn call(&mut self, call: CallIn<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+        let begins = call.name.as_ref().is_some_and(|name| !name.0.is_empty());
+        let continues = call.will_continue == Some(true);
+        if begins {
+            self.end_partial(out);
+        }
+        if begins && (continues || call.partial_args.is_some()) {
+            self.partial = Some(PartialCall::begin(&call, seal));
+        } else if begins {
+            let arguments = Arguments::Tree(arguments(call.args)).to_text();
+            let id = call.id.map(|id| id.0).filter(|id| !id.is_empty());
+            return self.whole_call(id, text_of(call.name), seal, arguments, out);
+        }
+        if let Some(partial) = &mut self.partial {
+            for argument in call.partial_args.into_iter().flatten() {
+                partial.add(argument);
+            }
+            if !continues && !begins {
+                self.end_partial(out);
+            }
+        }
+    }
+
+    /// Whatever comes next, the call before it is complete.
+    fn end_partial(&mut self, out: &mut Choice<'_>) {
+        if let Some(partial) = self.partial.take() {
+            let arguments = partial.arguments().into();
+            let id = partial.id.map(Text::from);
+            self.whole_call(id, partial.name.into(), partial.seal, arguments, out);
+        }
+    }
+
+    fn whole_call(
+        &mut self,
+        id: Option<Text<'_>>,
+        name: Text<'_>,
+        seal: Option<Seal<'_>>,
+        arguments: Text<'_>,
+        out: &mut Choice<'_>,
+    ) {
+        self.leave(out);
+        self.parts += 1;
+        self.has_calls = true;
+        let kind = ToolKind::Function;
+        out.open(Block::Call { id, name, kind });
+        // Some formats must write it before the call itself.
+        if let Some(seal) = seal {
+            out.delta(Delta::Seal(seal));
+        }
+        out.delta(Delta::Arguments(arguments));
+        out.close();
+    }
+
+    fn finish(mut self, out: &mut Choice<'_>) {
+        let (reason, words) = self.finish.take().unwrap_or_default();
+        let words = words.map(Text::from);
+        // A call that was being written when the tokens ran out is no call.
+        if read_finish(&reason, None, false) != Finish::Length {
+            self.end_partial(out);
+        }
+        self.leave(out);
+        let choice = out.number;
+        let reason = read_finish(&reason, words, self.has_calls);
+        (out.out)(Event::Finish { choice, reason });
     }
 }

@@ -1,7 +1,177 @@
 //! Replies of an upstream of this format.
 
-use crate::model::{Fault, Losses, Response};
+use super::error;
+use super::grounding::Run;
+use super::turns::push_thought;
+use super::wire::{Candidate, PartIn, Piece, Said, is_exact, read_finish, text_of};
+use crate::formats::read_reply;
+use crate::model::{
+    Arguments, Call, Choice, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Seal,
+    Text, ToolKind,
+};
 
-pub(super) fn decode<'a>(_body: &'a [u8], _losses: &mut Losses) -> Result<Response<'a>, Fault> {
-    Err(Fault::bad_gateway("not readable"))
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    let mut piece: Piece<'a> = read_reply(body)?;
+    if piece.error.is_some() {
+        return Err(error::decode(200, body));
+    }
+    let mut candidates = piece.candidates.take().unwrap_or_default();
+    candidates.sort_by_key(Candidate::number);
+    let mut choices: Vec<_> = candidates
+        .into_iter()
+        .map(|candidate| read_candidate(candidate, losses))
+        .collect();
+    if choices.is_empty() {
+        let words = piece.blocked().ok_or_else(|| {
+            Fault::bad_gateway("the upstream's reply holds neither an answer nor a reason")
+        })?;
+        choices.push(Choice {
+            parts: Vec::new(),
+            citations: Vec::new(),
+            logprobs: Vec::new(),
+            finish: Finish::Filtered(Some(words.into())),
+        });
+    }
+    Ok(Response {
+        created: piece.created(),
+        id: text_of(piece.response_id),
+        model: text_of(piece.model_version),
+        choices,
+        usage: piece.usage_metadata.map(|usage| usage.read()),
+    })
+}
+
+fn read_candidate<'a>(candidate: Candidate<'a>, losses: &mut Losses) -> Choice<'a> {
+    report(&candidate, losses);
+    let mut parts = Parts::default();
+    let content = candidate.content.and_then(|content| content.parts);
+    for (number, part) in content.into_iter().flatten().enumerate() {
+        parts.read(number, part, losses);
+    }
+    let Parts { parts, runs } = parts;
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part.kind, PartKind::Call(_)));
+    let mut citations = Vec::new();
+    if let Some(grounding) = candidate.grounding_metadata {
+        citations.extend(grounding.citations(&runs));
+    }
+    if let Some(metadata) = candidate.citation_metadata {
+        citations.extend(metadata.citations(&runs));
+    }
+    let logprobs = candidate.logprobs_result.into_iter();
+    let reason = text_of(candidate.finish_reason);
+    let words = candidate.finish_message.map(|words| words.0);
+    Choice {
+        parts,
+        citations,
+        logprobs: logprobs.flat_map(|logprobs| logprobs.read()).collect(),
+        finish: read_finish(&reason, words, calls),
+    }
+}
+
+/// What no other format can say of an answer.
+fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
+    let mut dropped = |lost: bool, path: &'static str| {
+        if lost {
+            losses.dropped(Place::Path(path.into()));
+        }
+    };
+    dropped(candidate.safety_ratings.is_some(), "safetyRatings");
+    dropped(
+        candidate.url_context_metadata.is_some(),
+        "urlContextMetadata",
+    );
+    let reason = candidate.finish_reason.as_ref().map(|reason| &*reason.0);
+    let filtered = matches!(
+        read_finish(reason.unwrap_or_default(), None, false),
+        Finish::Filtered(_)
+    );
+    dropped(
+        candidate.finish_message.is_some() && !filtered,
+        "finishMessage",
+    );
+    if reason.is_some_and(|reason| !is_exact(reason)) {
+        let path = format!("candidates[{}].finishReason", candidate.number());
+        losses.approximated(Place::Path(path.into()));
+    }
+    if let Some(grounding) = &candidate.grounding_metadata {
+        grounding.report(losses);
+    }
+    if let Some(citations) = &candidate.citation_metadata {
+        citations.report(losses);
+    }
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    parts: Vec<Part<'a>>,
+    /// Plain words among them, by the numbers that sources speak of.
+    runs: Vec<Run<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn read(&mut self, number: usize, part: PartIn<'a>, losses: &mut Losses) {
+        let (said, seal) = part.read();
+        let kind = match said {
+            Said::Call(call) => {
+                let name = text_of(call.name);
+                return self.push(PartKind::Call(Call {
+                    id: call.id.map(|id| id.0).filter(|id| !id.is_empty()),
+                    name,
+                    arguments: Arguments::Tree(arguments(call.args)),
+                    seal,
+                    kind: ToolKind::Function,
+                }));
+            }
+            Said::Thought(text) => return push_thought(text, seal, None, &mut self.parts),
+            Said::Words(text) => {
+                self.runs.push(Run {
+                    part: number,
+                    text: text.clone(),
+                });
+                Some(PartKind::Text(text)).filter(|_| seal.is_none() || !self.is_empty_run())
+            }
+            Said::Media(media) => Some(PartKind::Media(media)),
+            Said::Printed(text) => {
+                losses.approximated(lost_part(number));
+                Some(PartKind::Text(text))
+            }
+            // A signature may come in a part of its own.
+            Said::Foreign if seal.is_some() => None,
+            Said::Foreign => {
+                losses.dropped(lost_part(number));
+                None
+            }
+        };
+        // Words and pictures have no place for a proof: it goes to the thought before them.
+        self.seal(seal);
+        if let Some(kind) = kind {
+            self.push(kind);
+        }
+    }
+
+    fn is_empty_run(&self) -> bool {
+        self.runs.last().is_some_and(|run| run.text.is_empty())
+    }
+
+    fn seal(&mut self, seal: Option<Seal<'a>>) {
+        if seal.is_some() {
+            push_thought(Text::default(), seal, None, &mut self.parts);
+        }
+    }
+
+    fn push(&mut self, kind: PartKind<'a>) {
+        self.parts.push(Part { kind, at: None });
+    }
+}
+
+fn lost_part(number: usize) -> Place {
+    Place::Path(format!("content.parts[{number}]").into())
+}
+
+/// No arguments are an empty object.
+pub(super) fn arguments(args: Option<Json<'_>>) -> Json<'_> {
+    args.filter(Json::is_object)
+        .unwrap_or_else(|| Json::Object(Vec::new().into()))
 }

@@ -1,24 +1,34 @@
 //! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
 
+mod contents_out;
 mod decoder;
 mod error;
 mod framing;
 mod grounding;
 mod incoming;
+mod media_out;
 mod outgoing;
 mod pairing;
+mod partial;
 mod pass;
+mod reply_losses;
 mod request;
 mod response;
 mod schema;
+mod schema_out;
 mod settings;
+mod settings_out;
+mod sources;
 mod spelling;
+mod steps_out;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod tools_out;
 mod turns;
 mod validate;
+mod wire;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 

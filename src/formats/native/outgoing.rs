@@ -1,16 +1,125 @@
 //! Requests to an upstream of this format.
 
-use crate::formats::Target;
-use crate::model::{Fault, Losses, Place, Request};
+use serde::Serialize;
 
-pub(super) fn encode(
-    _request: &Request<'_>,
-    _target: &Target<'_>,
-    _losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
-    Ok(Vec::new())
+use super::contents_out::{self, Content, SystemText};
+use super::settings_out::{self, GenerationConfig};
+use super::tools_out::{self, ToolConfig, ToolEntry};
+use crate::formats::Target;
+use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<SystemInstruction<'a>>,
+    contents: Vec<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolEntry<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
-pub(super) fn path_of(_place: &Place) -> String {
-    String::new()
+#[derive(Serialize)]
+struct SystemInstruction<'a> {
+    parts: Vec<SystemText<'a>>,
+}
+
+pub(super) fn encode(
+    request: &Request<'_>,
+    target: &Target<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, Fault> {
+    let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
+    let (tools, tool_config) = tools_out::write(request, target.brand, losses);
+    let system = conversation.system;
+    let body = Body {
+        system_instruction: (!system.is_empty()).then_some(SystemInstruction { parts: system }),
+        contents: conversation.contents,
+        tools,
+        tool_config,
+        generation_config: settings_out::write(request, target.capabilities, losses),
+        service_tier: write_labels(&request.labels, losses),
+    };
+    let room = body.contents.iter().map(Content::size).sum::<usize>();
+    let mut bytes = Vec::with_capacity(room + 1024);
+    serde_json::to_writer(&mut bytes, &body)
+        .expect("our own structs with string keys always serialise");
+    Ok(bytes)
+}
+
+/// The service tier; nothing else that a request says of itself has a place here.
+fn write_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
+    for (given, setting) in [
+        (labels.user.is_some(), Setting::User),
+        (labels.cache_key.is_some(), Setting::CacheKey),
+        (labels.metadata.is_some(), Setting::Metadata),
+    ] {
+        if given {
+            losses.dropped(Place::Setting(setting));
+        }
+    }
+    match labels.service_tier.as_deref()? {
+        "auto" => None,
+        "default" => Some("standard"),
+        "flex" => Some("flex"),
+        "priority" => Some("priority"),
+        _ => {
+            losses.dropped(Place::Setting(Setting::ServiceTier));
+            None
+        }
+    }
+}
+
+pub(super) fn path_of(place: &Place) -> String {
+    let content = |turn: Option<u32>| match turn {
+        Some(turn) => format!("contents[{turn}]"),
+        None => "systemInstruction".to_owned(),
+    };
+    match place {
+        Place::Path(path) => path.clone().into_owned(),
+        Place::Setting(setting) => setting_path(*setting).to_owned(),
+        Place::Turn { turn } => content(*turn),
+        Place::Part { turn, part: None } => content(*turn),
+        Place::Part {
+            turn,
+            part: Some(part),
+        } => format!("{}.parts[{part}]", content(*turn)),
+        Place::Tool { tool } => {
+            let (tool, declaration) = (tool >> 16, tool & 0xffff);
+            format!("tools[{tool}].functionDeclarations[{declaration}]")
+        }
+    }
+}
+
+/// Those that the format itself lacks get a word all the same: it may have to be said of others.
+const fn setting_path(setting: Setting) -> &'static str {
+    match setting {
+        Setting::MaxTokens => "generationConfig.maxOutputTokens",
+        Setting::Temperature => "generationConfig.temperature",
+        Setting::TopP => "generationConfig.topP",
+        Setting::TopK => "generationConfig.topK",
+        Setting::Seed => "generationConfig.seed",
+        Setting::Stop => "generationConfig.stopSequences",
+        Setting::PresencePenalty => "generationConfig.presencePenalty",
+        Setting::FrequencyPenalty => "generationConfig.frequencyPenalty",
+        Setting::Choices => "generationConfig.candidateCount",
+        Setting::Logprobs => "generationConfig.responseLogprobs",
+        Setting::Thinking => "generationConfig.thinkingConfig",
+        Setting::ToolChoice => "toolConfig.functionCallingConfig",
+        Setting::ParallelTools => "toolConfig",
+        Setting::OutputShape => "generationConfig.responseSchema",
+        Setting::Images => "generationConfig.responseModalities",
+        Setting::Verbosity => "generationConfig",
+        Setting::Search => "tools.googleSearch",
+        Setting::CodeExecution => "tools.codeExecution",
+        Setting::ServiceTier => "serviceTier",
+        Setting::User => "user",
+        Setting::CacheKey => "cachedContent",
+        Setting::Metadata => "labels",
+    }
 }

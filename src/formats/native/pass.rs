@@ -40,24 +40,30 @@ struct PromptFeedback {
     block_reason: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct RawUsage {
-    prompt_token_count: u64,
-    cached_content_token_count: u64,
-    candidates_token_count: u64,
-    thoughts_token_count: u64,
-    tool_use_prompt_token_count: u64,
+/// Zero and unknown are both left out, or null.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RawUsage {
+    prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
 }
 
 impl RawUsage {
-    fn read(&self) -> Usage {
+    pub(super) fn read(&self) -> Usage {
+        let sum = |first: Option<u64>, second: Option<u64>| {
+            first
+                .unwrap_or_default()
+                .saturating_add(second.unwrap_or_default())
+        };
         Usage {
-            input: self.prompt_token_count + self.tool_use_prompt_token_count,
-            cached: self.cached_content_token_count,
+            input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
+            cached: self.cached_content_token_count.unwrap_or_default(),
             cache_written: 0,
-            output: self.candidates_token_count + self.thoughts_token_count,
-            thinking: self.thoughts_token_count,
+            output: sum(self.candidates_token_count, self.thoughts_token_count),
+            thinking: self.thoughts_token_count.unwrap_or_default(),
         }
     }
 }

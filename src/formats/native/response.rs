@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json_borrow::ObjectAsVec as Object;
 
 use super::grounding::{Grounding, Run, ground};
+use super::reply_losses::{self, keeps_call, part_place};
 use crate::formats::Asked;
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Losses, Media, PartKind, Response,
@@ -123,7 +124,8 @@ pub(super) struct UsageMetadata {
     thoughts_token_count: Option<u64>,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+    reply_losses::report(response, losses);
     let candidates = (0u32..).zip(&response.choices);
     let created = if response.created == 0 {
         asked.at
@@ -132,7 +134,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, _losses: &mut Losse
     };
     let reply = Reply {
         candidates: candidates
-            .map(|(index, choice)| candidate(index, choice))
+            .map(|(index, choice)| candidate(index, choice, losses))
             .collect(),
         usage_metadata: response.usage.map(usage_metadata),
         model_version: or_else(&response.model, &asked.model),
@@ -150,15 +152,18 @@ pub(super) fn timestamp(seconds: i64) -> Option<String> {
     Some(Timestamp::from_second(seconds).ok()?.to_string())
 }
 
-fn candidate<'a>(index: u32, choice: &'a Choice<'_>) -> Candidate<'a> {
+fn candidate<'a>(index: u32, choice: &'a Choice<'_>, losses: &mut Losses) -> Candidate<'a> {
     let mut parts: Vec<WirePart<'a>> = Vec::new();
     for (number, part) in choice.parts.iter().enumerate() {
         let last = number + 1 == choice.parts.len();
         let wire = match &part.kind {
-            PartKind::Call(call) => match whole_arguments(call) {
-                None if last && is_cut_off(&choice.finish) => None,
-                args => Some(call_part(call, args)),
-            },
+            PartKind::Call(call) => {
+                let args = whole_arguments(call);
+                let place = || part_place(index as usize, number);
+                let finish = &choice.finish;
+                keeps_call(call, args.as_ref(), last, finish, place, losses)
+                    .then(|| call_part(call, args))
+            }
             other => content_part(other),
         };
         let Some(wire) = wire else { continue };

@@ -120,7 +120,7 @@ fn read_part<'a>(
             kind: PartKind::Call(Call { seal, ..call }),
             at: Some(at),
         }),
-        Some(PartKind::Text(text)) if thought => push_thought(text, seal, at, parts),
+        Some(PartKind::Text(text)) if thought => push_thought(text, seal, Some(at), parts),
         Some(_) if thought => losses.dropped(Place::Path(fields.path.to_string().into())),
         kind => {
             // Words and pictures have no place for a proof: it goes to the thought before them.
@@ -128,7 +128,7 @@ fn read_part<'a>(
                 seal.is_none() || !matches!(kind, PartKind::Text(text) if text.is_empty())
             });
             if seal.is_some() {
-                push_thought(Text::default(), seal, at, parts);
+                push_thought(Text::default(), seal, Some(at), parts);
             }
             parts.extend(bare.map(|kind| Part { kind, at: Some(at) }));
         }
@@ -138,7 +138,12 @@ fn read_part<'a>(
 }
 
 /// Neighbouring pieces are one thought until a proof closes it.
-fn push_thought<'a>(more: Text<'a>, proof: Option<Seal<'a>>, at: u32, parts: &mut Vec<Part<'a>>) {
+pub(super) fn push_thought<'a>(
+    more: Text<'a>,
+    proof: Option<Seal<'a>>,
+    at: Option<u32>,
+    parts: &mut Vec<Part<'a>>,
+) {
     if let Some(PartKind::Thought { text, seal }) = parts.last_mut().map(|part| &mut part.kind)
         && seal.is_none()
     {
@@ -151,7 +156,7 @@ fn push_thought<'a>(more: Text<'a>, proof: Option<Seal<'a>>, at: u32, parts: &mu
             text: more,
             seal: proof,
         },
-        at: Some(at),
+        at,
     });
 }
 

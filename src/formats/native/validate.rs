@@ -1,5 +1,6 @@
 //! What the surface promises to refuse: words and numbers out of range, media that nobody can fetch.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use base64::Engine as _;
@@ -7,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
 use super::spelling::{self, Spellings};
+use crate::formats::base64_text;
 use crate::json::{Fields, Node, Path};
 use crate::model::{Fault, Losses, Place, Text};
 
@@ -62,28 +64,16 @@ pub(super) fn count(node: Node<'_, '_>) -> Result<u64, Fault> {
 /// Standard base64 with padding, whichever alphabet the client wrote.
 pub(super) fn base64<'a>(node: Node<'a, '_>) -> Result<Text<'a>, Fault> {
     let path = node.path;
-    let mut text = node.text()?;
-    let odd = |byte: u8| matches!(byte, b'-' | b'_') || byte.is_ascii_whitespace();
-    if text.bytes().any(odd) {
-        let standard = |letter| match letter {
-            '-' => '+',
-            '_' => '/',
-            other => other,
-        };
-        let letters = text.chars().filter(|letter| !letter.is_ascii_whitespace());
-        text = letters.map(standard).collect::<String>().into();
-    }
+    let text = node.text()?;
+    let clean = match base64_text::standard(&text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
+    };
+    let text = clean.map_or(text, Cow::Owned);
     let data = text.trim_end_matches('=');
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     if data.len() % 4 == 1 || !data.bytes().all(legal) {
         return Err(path.wrong("base64 without a data: prefix"));
-    }
-    let padded = data.len().next_multiple_of(4);
-    if text.len() != padded {
-        let data = data.len();
-        let owned = text.to_mut();
-        owned.truncate(data);
-        owned.extend(std::iter::repeat_n('=', padded - data));
     }
     Ok(text)
 }
@@ -96,13 +86,16 @@ pub(super) fn plain_text(base64: &str) -> Option<String> {
 pub(super) fn public_https<'a>(node: Node<'a, '_>) -> Result<Text<'a>, Fault> {
     let path = node.path;
     let text = node.text()?;
-    let public = |url: &Url| {
-        url.scheme() == "https" && url.username().is_empty() && url.password().is_none()
-    };
-    match Url::parse(&text) {
-        Ok(url) if public(&url) => Ok(text),
-        _ => Err(path.wrong("a public https URL")),
+    if is_public_https(&text) {
+        return Ok(text);
     }
+    Err(path.wrong("a public https URL"))
+}
+
+pub(super) fn is_public_https(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|url| {
+        url.scheme() == "https" && url.username().is_empty() && url.password().is_none()
+    })
 }
 
 const CATEGORIES: &[&str] = &[

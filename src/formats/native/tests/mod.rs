@@ -1,8 +1,11 @@
 //! What the format reads and writes, by examples.
 
+mod incoming;
+mod outgoing;
 mod refusals;
 mod replies;
 mod requests;
+mod schemas;
 mod streams;
 
 use serde_json::{Value, json};

@@ -220,3 +220,50 @@ fn fields_stand_in_the_order_of_real_replies() {
     .map(|key| body.find(key).unwrap());
     assert!(places.is_sorted());
 }
+
+#[test]
+fn what_a_client_of_this_format_cannot_be_told_is_reported() {
+    let lost = |response: &crate::model::Response<'_>| {
+        let mut losses = crate::model::Losses::default();
+        super::super::Native.encode_response(response, &asked(Framing::Sse), &mut losses);
+        let actions = losses.0.iter().map(|lost| lost.action);
+        actions.collect::<Vec<_>>()
+    };
+    use crate::model::Action::{Approximated, Dropped};
+    let of = |parts, finish| {
+        let mut response = response(vec![choice(parts, finish)]);
+        response.usage = None;
+        response
+    };
+    // Tokens written to the cache, and a refusal.
+    assert_eq!(lost(&rich()), [Dropped, Approximated]);
+    let custom = PartKind::Call(Call {
+        id: None,
+        name: "run".into(),
+        arguments: Arguments::Text("ls".into()),
+        seal: None,
+        kind: ToolKind::Custom,
+    });
+    for (parts, finish, actions) in [
+        (vec![text("Hi")], Finish::Stop, vec![]),
+        (
+            vec![],
+            Finish::StopSequence(Some("END".into())),
+            vec![Dropped],
+        ),
+        (vec![], Finish::StopSequence(None), vec![]),
+        (vec![], Finish::ContextFull, vec![Approximated]),
+        (vec![], Finish::Paused, vec![Approximated]),
+        (vec![call("f", "")], Finish::Tools, vec![]),
+        (
+            vec![call("f", "{\"a\":")],
+            Finish::Tools,
+            vec![Approximated],
+        ),
+        (vec![call("f", "{\"a\":")], Finish::Length, vec![Dropped]),
+        (vec![part(custom)], Finish::Tools, vec![Approximated]),
+    ] {
+        let finish_words = format!("{finish:?}");
+        assert_eq!(lost(&of(parts, finish)), actions, "{finish_words}");
+    }
+}

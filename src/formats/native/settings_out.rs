@@ -1,0 +1,274 @@
+//! How the reply is to be made, as an upstream of this format takes it.
+
+use serde::Serialize;
+
+use super::schema_out::{self, Written};
+use crate::formats::{Capabilities, ThinkingStyle};
+use crate::model::{
+    Depth, Detail, Effort, Json, Losses, Media, Part, PartKind, Place, Request, Sampling, Setting,
+    Shape, Text, Thinking, Turn,
+};
+
+#[derive(Serialize, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GenerationConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop_sequences: &'a [Text<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidate_count: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    response_logprobs: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_schema: Option<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Json<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    response_modalities: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_resolution: Option<&'static str>,
+}
+
+#[derive(Serialize, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'static str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    include_thoughts: bool,
+}
+
+const MOST_STOPS: usize = 5;
+
+/// `None`: the client asked for nothing in particular.
+pub(super) fn write<'a>(
+    request: &'a Request<'_>,
+    capabilities: &Capabilities,
+    losses: &mut Losses,
+) -> Option<GenerationConfig<'a>> {
+    let mut config = write_sampling(&request.sampling, losses);
+    write_shape(&request.output.shape, &mut config, losses);
+    if request.output.images {
+        config.response_modalities = &["TEXT", "IMAGE"];
+    }
+    if request.output.verbosity.is_some() {
+        losses.dropped(Place::Setting(Setting::Verbosity));
+    }
+    config.thinking_config = write_thinking(request.thinking, capabilities, losses);
+    config.media_resolution = write_resolution(&request.turns, losses);
+    (config != GenerationConfig::default()).then_some(config)
+}
+
+fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> GenerationConfig<'a> {
+    let stop = &sampling.stop[..];
+    if stop.len() > MOST_STOPS {
+        losses.approximated(Place::Setting(Setting::Stop));
+    }
+    let mut count = |number: Option<u64>, setting| {
+        let number = number?;
+        whole(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
+    };
+    let max_output_tokens = count(sampling.max_tokens, Setting::MaxTokens);
+    let top_k = count(sampling.top_k, Setting::TopK);
+    GenerationConfig {
+        max_output_tokens,
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        top_k,
+        seed: sampling.seed.map(|seed| whole(seed, Setting::Seed, losses)),
+        presence_penalty: sampling.presence_penalty,
+        frequency_penalty: sampling.frequency_penalty,
+        stop_sequences: &stop[..stop.len().min(MOST_STOPS)],
+        candidate_count: sampling.choices,
+        response_logprobs: sampling.logprobs,
+        logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
+        ..GenerationConfig::default()
+    }
+}
+
+/// Whole numbers have 32 bits here.
+fn whole(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
+    i32::try_from(number).unwrap_or_else(|_| {
+        losses.approximated(Place::Setting(setting));
+        if number < 0 { i32::MIN } else { i32::MAX }
+    })
+}
+
+fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, losses: &mut Losses) {
+    const JSON: &str = "application/json";
+    const ENUM: &str = "text/x.enum";
+    let place = Place::Setting(Setting::OutputShape);
+    let (kind, schema) = match shape {
+        Shape::Text => return,
+        Shape::Json => (JSON, None),
+        Shape::Schema {
+            name,
+            description,
+            schema,
+            ..
+        } => {
+            if name.is_some() || description.is_some() {
+                losses.dropped(place.clone());
+            }
+            (JSON, Some(schema))
+        }
+        Shape::Enum(schema) => (ENUM, Some(schema)),
+    };
+    config.response_mime_type = Some(kind);
+    match schema.map(schema_out::write) {
+        None => {}
+        Some(Written::Plain(schema)) => config.response_json_schema = Some(schema),
+        Some(Written::Dialect { schema, exact }) => {
+            config.response_schema = Some(schema);
+            if !exact {
+                losses.approximated(place);
+            }
+        }
+    }
+}
+
+fn write_thinking(
+    thinking: Thinking,
+    capabilities: &Capabilities,
+    losses: &mut Losses,
+) -> Option<ThinkingConfig> {
+    let mut config = ThinkingConfig {
+        include_thoughts: thinking.show == Some(true),
+        ..ThinkingConfig::default()
+    };
+    let asked = thinking.depth.unwrap_or(Depth::Dynamic);
+    let depth = possible(asked, capabilities);
+    let style = capabilities.native_thinking;
+    let exact = match (depth, style) {
+        (Depth::Dynamic, _) => true,
+        (Depth::Off, _) => {
+            config = ThinkingConfig {
+                thinking_budget: Some(0),
+                ..ThinkingConfig::default()
+            };
+            true
+        }
+        (Depth::Effort(effort), Some(ThinkingStyle::Budget)) => {
+            config.thinking_budget = Some(budget_of(effort));
+            true
+        }
+        (Depth::Effort(effort), _) => {
+            config.thinking_level = Some(level_of(effort));
+            effort <= Effort::High
+        }
+        (Depth::Budget(tokens), Some(ThinkingStyle::Words)) => {
+            let effort = capabilities.nearest(effort_of(tokens));
+            config.thinking_level = Some(level_of(effort));
+            false
+        }
+        (Depth::Budget(tokens), _) => {
+            config.thinking_budget = Some(tokens);
+            true
+        }
+    };
+    if !exact || depth != asked {
+        losses.approximated(Place::Setting(Setting::Thinking));
+    }
+    (config != ThinkingConfig::default()).then_some(config)
+}
+
+/// What the model can be told of the depth that was asked for.
+fn possible(asked: Depth, capabilities: &Capabilities) -> Depth {
+    match asked {
+        Depth::Effort(effort) => Depth::Effort(capabilities.nearest(effort)),
+        Depth::Off if !capabilities.off_effort => {
+            Depth::Effort(capabilities.nearest(Effort::Minimal))
+        }
+        other => other,
+    }
+}
+
+const fn level_of(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Minimal => "MINIMAL",
+        Effort::Low => "LOW",
+        Effort::Medium => "MEDIUM",
+        Effort::High | Effort::ExtraHigh | Effort::Max => "HIGH",
+    }
+}
+
+const fn budget_of(effort: Effort) -> u64 {
+    match effort {
+        Effort::Minimal => 512,
+        Effort::Low => 1024,
+        Effort::Medium => 8192,
+        Effort::High => 24576,
+        Effort::ExtraHigh | Effort::Max => 32768,
+    }
+}
+
+const fn effort_of(tokens: u64) -> Effort {
+    match tokens {
+        0..=1024 => Effort::Low,
+        1025..=8192 => Effort::Medium,
+        _ => Effort::High,
+    }
+}
+
+/// One for the whole request: what each picture asks for counts only where all ask for the same.
+fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static str> {
+    let mut pictures = Vec::new();
+    for turn in turns {
+        for part in &turn.parts {
+            let place = Place::Part {
+                turn: turn.at,
+                part: part.at,
+            };
+            pictures.extend(pictures_of(part).map(|media| (media.detail, place.clone())));
+        }
+    }
+    let (first, _) = pictures.first()?;
+    let agreed = pictures.iter().all(|(detail, _)| detail == first);
+    let resolution = match first {
+        Some(Detail::Low) if agreed => Some("MEDIA_RESOLUTION_LOW"),
+        Some(Detail::High) if agreed => Some("MEDIA_RESOLUTION_HIGH"),
+        _ => None,
+    };
+    for (detail, place) in pictures {
+        match detail {
+            None | Some(Detail::Auto) => {}
+            Some(_) if resolution.is_some() => losses.approximated(place),
+            Some(_) => losses.dropped(place),
+        }
+    }
+    resolution
+}
+
+fn pictures_of<'a>(part: &'a Part<'_>) -> impl Iterator<Item = &'a Media<'a>> {
+    let inside = match &part.kind {
+        PartKind::Result(result) => &result.parts[..],
+        _ => std::slice::from_ref(part),
+    };
+    inside.iter().filter_map(|part| match &part.kind {
+        PartKind::Media(media) if media.mime.is_empty() || media.mime.starts_with("image/") => {
+            Some(media)
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,196 @@
+//! Calls, and the results that answer them by name.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::contents_out::{Payload, Step};
+use super::media_out;
+use crate::model::{
+    Arguments, Call, Fault, Json, Losses, Part, PartKind, Place, Source, Text, ToolKind, ToolResult,
+};
+
+#[derive(Serialize)]
+pub(super) struct CallOut<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    args: Args<'a>,
+}
+
+/// Always an object on the wire, whatever an earlier model wrote.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Args<'a> {
+    Tree(&'a Json<'a>),
+    Raw(&'a RawValue),
+    Empty {},
+    /// Of a tool that takes free text.
+    Free {
+        input: Text<'a>,
+    },
+    Unreadable {
+        #[serde(rename = "_raw")]
+        raw: Text<'a>,
+    },
+}
+
+#[derive(Serialize)]
+pub(super) struct ResultOut<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: Outcome<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Payload<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome<'a> {
+    Object(Cow<'a, RawValue>),
+    Words { output: Text<'a> },
+    Failure { error: Text<'a> },
+}
+
+/// The calls so far, for results that know only the id of theirs.
+#[derive(Default)]
+pub(super) struct CallNames<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> CallNames<'a> {
+    pub(super) fn note(&mut self, call: &'a Call<'_>) {
+        let id = call.id.as_deref();
+        self.0.extend(id.map(|id| (id, &*call.name)));
+    }
+
+    pub(super) fn answered(
+        &self,
+        result: &'a ToolResult<'_>,
+        place: &Place,
+    ) -> Result<&'a str, Fault> {
+        let same_id = |id| self.0.iter().rev().find(|(known, _)| *known == id);
+        let called = result.id.as_deref().and_then(same_id);
+        called
+            .map(|(_, name)| *name)
+            .or(result.name.as_deref())
+            .ok_or_else(|| {
+                let message = "the tool result answers no call of this conversation";
+                Fault::invalid(message).about(place.clone())
+            })
+    }
+}
+
+pub(super) fn write_call<'a>(
+    call: &'a Call<'_>,
+    place: impl FnOnce() -> Place,
+    losses: &mut Losses,
+) -> CallOut<'a> {
+    let args = write_arguments(call);
+    if matches!(args, Args::Unreadable { .. }) {
+        losses.approximated(place());
+    }
+    CallOut {
+        id: call.id.as_deref(),
+        name: &call.name,
+        args,
+    }
+}
+
+fn write_arguments<'a>(call: &'a Call<'_>) -> Args<'a> {
+    match &call.arguments {
+        arguments if call.kind == ToolKind::Custom => Args::Free {
+            input: arguments.to_text(),
+        },
+        Arguments::Tree(tree @ Json::Object(_)) => Args::Tree(tree),
+        Arguments::Tree(Json::Null) => Args::Empty {},
+        Arguments::Text(text) if text.trim_ascii().is_empty() => Args::Empty {},
+        Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
+            Ok(raw) if raw.get().starts_with('{') => Args::Raw(raw),
+            _ => Args::Unreadable {
+                raw: Text::Borrowed(text),
+            },
+        },
+        arguments @ Arguments::Tree(_) => Args::Unreadable {
+            raw: arguments.to_text(),
+        },
+    }
+}
+
+/// Into the step: the result itself, and its media where they cannot stay inside.
+pub(super) fn write_result<'a>(
+    result: &'a ToolResult<'_>,
+    name: &'a str,
+    place: &Place,
+    media_inside: bool,
+    step: &mut Step<'a>,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
+    let mut text: Option<Text<'a>> = None;
+    let mut parts = Vec::new();
+    for Part { kind, .. } in &result.parts {
+        match kind {
+            PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
+                let payload = media_out::write(media, place, losses)?;
+                if media_inside && matches!(payload, Payload::InlineData(_)) {
+                    parts.push(payload);
+                } else {
+                    losses.approximated(place.clone());
+                    step.moved.push(payload.into());
+                }
+            }
+            kind => join(&mut text, words(kind)),
+        }
+    }
+    let response = write_outcome(text.unwrap_or_default(), result.failed);
+    let result = ResultOut {
+        id: result.id.as_deref(),
+        name,
+        response,
+        parts,
+    };
+    step.results.push(Payload::FunctionResponse(result).into());
+    Ok(())
+}
+
+fn words<'a>(kind: &'a PartKind<'_>) -> &'a str {
+    match kind {
+        PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. } => text,
+        PartKind::Media(media) => match &media.source {
+            Source::Plain(text) => text,
+            _ => "",
+        },
+        PartKind::Call(_) | PartKind::Result(_) => "",
+    }
+}
+
+fn join<'a>(whole: &mut Option<Text<'a>>, more: &'a str) {
+    match whole {
+        None => *whole = Some(more.into()),
+        Some(whole) => {
+            whole.to_mut().push_str("\n\n");
+            whole.to_mut().push_str(more);
+        }
+    }
+}
+
+fn write_outcome(text: Text<'_>, failed: bool) -> Outcome<'_> {
+    if failed {
+        return Outcome::Failure { error: text };
+    }
+    match as_object(&text) {
+        Some(object) => Outcome::Object(object),
+        None => Outcome::Words { output: text },
+    }
+}
+
+/// The text itself, if it is a JSON object.
+fn as_object<'a>(text: &Text<'a>) -> Option<Cow<'a, RawValue>> {
+    if !text.trim_ascii_start().starts_with('{') {
+        return None;
+    }
+    match text {
+        Text::Borrowed(text) => serde_json::from_str(text).ok().map(Cow::Borrowed),
+        Text::Owned(text) => serde_json::from_str(text).ok().map(Cow::Owned),
+    }
+}

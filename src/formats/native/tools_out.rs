@@ -1,0 +1,176 @@
+//! What the model may call and whether it must, as an upstream of this format takes it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::schema_out::{self, Written};
+use crate::model::{
+    Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
+};
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ToolEntry<'a> {
+    Functions {
+        #[serde(rename = "functionDeclarations")]
+        declarations: Vec<Declaration<'a>>,
+    },
+    Code {
+        #[serde(rename = "codeExecution")]
+        options: Nothing,
+    },
+    /// Named after the vendor.
+    Search(BTreeMap<String, Nothing>),
+}
+
+#[derive(Serialize)]
+pub(super) struct Nothing {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Declaration<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters_json_schema: Option<&'a Json<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ToolConfig<'a> {
+    function_calling_config: CallingConfig<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallingConfig<'a> {
+    mode: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowed_function_names: Vec<&'a str>,
+}
+
+pub(super) fn write<'a>(
+    request: &'a Request<'_>,
+    brand: &str,
+    losses: &mut Losses,
+) -> (Vec<ToolEntry<'a>>, Option<ToolConfig<'a>>) {
+    let choice = request.tool_choice.as_ref();
+    let offered = |tool: &&Tool<'_>| match choice {
+        Some(ToolChoice::Subset {
+            names,
+            required: false,
+        }) => names.contains(&tool.name),
+        _ => true,
+    };
+    let declared = request.tools.iter().filter(offered);
+    let declarations: Vec<_> = declared.map(|tool| declare(tool, losses)).collect();
+    let config = write_choice(choice, !declarations.is_empty(), losses);
+    let mut tools = Vec::new();
+    if !declarations.is_empty() {
+        tools.push(ToolEntry::Functions { declarations });
+    }
+    if let Some(search) = &request.search {
+        report_search(search, losses);
+        let name = format!("{brand}Search");
+        tools.push(ToolEntry::Search([(name, Nothing {})].into()));
+    }
+    if request.code_execution {
+        tools.push(ToolEntry::Code {
+            options: Nothing {},
+        });
+    }
+    // Several calls at once cannot be ruled out here.
+    if request.parallel_tools == Some(false) {
+        losses.dropped(Place::Setting(Setting::ParallelTools));
+    }
+    (tools, config)
+}
+
+fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
+    let place = Place::Tool { tool: tool.at };
+    if tool.strict == Some(true) {
+        losses.dropped(place.clone());
+    }
+    let mut declaration = Declaration {
+        name: &tool.name,
+        description: tool.description.as_deref(),
+        parameters: None,
+        parameters_json_schema: None,
+    };
+    if tool.kind == ToolKind::Custom {
+        losses.approximated(place);
+        declaration.parameters = Some(free_text());
+        return declaration;
+    }
+    match tool.schema.as_ref().map(schema_out::write) {
+        None => {}
+        Some(Written::Plain(schema)) => declaration.parameters_json_schema = Some(schema),
+        Some(Written::Dialect { schema, exact }) => {
+            declaration.parameters = Some(schema);
+            if !exact {
+                losses.approximated(place);
+            }
+        }
+    }
+    declaration
+}
+
+/// A tool that takes free text gets it as its only argument.
+fn free_text<'a>() -> Json<'a> {
+    let object = |entries: Vec<(&'a str, Json<'a>)>| Json::Object(entries.into());
+    let input = object(vec![("type", "STRING".into())]);
+    object(vec![
+        ("type", "OBJECT".into()),
+        ("properties", object(vec![("input", input)])),
+        ("required", Json::Array(vec!["input".into()])),
+    ])
+}
+
+/// `None`: the model is as free as it is unasked.
+fn write_choice<'a>(
+    choice: Option<&'a ToolChoice<'_>>,
+    functions: bool,
+    losses: &mut Losses,
+) -> Option<ToolConfig<'a>> {
+    let choice = choice?;
+    let names: &[Text<'_>] = match choice {
+        ToolChoice::One(name) => std::slice::from_ref(name),
+        ToolChoice::Subset { names, .. } => names,
+        _ => &[],
+    };
+    let mode = match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::Subset {
+            required: false, ..
+        } => {
+            // Names count only for a model that must call; the others were not declared.
+            losses.approximated(Place::Setting(Setting::ToolChoice));
+            return None;
+        }
+        ToolChoice::None => "NONE",
+        ToolChoice::Required | ToolChoice::One(_) | ToolChoice::Subset { .. } => "ANY",
+    };
+    if !functions {
+        if mode == "ANY" {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+        }
+        return None;
+    }
+    Some(ToolConfig {
+        function_calling_config: CallingConfig {
+            mode,
+            allowed_function_names: names.iter().map(|name| &**name).collect(),
+        },
+    })
+}
+
+/// Where and how much to search cannot be said.
+fn report_search(search: &Search<'_>, losses: &mut Losses) {
+    if *search != Search::default() {
+        losses.dropped(Place::Setting(Setting::Search));
+    }
+}
