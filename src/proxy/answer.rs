@@ -11,9 +11,7 @@ use super::entry::Entry;
 use super::exchange::Exchange;
 use crate::catalog;
 use crate::config;
-use crate::formats::{Framing, Operation};
 use crate::model::{Fault, FaultKind, shortened};
-use crate::sse::SseWriter;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
 const DRAIN_REQUEST: Duration = Duration::from_secs(10);
@@ -61,7 +59,8 @@ pub(super) async fn fault(
     fault: &Fault,
 ) -> Result<()> {
     if exchange.header_sent {
-        let last = last_words(exchange, fault);
+        let last = exchange.reply.as_mut().map(|reply| reply.cut(fault));
+        let last = last.unwrap_or_default();
         exchange.sent += last.len() as u64;
         return session.write_response_body(Some(last), true).await;
     }
@@ -87,22 +86,6 @@ pub(super) fn provenance(exchange: &Exchange) -> [(&'static str, String); 2] {
         ("x-omniglot-upstream", exchange.upstream_name().to_owned()),
         ("x-omniglot-attempts", exchange.tried.to_string()),
     ]
-}
-
-/// What a stream that cannot go on ends with.
-fn last_words(exchange: &Exchange, fault: &Fault) -> Bytes {
-    let codec = exchange.format.codec();
-    let mut out = SseWriter::default();
-    let array = Operation::Stream(Framing::Array);
-    if exchange.wanted.as_ref().map(|wanted| wanted.operation) == Some(array) {
-        let (_, body) = codec.encode_error(fault, &exchange.request_id);
-        out.raw(if exchange.sent == 0 { b"[" } else { b",\n" });
-        out.raw(&body);
-        out.raw(b"]");
-    } else {
-        codec.encode_stream_error(fault, &mut out);
-    }
-    out.take()
 }
 
 /// The answer to what needs no model.

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
 use crate::config::Protocol;
+use crate::formats::{Framing, Operation};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
@@ -63,9 +64,20 @@ pub(super) fn request_line(
     let wanted = exchange.wanted.as_ref().ok_or_else(no_request)?;
     let codec = attempt.upstream.format.codec();
     let base = &attempt.upstream.base;
+    let same = attempt.upstream.format == exchange.format;
     let mut target = base.prefix.clone();
-    target.push_str(&codec.upstream_path(wanted.operation, &attempt.model));
-    if let Some(query) = query.and_then(without_key) {
+    let (operation, query) = if same {
+        (wanted.operation, query.and_then(without_key))
+    } else {
+        let operation = match wanted.stream {
+            true => Operation::Stream(Framing::Sse),
+            false => Operation::Generate,
+        };
+        let query = codec.upstream_query(wanted.stream);
+        (operation, query.map(str::to_owned))
+    };
+    target.push_str(&codec.upstream_path(operation, &attempt.model));
+    if let Some(query) = query {
         target.push('?');
         target.push_str(&query);
     }
@@ -93,13 +105,22 @@ pub(super) fn request_headers(
     header: &mut RequestHeader,
     client: &HeaderMap,
     attempt: &Attempt,
+    same_format: bool,
 ) -> Result<()> {
     header.insert_header(CONTENT_TYPE, "application/json")?;
     header.insert_header(ACCEPT_ENCODING, "identity")?;
     header.insert_header(USER_AGENT, OUR_NAME)?;
-    for name in attempt.upstream.format.codec().own_headers() {
-        for value in client.get_all(*name) {
-            header.append_header(*name, value.clone())?;
+    let codec = attempt.upstream.format.codec();
+    if let Some((name, value)) = codec.standing_headers(&attempt.settings.capabilities) {
+        header.insert_header(name, value)?;
+    }
+    for name in codec.own_headers().iter().filter(|_| same_format) {
+        for (at, value) in client.get_all(*name).iter().enumerate() {
+            if at == 0 {
+                header.insert_header(*name, value.clone())?;
+            } else {
+                header.append_header(*name, value.clone())?;
+            }
         }
     }
     for (name, value) in &attempt.upstream.headers {

@@ -22,16 +22,6 @@ pub(super) enum Entry {
 
 const OPERATORS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
 
-/// Where a model of a format is asked.
-pub(super) fn path_of(format: Format, model: &str) -> String {
-    match format {
-        Format::Chat => "/v1/chat/completions".to_owned(),
-        Format::Messages => "/v1/messages".to_owned(),
-        Format::Responses => "/v1/responses".to_owned(),
-        Format::Native => format!("/v1beta/models/{model}:generateContent"),
-    }
-}
-
 impl Entry {
     /// On native paths the key may stand in the query too.
     pub(super) fn key_in_query(&self) -> bool {

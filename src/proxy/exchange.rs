@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::metrics::InFlight;
-use crate::model::{Fault, Format, Usage};
+use crate::model::{Fault, Format, Losses, Usage};
 use crate::runtime::{Attempt, Key, Model, Snapshot};
 use crate::translate::{Reply, Wanted};
 
@@ -21,6 +21,8 @@ pub struct Exchange {
     pub(super) key: Option<Arc<Key>>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) wanted: Option<Wanted>,
+    /// What the current attempt's format cannot say of the request.
+    pub(super) losses: Losses,
     /// The client's body, kept for every attempt.
     pub(super) body: Bytes,
     pub(super) attempts: Vec<Attempt>,
@@ -51,6 +53,7 @@ impl Exchange {
             key: None,
             model: None,
             wanted: None,
+            losses: Losses::default(),
             body: Bytes::new(),
             attempts: Vec::new(),
             tried: 0,

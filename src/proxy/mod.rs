@@ -7,6 +7,7 @@ mod entry;
 mod exchange;
 mod front;
 mod intake;
+mod outgoing;
 mod plain;
 mod relay;
 mod settle;
@@ -124,28 +125,26 @@ fn route(
     let model = model
         .ok_or_else(|| answer::unknown_model(&wanted.model))?
         .clone();
-    exchange.attempts = attempts(&exchange.snapshot, &model, exchange.format);
+    exchange.attempts = attempts(&exchange.snapshot, &model);
+    if operation == Operation::CountTokens {
+        let format = exchange.format;
+        exchange
+            .attempts
+            .retain(|attempt| attempt.upstream.format == format);
+    }
     if exchange.attempts.is_empty() {
-        return Err(wrong_path(&model, exchange.format));
+        return Err(not_counted(&model, exchange.format));
     }
     exchange.model = Some(model);
     exchange.wanted = Some(wanted);
     Ok(())
 }
 
-/// Tells where the model can be asked instead.
-fn wrong_path(model: &Model, asked: Format) -> Fault {
-    let id = &model.settings.id;
-    let mut paths: Vec<String> = Vec::new();
-    for target in &model.targets {
-        let path = entry::path_of(target.upstream.format, id);
-        if !paths.contains(&path) {
-            paths.push(path);
-        }
-    }
-    let (paths, asked) = (paths.join(" or "), asked.name());
-    let message = format!("the model `{id}` does not speak the {asked} format: ask it at {paths}");
-    Fault::invalid(message).at("model")
+/// Counters of other formats count by other rules; a wrong number is worse than none.
+fn not_counted(model: &Model, asked: Format) -> Fault {
+    let (id, asked) = (&model.settings.id, asked.name());
+    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
+    Fault::new(FaultKind::Unsupported, message).at("model")
 }
 
 fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
@@ -223,7 +222,9 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         match exchange.attempt() {
             Some(attempt) => {
-                attempt::request_headers(header, &session.req_header().headers, attempt)
+                let same_format = attempt.upstream.format == exchange.format;
+                let client = &session.req_header().headers;
+                attempt::request_headers(header, client, attempt, same_format)
             }
             None => Ok(()),
         }
@@ -236,10 +237,14 @@ impl ProxyHttp for Gateway {
         _end: bool,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        if let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) {
-            *body = Some(wanted.body_for(&exchange.body, &attempt.model));
+        match outgoing::body(exchange) {
+            Ok((bytes, losses)) => {
+                *body = Some(bytes);
+                exchange.losses = losses;
+                Ok(())
+            }
+            Err(fault) => Err(self.park(exchange, fault)),
         }
-        Ok(())
     }
 
     /// What the upstream's header means: a reply to relay, an error to tell, or a reason to go on.
@@ -254,11 +259,12 @@ impl ProxyHttp for Gateway {
             let kind = header.headers.get(CONTENT_TYPE);
             let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
             let limit = exchange.snapshot.server.body_limit;
-            let codec = exchange.format.codec();
-            let Some(wanted) = &exchange.wanted else {
+            let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
                 return Ok(());
             };
-            return match Reply::choose(codec, wanted, kind, limit) {
+            let asked = outgoing::asked(exchange, wanted);
+            let upstream = attempt.upstream.format;
+            return match Reply::choose(exchange.format, upstream, wanted, &asked, kind, limit) {
                 Ok(reply) => {
                     exchange.reply = Some(reply);
                     Ok(())
@@ -287,6 +293,9 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         header.insert_header("x-request-id", &exchange.request_id)?;
         for (name, value) in answer::provenance(exchange) {
+            header.insert_header(name, value)?;
+        }
+        for (name, value) in outgoing::lost(exchange) {
             header.insert_header(name, value)?;
         }
         Ok(())

@@ -18,7 +18,7 @@ use super::plain::Plain;
 use super::{Gateway, answer};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
-use crate::translate::Gathered;
+use crate::translate::{Gathered, Reply};
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub(super) async fn whole(
         }
     };
     let mut out = ResponseHeader::build_no_case(header.status, Some(8))?;
-    pass_headers(&header, &mut out)?;
+    pass_headers(exchange, &header, &mut out)?;
     out.insert_header(CONTENT_LENGTH, body.len())?;
     send_header(gateway, session, exchange, out).await?;
     write(session, exchange, Some(body), true).await
@@ -63,7 +63,7 @@ pub(super) async fn stream(
 ) -> Result<()> {
     set_idle_timeout(upstream, exchange);
     let mut out = ResponseHeader::build_no_case(header.status, Some(10))?;
-    pass_headers(&header, &mut out)?;
+    pass_headers(exchange, &header, &mut out)?;
     out.insert_header(CACHE_CONTROL, "no-cache")?;
     if session.req_header().version == Version::HTTP_11 {
         out.insert_header(TRANSFER_ENCODING, "chunked")?;
@@ -262,7 +262,10 @@ pub(super) async fn error(
     }
     let name = exchange.upstream_name().to_owned();
     gateway.metrics.upstream_failed(&name, Cause::Status);
-    let mut fault = exchange.format.codec().decode_error(status, &body);
+    let upstream_format = exchange
+        .attempt()
+        .map_or(exchange.format, |attempt| attempt.upstream.format);
+    let mut fault = upstream_format.codec().decode_error(status, &body);
     if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
         let fault = refused_credentials(&name, status);
         return Err(gateway.park(exchange, fault));
@@ -272,10 +275,15 @@ pub(super) async fn error(
         return Err(gateway.park(exchange, Fault::bad_gateway(message)));
     }
     let retry_after = header.headers.get(RETRY_AFTER).cloned();
-    if serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_err() {
-        fault.status = status;
+    let same_format = upstream_format == exchange.format;
+    let is_json = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body);
+    if !same_format || is_json.is_err() {
+        if same_format {
+            fault.status = status;
+        }
         let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        fault.retry_after = seconds.map(std::time::Duration::from_secs);
+        let told = seconds.map(std::time::Duration::from_secs);
+        fault.retry_after = told.or(fault.retry_after);
         return Err(gateway.park(exchange, fault));
     }
     let mut extra: Vec<_> = answer::provenance(exchange).into();
@@ -308,12 +316,14 @@ pub(super) fn essentials(header: &ResponseHeader) -> Result<ResponseHeader> {
     Ok(kept)
 }
 
-/// And this much of it reaches a client.
-fn pass_headers(from: &ResponseHeader, to: &mut ResponseHeader) -> Result<()> {
-    if let Some(value) = from.headers.get(CONTENT_TYPE) {
-        to.insert_header(CONTENT_TYPE, value.clone())?;
+/// And this much of it reaches a client; a translation has a type of its own.
+fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut ResponseHeader) -> Result<()> {
+    let translated = exchange.reply.as_ref().and_then(Reply::content_type);
+    match (translated, from.headers.get(CONTENT_TYPE)) {
+        (Some(own), _) => to.insert_header(CONTENT_TYPE, own),
+        (None, Some(value)) => to.insert_header(CONTENT_TYPE, value.clone()),
+        (None, None) => Ok(()),
     }
-    Ok(())
 }
 
 fn set_idle_timeout(upstream: &mut Upstreaming, exchange: &Exchange) {

@@ -17,6 +17,8 @@ pub struct Upstream {
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
     pub timeouts: UpstreamTimeouts,
+    /// What stands for the vendor in the names of its own tools.
+    pub brand: String,
     /// Credentials and configured headers, in that order.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -41,6 +43,7 @@ impl Upstream {
             literal,
             protocol: settings.protocol,
             timeouts: settings.timeouts,
+            brand: settings.brand,
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum ReplyKind {
 pub struct Reply {
     way: Way,
     client: Format,
+    /// The client wants its stream as a JSON array.
+    array: bool,
     watch: Watch,
     limit: usize,
 }
@@ -65,6 +67,7 @@ impl Reply {
         Ok(Reply {
             way,
             client,
+            array,
             watch: Watch::default(),
             limit,
         })
@@ -74,6 +77,16 @@ impl Reply {
         match self.way {
             Way::Whole(_) => ReplyKind::Whole,
             Way::Events(_) | Way::Array(_) | Way::Relay(_) => ReplyKind::Stream,
+        }
+    }
+
+    /// What the client gets, where it is not what the upstream sent.
+    pub fn content_type(&self) -> Option<&'static str> {
+        match &self.way {
+            Way::Whole(whole) if whole.is_translated() => Some("application/json"),
+            Way::Relay(_) if self.array => Some("application/json"),
+            Way::Relay(_) => Some("text/event-stream"),
+            Way::Whole(_) | Way::Events(_) | Way::Array(_) => None,
         }
     }
 

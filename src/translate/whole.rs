@@ -46,6 +46,10 @@ impl Whole {
         }
     }
 
+    pub(super) fn is_translated(&self) -> bool {
+        matches!(self.reading, Reading::Translated { .. })
+    }
+
     pub(super) fn push(
         &mut self,
         bytes: Bytes,

@@ -21,7 +21,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, Operation, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -106,6 +107,17 @@ impl Codec for Messages {
             Operation::Generate | Operation::Stream(_) => "/v1/messages",
         }
         .to_owned()
+    }
+
+    fn standing_headers(
+        &self,
+        capabilities: &Capabilities,
+    ) -> Option<(&'static str, &'static str)> {
+        let version = match capabilities.messages_version {
+            MessagesVersion::First => "2023-06-01",
+            MessagesVersion::Second => "2026-10-21",
+        };
+        Some(("anthropic-version", version))
     }
 
     fn own_headers(&self) -> &'static [&'static str] {

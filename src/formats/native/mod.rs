@@ -140,6 +140,10 @@ impl Codec for Native {
         format!("/v1beta/models/{model}:{verb}")
     }
 
+    fn upstream_query(&self, stream: bool) -> Option<&'static str> {
+        stream.then_some("alt=sse")
+    }
+
     fn own_headers(&self) -> &'static [&'static str] {
         &[]
     }

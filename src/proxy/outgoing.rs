@@ -1,0 +1,102 @@
+//! The request as an attempt's upstream takes it, and what it cannot say of it.
+
+use bytes::Bytes;
+
+use super::exchange::Exchange;
+use crate::config::OnUnsupported;
+use crate::formats::{Asked, Framing, Head, Operation, Target};
+use crate::model::{Action, Fault, FaultKind, Losses};
+use crate::translate::{self, Wanted};
+
+/// Longer lists of losses are cut: they must fit into a header.
+const LOST_LIMIT: usize = 4096;
+
+/// The client's own bytes for its own format, a translation for any other.
+pub(super) fn body(exchange: &Exchange) -> Result<(Bytes, Losses), Fault> {
+    let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
+        return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
+    };
+    let upstream = &attempt.upstream;
+    let mut losses = Losses::default();
+    if upstream.format == exchange.format {
+        return Ok((wanted.body_for(&exchange.body, &attempt.model), losses));
+    }
+    let head = Head {
+        path_model: wanted.model_at.is_none().then_some(wanted.model.as_str()),
+        stream: wanted.stream,
+    };
+    let target = Target {
+        model: &attempt.model,
+        stream: wanted.stream,
+        max_output_tokens: attempt.settings.settings.max_output_tokens,
+        capabilities: &attempt.settings.capabilities,
+        brand: &upstream.brand,
+    };
+    let body = translate::request(
+        exchange.format,
+        upstream.format,
+        &head,
+        &exchange.body,
+        &target,
+        &mut losses,
+    )?;
+    let dropped = paths(exchange, &losses, |action| action == Action::Dropped);
+    if exchange.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
+        let message = format!(
+            "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
+        );
+        return Err(Fault::invalid(message).at(dropped));
+    }
+    Ok((body.into(), losses))
+}
+
+/// What the reply must know of this request.
+pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
+    Asked {
+        model: wanted.model.clone(),
+        stream: wanted.stream,
+        framing: match wanted.operation {
+            Operation::Stream(framing) => framing,
+            Operation::Generate | Operation::CountTokens => Framing::Sse,
+        },
+        include_usage: !wanted.hides_usage(),
+        request_id: exchange.request_id.clone(),
+        at: jiff::Timestamp::now().as_second(),
+    }
+}
+
+/// The headers that tell a client what did not arrive as it was written.
+pub(super) fn lost(exchange: &Exchange) -> impl Iterator<Item = (&'static str, String)> {
+    let dropped = paths(exchange, &exchange.losses, |action| {
+        action == Action::Dropped
+    });
+    let adjusted = paths(exchange, &exchange.losses, |action| {
+        action != Action::Dropped
+    });
+    [
+        ("x-omniglot-dropped", dropped),
+        ("x-omniglot-adjusted", adjusted),
+    ]
+    .into_iter()
+    .filter(|(_, paths)| !paths.is_empty())
+}
+
+fn paths(exchange: &Exchange, losses: &Losses, which: impl Fn(Action) -> bool) -> String {
+    let codec = exchange.format.codec();
+    let mut list = String::new();
+    for lost in losses.0.iter().filter(|lost| which(lost.action)) {
+        let path = codec.path_of(&lost.place);
+        if list.len() + path.len() > LOST_LIMIT {
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        // Keys are the client's own words and may hold anything; a header may not.
+        list.extend(path.chars().map(|letter| match letter {
+            ' '..='~' => letter,
+            _ => '?',
+        }));
+    }
+    list
+}
