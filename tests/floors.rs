@@ -145,7 +145,7 @@ fn modules_import_from_floors_below_them() {
             continue;
         }
         let own = floor(module).unwrap_or_else(|| panic!("{module} has no floor"));
-        for (number, line) in source.code() {
+        for (number, line) in source.shipped_code() {
             for imported in named_after(line, "crate") {
                 let imported = imported.split("::").next().unwrap_or_default();
                 let Some(theirs) = floor(imported) else {

@@ -240,11 +240,8 @@ fn settings_without_effect_are_named() {
     assert_eq!(
         notices(&good(&sample)),
         [
-            "server: on_unsupported: reject is not enforced by this version",
             "keys.dev: spending_cap is not enforced by this version",
             "keys.dev: limits are not enforced by this version",
-            "models.acme-large: max_output_tokens is not enforced by this version",
-            "models.acme-large: capabilities are not enforced by this version",
         ]
     );
 }

@@ -1,6 +1,6 @@
 //! Settings that are accepted but that this version does not act on yet.
 
-use super::settings::{Config, Limits, OnUnsupported};
+use super::settings::{Config, Limits};
 
 /// One line per such setting: `keys.dev: spending_cap is not enforced by this version`.
 pub fn notices(config: &Config) -> Vec<String> {
@@ -8,9 +8,6 @@ pub fn notices(config: &Config) -> Vec<String> {
     let mut notice = |which: &str, setting: &str| {
         notices.push(format!("{which}: {setting} not enforced by this version"));
     };
-    if config.server.on_unsupported == OnUnsupported::Reject {
-        notice("server", "on_unsupported: reject is");
-    }
     for key in &config.keys {
         let which = format!("keys.{}", key.name);
         if key.spending_cap.is_some() {
@@ -18,15 +15,6 @@ pub fn notices(config: &Config) -> Vec<String> {
         }
         if key.limits != Limits::default() {
             notice(&which, "limits are");
-        }
-    }
-    for model in &config.models {
-        let which = format!("models.{}", model.id);
-        if model.max_output_tokens.is_some() {
-            notice(&which, "max_output_tokens is");
-        }
-        if !model.capabilities.is_empty() {
-            notice(&which, "capabilities are");
         }
     }
     notices

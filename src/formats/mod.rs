@@ -74,8 +74,8 @@ pub trait Codec: Sync {
     fn upstream_query(&self, _stream: bool) -> Option<&'static str> {
         None
     }
-    /// Headers an upstream of this format insists on, sent where the client gave none.
-    fn standing_headers(
+    /// A header that upstreams of this format insist on, for clients of other formats.
+    fn standing_header(
         &self,
         _capabilities: &Capabilities,
     ) -> Option<(&'static str, &'static str)> {

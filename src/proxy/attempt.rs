@@ -111,17 +111,14 @@ pub(super) fn request_headers(
     header.insert_header(ACCEPT_ENCODING, "identity")?;
     header.insert_header(USER_AGENT, OUR_NAME)?;
     let codec = attempt.upstream.format.codec();
-    if let Some((name, value)) = codec.standing_headers(&attempt.settings.capabilities) {
-        header.insert_header(name, value)?;
-    }
-    for name in codec.own_headers().iter().filter(|_| same_format) {
-        for (at, value) in client.get_all(*name).iter().enumerate() {
-            if at == 0 {
-                header.insert_header(*name, value.clone())?;
-            } else {
+    if same_format {
+        for name in codec.own_headers() {
+            for value in client.get_all(*name) {
                 header.append_header(*name, value.clone())?;
             }
         }
+    } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities) {
+        header.insert_header(name, value)?;
     }
     for (name, value) in &attempt.upstream.headers {
         header.insert_header(name.clone(), value.clone())?;

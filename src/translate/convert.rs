@@ -20,8 +20,8 @@ pub fn request(
 
 /// Encoders know the place of a fault, the client's codec knows the words for it.
 fn in_words_of(client: Format, mut fault: Fault) -> Fault {
-    if let Some(place) = fault.place.take() {
-        let path = client.codec().path_of(&place);
+    if let Some(place) = &fault.place {
+        let path = client.codec().path_of(place);
         if !fault.message.contains(&path) {
             fault.message = format!("{path}: {}", fault.message);
         }

@@ -16,6 +16,7 @@ mod reload;
 mod secure;
 mod stage;
 mod streaming;
+mod translated;
 mod upstreams;
 mod wire;
 

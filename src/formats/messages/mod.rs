@@ -109,10 +109,7 @@ impl Codec for Messages {
         .to_owned()
     }
 
-    fn standing_headers(
-        &self,
-        capabilities: &Capabilities,
-    ) -> Option<(&'static str, &'static str)> {
+    fn standing_header(&self, capabilities: &Capabilities) -> Option<(&'static str, &'static str)> {
         let version = match capabilities.messages_version {
             MessagesVersion::First => "2023-06-01",
             MessagesVersion::Second => "2026-10-21",

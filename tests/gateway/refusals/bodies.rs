@@ -121,29 +121,6 @@ async fn a_model_that_does_not_exist_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_model_on_the_path_of_another_format_is_told_its_own() {
-    let watched = Watched::start();
-    for (asked, _) in FORMATS {
-        for (spoken, _) in FORMATS {
-            if asked == spoken {
-                continue;
-            }
-            let model = format!("same-{spoken}");
-            for stream in [false, true] {
-                let (path, body) = request(asked, &model, "hello", stream);
-                let answer = post(watched.gateway.url(&path), body.to_string()).await;
-                assert_eq!(answer.status, 400, "{asked} {spoken}");
-                let message = answer.error(asked);
-                let (right, _) = request(spoken, &model, "hello", false);
-                assert!(message.contains(&right), "{asked} {spoken}: {message}");
-                assert!(message.contains(&model), "{asked} {spoken}: {message}");
-            }
-        }
-    }
-    watched.assert_well().await;
-}
-
-#[tokio::test]
 async fn a_body_of_another_type_is_refused() {
     let watched = Watched::start();
     for (format, _) in FORMATS {

@@ -1,3 +1,5 @@
+//! Parts on their way to an upstream of this format.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Streams of an upstream of this format, event by event.
+
 use serde_json::{Value, json};
 
 use super::*;

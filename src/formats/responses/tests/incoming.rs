@@ -1,3 +1,5 @@
+//! Replies of an upstream of this format.
+
 use serde_json::{Value, json};
 
 use super::*;

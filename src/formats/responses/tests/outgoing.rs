@@ -1,3 +1,5 @@
+//! Requests of clients of other formats, as an upstream of this one gets them.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod translate;
+
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,6 +33,8 @@ enum Command {
     Run(ConfigFile),
     /// Check the config and print the routes it makes
     Check(ConfigFile),
+    /// Translate a request, reply, stream or error from stdin to stdout
+    Translate(translate::Translate),
     /// Run a mock model backend: all formats and images on one port
     #[command(after_long_help = mock::HELP)]
     Mock {
@@ -62,6 +66,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {
         Command::Run(file) => run(file),
         Command::Check(file) => check(file),
+        Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

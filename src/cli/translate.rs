@@ -1,0 +1,134 @@
+//! The translator as a command: stdin in one format, stdout in another, losses on stderr.
+
+use std::io::{Read as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+
+use crate::formats::{Asked, Capabilities, Framing, Head, Target};
+use crate::model::{Action, Fault, Format, Losses};
+use crate::translate;
+
+#[derive(Debug, Args)]
+pub(super) struct Translate {
+    /// The format of stdin
+    #[arg(long, value_parser = format)]
+    from: Format,
+    /// The format of stdout
+    #[arg(long, value_parser = format)]
+    to: Format,
+    #[arg(long, value_enum, default_value = "request")]
+    kind: Kind,
+    /// Of a request: the upstream's model id; of a reply: the client's [default: as it stands]
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// The request is for a stream, where the body does not say so
+    #[arg(long)]
+    stream: bool,
+    /// The status an error came with
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    status: u16,
+    /// The chat client asked for usage in its stream
+    #[arg(long)]
+    include_usage: bool,
+    /// A capability of the upstream's model, as in the config
+    #[arg(long = "set", value_name = "FLAG=VALUE")]
+    flags: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Request,
+    Response,
+    Stream,
+    Error,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::from_name(name).ok_or_else(|| "use chat, messages, native or responses".to_owned())
+}
+
+/// A refusal goes to stdout in the client's format, with exit code 1.
+pub(super) fn run(options: &Translate) -> Result<ExitCode> {
+    let mut input = Vec::new();
+    std::io::stdin()
+        .read_to_end(&mut input)
+        .context("cannot read stdin")?;
+    let mut losses = Losses::default();
+    let (outcome, client) = match options.kind {
+        Kind::Request => (options.request(&input, &mut losses)?, options.from),
+        Kind::Response => (options.response(&input, &mut losses), options.to),
+        Kind::Stream => (Ok(options.replay(&input)), options.to),
+        Kind::Error => {
+            let (from, to) = (options.from, options.to);
+            let (_, body) = translate::error(from, to, options.status, &input, "");
+            (Ok(body), options.to)
+        }
+    };
+    for lost in &losses.0 {
+        let action = match lost.action {
+            Action::Dropped => "dropped",
+            Action::Approximated => "adjusted",
+            Action::Added => "added",
+        };
+        eprintln!("{action} {}", client.codec().path_of(&lost.place));
+    }
+    let (body, code) = match outcome {
+        Ok(body) => (body, ExitCode::SUCCESS),
+        Err(fault) => (client.codec().encode_error(&fault, "").1, ExitCode::FAILURE),
+    };
+    let written = std::io::stdout().write_all(&body);
+    written.context("cannot write to stdout")?;
+    Ok(code)
+}
+
+impl Translate {
+    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, Fault>> {
+        let mut capabilities = Capabilities::default();
+        for flag in &self.flags {
+            let (name, value) = flag.split_once('=').context("--set takes FLAG=VALUE")?;
+            capabilities.set(name, value).map_err(anyhow::Error::msg)?;
+        }
+        let peek = match self.from.codec().peek(input) {
+            Ok(peek) => peek,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let named = peek.model.map(|model| model.name.into_owned());
+        let model = self.model.clone().or(named).unwrap_or_default();
+        let stream = self.stream || peek.stream;
+        let head = Head {
+            path_model: (self.from == Format::Native).then_some(model.as_str()),
+            stream,
+        };
+        let target = Target {
+            model: &model,
+            stream,
+            max_output_tokens: None,
+            capabilities: &capabilities,
+            brand: "google",
+        };
+        Ok(translate::request(
+            self.from, self.to, &head, input, &target, losses,
+        ))
+    }
+
+    fn response(&self, input: &[u8], losses: &mut Losses) -> Result<Vec<u8>, Fault> {
+        translate::response(self.from, self.to, input, &self.asked(), losses)
+    }
+
+    fn replay(&self, input: &[u8]) -> Vec<u8> {
+        translate::stream(self.from, self.to, input, &self.asked())
+    }
+
+    fn asked(&self) -> Asked {
+        Asked {
+            model: self.model.clone().unwrap_or_default(),
+            stream: matches!(self.kind, Kind::Stream),
+            framing: Framing::Sse,
+            include_usage: self.include_usage,
+            request_id: "req_translate".to_owned(),
+            at: jiff::Timestamp::now().as_second(),
+        }
+    }
+}
