@@ -2,6 +2,7 @@
 
 mod translate;
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -98,7 +99,8 @@ fn check(file: ConfigFile) -> Result<ExitCode> {
     };
     Ok(match load(&path) {
         Ok(config) => {
-            println!("{}", config::route_table(&config));
+            // Who reads only the first lines has closed the pipe: no reason to fail.
+            let _ = writeln!(std::io::stdout(), "{}", config::route_table(&config));
             ExitCode::SUCCESS
         }
         Err(code) => code,

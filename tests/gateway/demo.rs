@@ -118,3 +118,37 @@ async fn answers(format: &str, stream: bool) {
     assert!(text.contains(mark), "{format}: {text}");
     assert!(text.contains("salve"), "{format}: {text}");
 }
+
+/// The shell blocks of the README, in their order.
+fn readme_commands() -> Vec<String> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
+    let text = text.expect("the README");
+    let blocks = text.split("```sh\n").skip(1);
+    let commands = blocks.filter_map(|block| Some(block.split_once("\n```")?.0.to_owned()));
+    commands.collect()
+}
+
+/// What the first block starts, the others talk to; the second runs all tests, this one too.
+#[tokio::test]
+async fn every_command_of_the_readme_works() {
+    let _lock = lock();
+    let commands = readme_commands();
+    assert_eq!(&commands[..2], [".ci/demo", ".ci/test"]);
+    assert!(commands.len() > 8, "the commands were found");
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut demo = Process::start(Command::new(&commands[0]).current_dir(root));
+    // It builds first, which takes minutes where nothing has been built yet.
+    demo.line_within("omniglot listens on", 20 * PATIENCE);
+    for command in &commands[2..] {
+        let Output { status, stdout, .. } = Command::new("sh")
+            .args(["-c", command])
+            .current_dir(root)
+            .env("no_proxy", "127.0.0.1")
+            .output()
+            .expect("sh runs");
+        let shown = String::from_utf8_lossy(&stdout);
+        assert!(status.success() && !shown.is_empty(), "{command}\n{shown}");
+    }
+    demo.signal("TERM");
+    assert_eq!(demo.wait().code(), Some(0));
+}

@@ -40,7 +40,12 @@ impl Process {
 
     /// The next line of stdout that contains the words.
     pub fn line_with(&self, words: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        self.line_within(words, PATIENCE)
+    }
+
+    /// The same, for a process that takes longer to start.
+    pub fn line_within(&self, words: &str, patience: Duration) -> String {
+        let until = Instant::now() + patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
