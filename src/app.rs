@@ -36,6 +36,8 @@ use crate::runtime::Runtime;
 const POOLED_CONNECTIONS: usize = 1024;
 const H2_STREAM_WINDOW: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW: u32 = 8 << 20;
+/// Above our own limit, so that a longer header is answered instead of reset.
+const H2_HEADER_LIMIT: u32 = 256 << 10;
 const H2_IDLE: Duration = Duration::from_secs(300);
 
 /// After the last request has ended, HTTP/2 connections still write their final frames.
@@ -144,6 +146,7 @@ fn public_service(
     let mut h2_options = default_h2_options();
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
+    h2_options.max_header_list_size(H2_HEADER_LIMIT);
     proxy.h2_options = Some(h2_options);
     let front = Front {
         proxy: Arc::new(proxy),
@@ -186,7 +189,7 @@ fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {
 }
 
 fn cannot_listen(addr: SocketAddr, setting: &str) -> String {
-    format!("cannot listen on {addr}: stop what uses it, or change {setting}")
+    format!("cannot listen on {addr}: stop what uses it, or change {setting} in a config (-c FILE)")
 }
 
 /// Who listens for signals: the way out and the reload. One that comes earlier kills the process.
@@ -201,7 +204,11 @@ struct Leave {
 impl ShutdownSignalWatch for Leave {
     async fn recv(&self) -> ShutdownSignal {
         let armed = async { self.armed.add_permits(1) };
-        tokio::join!(biased; UnixShutdownSignalWatch.recv(), armed).0
+        match tokio::join!(biased; UnixShutdownSignalWatch.recv(), armed).0 {
+            // There is no second process to hand the listeners to.
+            ShutdownSignal::GracefulUpgrade => ShutdownSignal::GracefulTerminate,
+            signal => signal,
+        }
     }
 }
 

@@ -34,8 +34,14 @@ const MAX_DIGITS: usize = 9;
 /// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
 const MAX_WEIGHT: u32 = 1_000_000;
 
+/// Nothing here waits for longer; sums of such durations cannot overflow either.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 pub fn duration_or_zero(text: &str) -> Parsed<Duration> {
-    humantime::parse_duration(text).map_err(|_| "a duration such as 5s, 250ms or 2m".to_owned())
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|duration| *duration <= LONGEST)
+        .ok_or_else(|| "a duration of at most a day, such as 5s, 250ms or 2m".to_owned())
 }
 
 pub fn duration(text: &str) -> Parsed<Duration> {

@@ -40,6 +40,27 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// The word for it in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::Invalid => "invalid",
+            FaultKind::ContextTooLong => "context_too_long",
+            FaultKind::Unauthenticated => "unauthenticated",
+            FaultKind::Forbidden => "forbidden",
+            FaultKind::NotFound => "not_found",
+            FaultKind::MethodNotAllowed => "method_not_allowed",
+            FaultKind::Conflict => "conflict",
+            FaultKind::TooLarge => "too_large",
+            FaultKind::RateLimited => "rate_limited",
+            FaultKind::OverQuota => "over_quota",
+            FaultKind::Internal => "internal",
+            FaultKind::Unsupported => "unsupported",
+            FaultKind::BadGateway => "bad_gateway",
+            FaultKind::Overloaded => "overloaded",
+            FaultKind::Timeout => "timeout",
+        }
+    }
+
     pub const fn status(self) -> u16 {
         match self {
             FaultKind::Invalid | FaultKind::ContextTooLong => 400,

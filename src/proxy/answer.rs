@@ -9,6 +9,7 @@ use pingora_proxy::Session;
 
 use super::entry::Entry;
 use super::exchange::Exchange;
+use super::outgoing;
 use crate::catalog;
 use crate::config;
 use crate::model::{Fault, FaultKind, shortened};
@@ -38,12 +39,16 @@ pub(super) async fn json(
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     session.set_close_on_response_before_downstream_finish(false);
     session.set_total_drain_timeout(Some(DRAIN_REQUEST));
-    session
-        .write_response_header(Box::new(header), false)
-        .await?;
-    session
-        .write_response_body(Some(Bytes::from(body)), true)
-        .await?;
+    exchange.writing = true;
+    let written = async {
+        let header = Box::new(header);
+        session.write_response_header(header, false).await?;
+        let body = Some(Bytes::from(body));
+        session.write_response_body(body, true).await
+    };
+    let written = written.await;
+    exchange.writing = false;
+    written.map_err(|error| error.into_down())?;
     if session.get_keepalive().is_none() && !session.is_http2() {
         // A connection that is closed while the client still sends takes the answer with it.
         // pingora throws the rest away only where the connection is kept; errors end it anyway.
@@ -76,6 +81,7 @@ pub(super) async fn fault(
     }
     if exchange.tried > 0 {
         extra.extend(provenance(exchange));
+        extra.extend(outgoing::lost(exchange));
     }
     json(session, exchange, status, body, &extra).await
 }

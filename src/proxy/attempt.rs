@@ -139,11 +139,6 @@ fn without_key(query: &str) -> Option<String> {
     (!kept.is_empty()).then(|| kept.join("&"))
 }
 
-/// Statuses that another upstream may well not repeat.
-pub(super) const fn may_be_better_elsewhere(status: u16) -> bool {
-    matches!(status, 408 | 429 | 500 | 502 | 503 | 504 | 529)
-}
-
 /// What an error on the way to, or from, an upstream means; details stay in the log.
 pub(super) fn meaning(error: &Error, upstream: &Upstream) -> (Fault, Cause) {
     use ErrorType::*;

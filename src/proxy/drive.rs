@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,10 +25,14 @@ use crate::translate::ReplyKind;
 /// which fails at once can still be answered by another upstream.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// Connections of one group serve each other's requests. No connection is ever put into the
-/// second group, so that asking there makes a new one.
+/// Connections of one group serve each other's requests; all are put into this one.
 const POOL: u64 = 0;
-const NOTHING_POOLED: u64 = 1;
+
+/// A group that nobody has asked for yet, where a connection can only be a new one.
+fn fresh_group() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(POOL);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
 
 /// A body is handed over in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
@@ -37,7 +42,8 @@ impl Gateway {
     pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         loop {
             match self.attempt(session, exchange).await {
-                Err(error) if error.retry() => {
+                // A hook may have allowed it before the header went out.
+                Err(error) if error.retry() && exchange.may_try_again() => {
                     log::info!(
                         "{}: upstream {} failed, trying the next: {error}",
                         exchange.request_id,
@@ -51,7 +57,11 @@ impl Gateway {
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         let mut peer = self.upstream_peer(session, exchange).await?;
-        let (mut upstream, reused) = self.ask(session, exchange, &mut peer).await?;
+        let mut body = None;
+        self.request_body_filter(session, &mut body, true, exchange)
+            .await?;
+        let body = body.unwrap_or_default();
+        let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
         match self.relay(session, exchange, &mut upstream).await {
             Ok(()) => {
                 let idle = peer.idle_timeout();
@@ -74,7 +84,9 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         peer: &mut HttpPeer,
+        body: &Bytes,
     ) -> Result<(Upstreaming, bool)> {
+        let mut resent = false;
         loop {
             let connecting = self.connector.get_http_session(&*peer);
             let (mut upstream, reused) = match unless_gone(session, connecting).await {
@@ -89,16 +101,19 @@ impl Gateway {
                 },
             };
             let http2 = matches!(upstream, Upstreaming::H2(_));
-            let (header, body) = self.request(session, exchange, http2).await?;
+            let header = self
+                .request_header(session, exchange, body.len(), http2)
+                .await?;
             set_timeouts(&mut upstream, exchange);
-            match unless_gone(session, send(&mut upstream, header, body)).await {
+            match unless_gone(session, send(&mut upstream, header, body.clone())).await {
                 Ok(()) => {
                     peer.group_key = POOL;
                     return Ok((upstream, reused));
                 }
-                Err(error) if reused && !is_downstream(&error) && !is_timeout(&error) => {
+                Err(error) if reused && !resent && may_be_stale(&error) => {
                     upstream.shutdown().await;
-                    peer.group_key = NOTHING_POOLED;
+                    peer.group_key = fresh_group();
+                    resent = true;
                 }
                 Err(error) => {
                     upstream.shutdown().await;
@@ -108,23 +123,20 @@ impl Gateway {
         }
     }
 
-    async fn request(
+    async fn request_header(
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
+        length: usize,
         http2: bool,
-    ) -> Result<(RequestHeader, Bytes)> {
+    ) -> Result<RequestHeader> {
         let attempt = exchange.attempt().ok_or_else(no_attempt)?.clone();
         let query = session.req_header().uri.query();
         let mut header = attempt::request_line(exchange, &attempt, query, http2)?;
-        let mut body = None;
-        self.request_body_filter(session, &mut body, true, exchange)
-            .await?;
-        let body = body.unwrap_or_default();
-        header.insert_header(http::header::CONTENT_LENGTH, body.len())?;
+        header.insert_header(http::header::CONTENT_LENGTH, length)?;
         self.upstream_request_filter(session, &mut header, exchange)
             .await?;
-        Ok((header, body))
+        Ok(header)
     }
 
     async fn relay(
@@ -226,11 +238,13 @@ pub(super) fn is_downstream(error: &Error) -> bool {
     *error.esource() == ErrorSource::Downstream
 }
 
-fn is_timeout(error: &Error) -> bool {
-    matches!(
-        error.etype(),
-        ErrorType::ReadTimedout | ErrorType::WriteTimedout
-    )
+/// Whether the error is what a connection shows that died in the pool.
+fn may_be_stale(error: &Error) -> bool {
+    !is_downstream(error)
+        && !matches!(
+            error.etype(),
+            ErrorType::ReadTimedout | ErrorType::WriteTimedout
+        )
 }
 
 fn no_attempt() -> Box<Error> {

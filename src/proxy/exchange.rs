@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::metrics::InFlight;
-use crate::model::{Fault, Format, Losses, Usage};
+use crate::model::{Fault, FaultKind, Format, Losses};
 use crate::runtime::{Attempt, Key, Model, Snapshot};
 use crate::translate::{Reply, Wanted};
 
@@ -35,11 +35,16 @@ pub struct Exchange {
     pub(super) fault: Option<Fault>,
     /// The header is out: from here on a failure can only be told inside the stream.
     pub(super) header_sent: bool,
+    /// A piece is being written to the client.
+    pub(super) writing: bool,
+    /// The path has a format of its own, unlike the public catalog and paths unknown.
+    pub(super) has_format: bool,
+    /// What the client was told, where something went wrong.
+    pub(super) told: Option<FaultKind>,
     pub(super) status: u16,
     pub(super) first_byte: Option<Duration>,
     pub(super) received: u64,
     pub(super) sent: u64,
-    pub(super) usage: Option<Usage>,
     _in_flight: InFlight,
 }
 
@@ -61,11 +66,13 @@ impl Exchange {
             reply: None,
             fault: None,
             header_sent: false,
+            writing: false,
+            has_format: false,
+            told: None,
             status: 0,
             first_byte: None,
             received: 0,
             sent: 0,
-            usage: None,
             _in_flight: in_flight,
         }
     }
@@ -73,6 +80,14 @@ impl Exchange {
     /// The attempt under way.
     pub(super) fn attempt(&self) -> Option<&Attempt> {
         self.attempts.get(self.tried.checked_sub(1)?)
+    }
+
+    /// The attempt under way cannot be made at all: it does not count.
+    pub(super) fn withdraw_attempt(&mut self) {
+        if let Some(current) = self.tried.checked_sub(1) {
+            self.attempts.remove(current);
+            self.tried = current;
+        }
     }
 
     pub(super) fn may_try_again(&self) -> bool {

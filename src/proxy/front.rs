@@ -9,7 +9,7 @@ use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
 
-use super::Gateway;
+use super::{CLIENT_KEEP_ALIVE, Gateway};
 use crate::runtime::Runtime;
 
 pub struct Front {
@@ -26,6 +26,10 @@ impl HttpServerApp for Front {
     ) -> Option<ReusedHttpStream> {
         let timeout = self.runtime.snapshot().server.timeouts.header;
         session.set_read_timeout(Some(timeout));
+        // The timeout counts only while pingora does not wait for a connection to be used again.
+        if session.get_keepalive() != Some(CLIENT_KEEP_ALIVE) {
+            session.set_keepalive(None);
+        }
         // Else a client that sends its next request early, or an empty line after its body,
         // is taken for one that has gone wrong, and loses the reply it is waiting for.
         session.set_pipelining_enabled(true);

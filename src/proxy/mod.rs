@@ -10,6 +10,7 @@ mod intake;
 mod outgoing;
 mod plain;
 mod relay;
+mod route;
 mod settle;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 pub use exchange::Exchange;
 pub use front::Front;
@@ -33,14 +35,10 @@ use entry::Entry;
 use intake::Refused;
 
 use crate::access;
-use crate::formats::Operation;
 use crate::metrics::{Cause, Metrics};
-use crate::model::{Fault, FaultKind, Format};
-use crate::runtime::{Model, Runtime, attempts};
-use crate::translate::{Reply, ReplyKind, Wanted};
-
-/// More than any client needs; what is longer is an accident or an attack.
-const HEADER_LIMIT: usize = 64 << 10;
+use crate::model::{Fault, FaultKind};
+use crate::runtime::Runtime;
+use crate::translate::{Reply, ReplyKind};
 
 /// How long an idle client connection is kept open, in seconds.
 const CLIENT_KEEP_ALIVE: u64 = 75;
@@ -76,7 +74,7 @@ impl Gateway {
             Err(Refused::Client(error)) => return Err(error),
             Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
         };
-        match route(exchange, *operation, model.as_deref()) {
+        match route::route(exchange, *operation, model.as_deref()) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
         }
@@ -87,9 +85,10 @@ impl Gateway {
         let header = session.req_header();
         let (path, query) = (header.uri.path(), header.uri.query());
         exchange.format = entry::error_format(path);
-        within_limit(header)?;
+        route::within_limit(header)?;
         let entry = entry::read(&header.method, path, query, &header.headers)?;
-        if entry != Entry::Catalog {
+        exchange.has_format = entry != Entry::Catalog;
+        if exchange.has_format {
             let query = query.filter(|_| entry.key_in_query());
             let key = access::admit(&exchange.snapshot, &header.headers, query)?;
             exchange.key = Some(key);
@@ -110,61 +109,6 @@ impl Gateway {
     }
 }
 
-/// The model that is wanted, if the key opens it, and who may answer for it.
-fn route(
-    exchange: &mut Exchange,
-    operation: Operation,
-    path_model: Option<&str>,
-) -> Result<(), Fault> {
-    let codec = exchange.format.codec();
-    let wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
-    if let Some(key) = &exchange.key {
-        access::allow(key, &wanted.model)?;
-    }
-    let model = exchange.snapshot.models.get(&wanted.model);
-    let model = model
-        .ok_or_else(|| answer::unknown_model(&wanted.model))?
-        .clone();
-    exchange.attempts = attempts(&exchange.snapshot, &model);
-    if operation == Operation::CountTokens {
-        let format = exchange.format;
-        exchange
-            .attempts
-            .retain(|attempt| attempt.upstream.format == format);
-    }
-    if exchange.attempts.is_empty() {
-        return Err(not_counted(&model, exchange.format));
-    }
-    exchange.model = Some(model);
-    exchange.wanted = Some(wanted);
-    Ok(())
-}
-
-/// Counters of other formats count by other rules; a wrong number is worse than none.
-fn not_counted(model: &Model, asked: Format) -> Fault {
-    let (id, asked) = (&model.settings.id, asked.name());
-    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
-    Fault::new(FaultKind::Unsupported, message).at("model")
-}
-
-fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
-    let fields: usize = header
-        .headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    let target = header
-        .uri
-        .path_and_query()
-        .map_or(0, |path| path.as_str().len());
-    if fields + target <= HEADER_LIMIT {
-        return Ok(());
-    }
-    let mut fault = Fault::invalid(format!("the header is longer than {HEADER_LIMIT} bytes"));
-    fault.status = 431;
-    Err(fault)
-}
-
 #[async_trait]
 impl ProxyHttp for Gateway {
     type CTX = Exchange;
@@ -178,12 +122,18 @@ impl ProxyHttp for Gateway {
         if session.get_keepalive().is_some() {
             session.set_keepalive(Some(CLIENT_KEEP_ALIVE));
         }
-        let stopped = tokio::select! {
+        tokio::select! {
             biased;
             done = self.receive(session, exchange) => return done.map(|()| true),
-            () = self.stop.notified() => Fault::new(FaultKind::Overloaded, "the gateway is shutting down"),
-        };
-        Err(self.park(exchange, stopped))
+            () = self.stop.notified() => {}
+        }
+        if exchange.writing {
+            // Half of a piece is out: whatever came now would stand in the middle of it.
+            return Error::e_explain(ErrorType::ConnectionClosed, "stopped while writing")
+                .map_err(|error: Box<Error>| error.into_down());
+        }
+        let fault = Fault::new(FaultKind::Overloaded, "the gateway is shutting down");
+        Err(self.park(exchange, fault))
     }
 
     /// The next attempt, and where it goes.
@@ -198,7 +148,9 @@ impl ProxyHttp for Gateway {
         let Some(attempt) = exchange.attempt().cloned() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
-        match self.runtime.names.addresses(&attempt.upstream).await {
+        let limit = attempt.upstream.timeouts.connect;
+        let looked_up = timeout(limit, self.runtime.names.addresses(&attempt.upstream)).await;
+        match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
             Ok(mut addresses) => {
                 let first = addresses.remove(0);
                 exchange.other_addresses = addresses;
@@ -243,7 +195,12 @@ impl ProxyHttp for Gateway {
                 exchange.losses = losses;
                 Ok(())
             }
-            Err(fault) => Err(self.park(exchange, fault)),
+            Err(fault) => {
+                exchange.withdraw_attempt();
+                let mut error = self.park(exchange, fault);
+                error.set_retry(exchange.may_try_again());
+                Err(error)
+            }
         }
     }
 
@@ -276,10 +233,11 @@ impl ProxyHttp for Gateway {
                 }
             };
         }
-        if attempt::may_be_better_elsewhere(status) && exchange.may_try_again() {
+        let kind = FaultKind::of_status(status);
+        if relay::may_be_better_elsewhere(kind) && exchange.may_try_again() {
             self.metrics
                 .upstream_failed(exchange.upstream_name(), Cause::Status);
-            let fault = Fault::new(FaultKind::of_status(status), "the upstream failed");
+            let fault = Fault::new(kind, "the upstream failed");
             return Err(self.park(exchange, fault));
         }
         Ok(())
@@ -363,7 +321,13 @@ impl ProxyHttp for Gateway {
             return error;
         };
         let (fault, cause) = attempt::meaning(&error, &attempt.upstream);
-        log::warn!("upstream {}: {error}", attempt.upstream.name);
+        // What an unreadable header holds may name an account: it is not for the log.
+        match error.etype() {
+            ErrorType::InvalidHTTPHeader => {
+                log::warn!("upstream {}: unreadable header", attempt.upstream.name);
+            }
+            _ => log::warn!("upstream {}: {error}", attempt.upstream.name),
+        }
         self.metrics.upstream_failed(&attempt.upstream.name, cause);
         self.park(exchange, fault)
     }
@@ -375,6 +339,7 @@ impl ProxyHttp for Gateway {
         error: &Error,
         exchange: &mut Exchange,
     ) -> FailToProxy {
+        exchange.told = exchange.fault.as_ref().map(|fault| fault.kind);
         let told = match exchange.fault.take() {
             Some(fault) => answer::fault(session, exchange, &fault).await.is_ok(),
             None if drive::is_downstream(error) => {

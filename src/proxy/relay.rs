@@ -35,9 +35,9 @@ pub(super) async fn whole(
     header: ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
-    set_idle_timeout(upstream, exchange);
     let body = loop {
         let piece = unless_gone(session, upstream.read_response_body()).await?;
+        set_idle_timeout(upstream, exchange);
         let end = piece.is_none();
         let mut piece = plain.chunk(piece)?;
         gateway.response_body_filter(session, &mut piece, end, exchange)?;
@@ -61,7 +61,6 @@ pub(super) async fn stream(
     header: ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
-    set_idle_timeout(upstream, exchange);
     let mut out = ResponseHeader::build_no_case(header.status, Some(10))?;
     pass_headers(exchange, &header, &mut out)?;
     out.insert_header(CACHE_CONTROL, "no-cache")?;
@@ -82,6 +81,8 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
+        // A header is no byte of the reply: until one comes, the upstream may still be thinking.
+        set_idle_timeout(upstream, exchange);
         let mut batch = Gathered::default();
         let mut last = take(gateway, session, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.
@@ -219,7 +220,9 @@ async fn write(
     end: bool,
 ) -> Result<()> {
     exchange.sent += piece.as_ref().map_or(0, Bytes::len) as u64;
+    exchange.writing = true;
     let written = session.write_response_body(piece, end).await;
+    exchange.writing = false;
     written.map_err(|error| error.into_down())
 }
 
@@ -236,7 +239,9 @@ async fn send_header(
     exchange.header_sent = true;
     exchange.note_first_byte();
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
+    exchange.writing = true;
     let written = session.write_response_header(Box::new(header), false).await;
+    exchange.writing = false;
     written.map_err(|error| error.into_down())
 }
 
@@ -261,7 +266,10 @@ pub(super) async fn error(
         }
     }
     let name = exchange.upstream_name().to_owned();
-    gateway.metrics.upstream_failed(&name, Cause::Status);
+    // A client's own mistake is no failure of the upstream.
+    if !(400..500).contains(&status) || matches!(status, 401 | 403 | 408 | 429) {
+        gateway.metrics.upstream_failed(&name, Cause::Status);
+    }
     let upstream_format = exchange
         .attempt()
         .map_or(exchange.format, |attempt| attempt.upstream.format);
@@ -290,8 +298,7 @@ pub(super) async fn error(
     if let Some(value) = retry_after.as_ref().and_then(|value| value.to_str().ok()) {
         extra.push(("retry-after", value.to_owned()));
     }
-    let told = answer::json(session, exchange, status, body.to_vec(), &extra).await;
-    told.map_err(|error| error.into_down())
+    answer::json(session, exchange, status, body.to_vec(), &extra).await
 }
 
 /// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.

@@ -10,17 +10,18 @@ use serde::Serialize;
 use super::Gateway;
 use super::exchange::Exchange;
 use crate::metrics::Served;
+use crate::model::{FaultKind, Usage};
 
 /// Lines that may wait for a slow reader of stdout before lines are lost.
 const WAITING_LINES: usize = 65_536;
 
-pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchange) {
+pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &Exchange) {
     let watch = exchange.reply.as_ref().map(|reply| reply.watch());
-    exchange.usage = watch.and_then(|watch| watch.usage);
+    let usage = watch.and_then(|watch| watch.usage);
     let model = exchange.model.as_ref().map_or("", |model| &model.label);
     let total = exchange.started.elapsed();
     gateway.metrics.served(&Served {
-        format: Some(exchange.format),
+        format: exchange.has_format.then_some(exchange.format),
         model,
         upstream: exchange.upstream_name(),
         status: exchange.status,
@@ -28,10 +29,10 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchan
         total,
         received: exchange.received,
         sent: exchange.sent,
-        usage: exchange.usage,
+        usage,
     });
     if let Some(log) = &gateway.access_log {
-        log.write(&line(session, exchange, total));
+        log.write(&line(session, exchange, usage, total));
     }
 }
 
@@ -50,6 +51,8 @@ struct Line<'a> {
     attempts: usize,
     status: u16,
     stream: bool,
+    /// What the client was told, also inside a stream whose status was good.
+    fault: Option<&'static str>,
     input_tokens: Option<u64>,
     cached_tokens: Option<u64>,
     output_tokens: Option<u64>,
@@ -60,9 +63,13 @@ struct Line<'a> {
     sent_bytes: u64,
 }
 
-fn line<'a>(session: &'a Session, exchange: &'a Exchange, total: Duration) -> Line<'a> {
+fn line<'a>(
+    session: &'a Session,
+    exchange: &'a Exchange,
+    usage: Option<Usage>,
+    total: Duration,
+) -> Line<'a> {
     let header = session.req_header();
-    let usage = exchange.usage;
     let attempt = exchange.attempt();
     Line {
         time: jiff::Timestamp::now().to_string(),
@@ -77,6 +84,7 @@ fn line<'a>(session: &'a Session, exchange: &'a Exchange, total: Duration) -> Li
         attempts: exchange.tried,
         status: exchange.status,
         stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
+        fault: exchange.told.map(FaultKind::name),
         input_tokens: usage.map(|usage| usage.input),
         cached_tokens: usage.map(|usage| usage.cached),
         output_tokens: usage.map(|usage| usage.output),

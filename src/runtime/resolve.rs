@@ -10,7 +10,7 @@ use super::Upstream;
 /// The system's resolver settings and hosts file; its own cache keeps answers for their TTL.
 #[derive(Default)]
 pub struct Names {
-    resolver: OnceLock<Option<TokioResolver>>,
+    resolver: OnceLock<TokioResolver>,
 }
 
 impl Names {
@@ -22,11 +22,7 @@ impl Names {
             return Ok(vec![literal]);
         }
         let host = upstream.base.host.as_str();
-        let resolver = self
-            .resolver
-            .get_or_init(|| TokioResolver::builder_tokio().ok()?.build().ok())
-            .as_ref()
-            .ok_or("the system's resolver settings cannot be read")?;
+        let resolver = self.resolver()?;
         let found = resolver
             .lookup_ip(host)
             .await
@@ -41,5 +37,15 @@ impl Names {
             return Err(format!("cannot resolve {host}: no address"));
         }
         Ok(addresses)
+    }
+
+    /// Made when a name is first looked up; settings that cannot be read are read again next time.
+    fn resolver(&self) -> Result<&TokioResolver, String> {
+        if let Some(resolver) = self.resolver.get() {
+            return Ok(resolver);
+        }
+        let built = TokioResolver::builder_tokio().and_then(|builder| builder.build());
+        let built = built.map_err(|error| format!("the resolver's settings: {error}"))?;
+        Ok(self.resolver.get_or_init(|| built))
     }
 }

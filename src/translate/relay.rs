@@ -74,27 +74,29 @@ struct Step<'a> {
 
 impl Step<'_> {
     fn event(&mut self, data: Option<&str>) {
-        let Some(data) = data.filter(|_| self.fault.is_none()) else {
-            return;
-        };
-        let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
-        let read = self.decoder.event(data, &mut |event| {
-            note(watch, &event);
-            encoder.event(event, out);
-        });
-        self.fault = read.err();
+        if let Some(data) = data {
+            self.run(|decoder, out| decoder.event(data, out));
+        }
     }
 
     fn close(&mut self) {
+        self.run(|decoder, out| decoder.close(out));
+    }
+
+    /// After a fault nothing may follow.
+    fn run(
+        &mut self,
+        decode: impl FnOnce(&mut dyn StreamDecoder, &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>,
+    ) {
         if self.fault.is_some() {
             return;
         }
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
-        let closed = self.decoder.close(&mut |event| {
+        let decoded = decode(self.decoder, &mut |event| {
             note(watch, &event);
             encoder.event(event, out);
         });
-        self.fault = closed.err();
+        self.fault = decoded.err();
     }
 }
 

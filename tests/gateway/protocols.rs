@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use crate::bodies::{CHAT, MIB, body, digest, http2, mocked, send};
 use crate::secure::{Authority, Relay};
 use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, client, every_format, free_address, request, single, until,
+    FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, free_address, request, single,
+    until,
 };
 use crate::wire::{Upstream, Wire, post, post_with};
 
@@ -377,4 +378,24 @@ async fn what_two_readers_would_read_differently_smuggles_nothing() {
         );
     }
     gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_send_its_header_is_let_go() {
+    let mock = Mock::start();
+    let config = every_format(mock.address);
+    let config = config.replace("server: {", "server: {timeouts: {header: 200ms}, ");
+    let gateway = Gateway::start(&config);
+    for beginning in ["", "POST /v1/chat/comple", "POST / HTTP/1.1\r\nhost: x\r\n"] {
+        let mut line = std::net::TcpStream::connect(gateway.address).expect("a connection");
+        std::io::Write::write_all(&mut line, beginning.as_bytes()).expect("it is sent");
+        line.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut rest = Vec::new();
+        // The end of the connection, not our own patience, must end this.
+        let read = std::io::Read::read_to_end(&mut line, &mut rest);
+        assert!(
+            !matches!(&read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock),
+            "{beginning:?}: {read:?}"
+        );
+    }
 }

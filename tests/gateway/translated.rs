@@ -175,3 +175,57 @@ async fn another_format_takes_over_when_the_clients_own_fails() {
     assert_eq!(said("chat", &answer.json()), "You said: hello");
     assert_eq!(answer.json()["model"], "two");
 }
+
+#[tokio::test]
+async fn a_stream_that_has_begun_is_never_begun_again_by_a_fallback() {
+    let mock = Mock::start();
+    for (client, upstream) in [
+        ("chat", "chat"),
+        ("chat", "messages"),
+        ("messages", "native"),
+    ] {
+        for word in ["garbage=4", "no_end", "stream_error=2", "cut=4"] {
+            let model = format!(
+                "  - {{id: two, upstreams: [{{name: mock-{upstream}, model: \"m+{word}\"}}], fallbacks: [spare]}}\n  \
+                 - {{id: spare, upstreams: [{{name: mock-{client}}}]}}\n"
+            );
+            let gateway = Gateway::start(&(every_format(mock.address) + &model));
+            let (path, body) = request(client, "two", "one two three four", true);
+            let answer = post(gateway.url(&path), body.to_string()).await;
+            let said: String = events(answer.text())
+                .iter()
+                .filter_map(|(_, data)| serde_json::from_str(data).ok())
+                .map(|event| piece(client, &event))
+                .collect();
+            let starts = said.matches("You ").count();
+            assert_eq!(starts, 1, "{client} {upstream} {word}: {said}");
+            let whole = said == "You said: one two three four";
+            let spare = answer.header("x-omniglot-attempts") == "2";
+            assert!(
+                !whole || spare || word == "no_end",
+                "{client} {upstream} {word}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_cannot_be_told_everything_makes_room_for_one_that_can() {
+    let mock = Mock::start();
+    let model =
+        "  - {id: two, upstreams: [{name: mock-messages, weight: 1000000}, {name: mock-chat}]}\n";
+    let gateway = Gateway::start(&(every_format(mock.address) + model));
+    let audio = json!({
+        "model": "two",
+        "messages": [{"role": "user", "content": [
+            {"type": "text", "text": "hello"},
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        ]}],
+    });
+    for _ in 0..8 {
+        let answer = post(gateway.url("/v1/chat/completions"), audio.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("x-omniglot-upstream"), "mock-chat");
+        assert_eq!(answer.header("x-omniglot-attempts"), "1");
+    }
+}

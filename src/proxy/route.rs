@@ -1,0 +1,69 @@
+//! From a request's header and body to the attempts that may answer it.
+
+use pingora_http::RequestHeader;
+
+use super::answer;
+use super::exchange::Exchange;
+use crate::access;
+use crate::formats::Operation;
+use crate::model::{Fault, FaultKind, Format};
+use crate::runtime::{Model, attempts};
+use crate::translate::Wanted;
+
+/// More than any client needs; what is longer is an accident or an attack.
+const HEADER_LIMIT: usize = 64 << 10;
+
+/// The model that is wanted, if the key opens it, and who may answer for it.
+pub(super) fn route(
+    exchange: &mut Exchange,
+    operation: Operation,
+    path_model: Option<&str>,
+) -> Result<(), Fault> {
+    let codec = exchange.format.codec();
+    let wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    if let Some(key) = &exchange.key {
+        access::allow(key, &wanted.model)?;
+    }
+    let model = exchange.snapshot.models.get(&wanted.model);
+    let model = model
+        .ok_or_else(|| answer::unknown_model(&wanted.model))?
+        .clone();
+    exchange.attempts = attempts(&exchange.snapshot, &model);
+    if operation == Operation::CountTokens {
+        let format = exchange.format;
+        exchange
+            .attempts
+            .retain(|attempt| attempt.upstream.format == format);
+    }
+    if exchange.attempts.is_empty() {
+        return Err(not_counted(&model, exchange.format));
+    }
+    exchange.model = Some(model);
+    exchange.wanted = Some(wanted);
+    Ok(())
+}
+
+/// Counters of other formats count by other rules; a wrong number is worse than none.
+fn not_counted(model: &Model, asked: Format) -> Fault {
+    let (id, asked) = (&model.settings.id, asked.name());
+    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
+    Fault::new(FaultKind::Unsupported, message).at("model")
+}
+
+pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
+    let fields: usize = header
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let target = header
+        .uri
+        .path_and_query()
+        .map_or(0, |path| path.as_str().len());
+    if fields + target <= HEADER_LIMIT {
+        return Ok(());
+    }
+    let mut fault = Fault::invalid(format!("the header is longer than {HEADER_LIMIT} bytes"));
+    fault.status = 431;
+    Err(fault)
+}
