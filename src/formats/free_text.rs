@@ -1,0 +1,18 @@
+//! Free text as the one argument of a function, for formats without tools that take free text.
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Wrapped {
+    input: String,
+}
+
+/// What a model wrote for a tool of free text; `None`: it did not keep to the one argument.
+pub fn unwrap_free_text(arguments: &str) -> Option<String> {
+    // Derived readers would take an array for an object.
+    if !arguments.trim_ascii_start().starts_with('{') {
+        return None;
+    }
+    let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
+    Some(wrapped.input)
+}
