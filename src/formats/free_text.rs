@@ -16,3 +16,17 @@ pub fn unwrap_free_text(arguments: &str) -> Option<String> {
     let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
     Some(wrapped.input)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unwrap_free_text;
+
+    #[test]
+    fn only_the_one_argument_is_taken_out() {
+        let text = unwrap_free_text(r#" {"input": "a \"b\"\n"}"#);
+        assert_eq!(text.as_deref(), Some("a \"b\"\n"));
+        for other in ["", "{}", r#"{"input": 1}"#, r#"["a"]"#, r#"{"input": "cut"#] {
+            assert_eq!(unwrap_free_text(other), None, "{other}");
+        }
+    }
+}

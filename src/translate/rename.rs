@@ -77,3 +77,65 @@ fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
         change(name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::rename;
+    use crate::formats::Head;
+    use crate::model::{Format, Losses, Memory, PartKind, Request, ToolChoice};
+
+    fn renamed(from: Format, to: Format, body: &str, check: impl FnOnce(&Request<'_>)) -> Memory {
+        let mut losses = Losses::default();
+        let decoded = from
+            .codec()
+            .decode_request(&Head::default(), body.as_bytes(), &mut losses);
+        let mut request = decoded.expect("a request");
+        let memory = rename(&mut request, to.codec().name_rule(), &mut losses);
+        check(&request);
+        assert_eq!(losses.0.len(), memory.renamed.len());
+        memory
+    }
+
+    #[test]
+    fn a_tool_is_renamed_wherever_it_is_spoken_of() {
+        let body = r#"{
+            "contents": [{"role": "user", "parts": [{"text": "A"}]},
+                {"role": "model", "parts": [{"functionCall": {"name": "a.b", "args": {}}}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "a.b", "response": {}}}]}],
+            "tools": [{"functionDeclarations": [{"name": "a.b"}, {"name": "a:b"}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a.b"]}}
+        }"#;
+        let memory = renamed(Format::Native, Format::Chat, body, |request| {
+            assert_eq!(request.tools[0].name, "a_b");
+            assert!(request.tools[1].name.starts_with("a_b_"));
+            assert_eq!(request.tool_choice, Some(ToolChoice::One("a_b".into())));
+            let parts = request.turns.iter().flat_map(|turn| &turn.parts);
+            let spoken = parts.filter_map(|part| match &part.kind {
+                PartKind::Call(call) => Some(&call.name),
+                PartKind::Result(result) => result.name.as_ref(),
+                _ => None,
+            });
+            assert!(spoken.eq(["a_b", "a_b"]));
+        });
+        assert_eq!(memory.client_name("a_b"), Some("a.b"));
+        assert_eq!(memory.client_name("a.b"), None);
+        let same = renamed(Format::Native, Format::Native, body, |_| {});
+        assert_eq!(same, Memory::default());
+    }
+
+    #[test]
+    fn kinds_and_namespaces_go_by_the_clients_names() {
+        let body = r#"{"model": "m", "input": "A", "tools": [
+            {"type": "custom", "name": "free text"},
+            {"type": "function", "name": "plain__f"},
+            {"type": "namespace", "name": "n s", "tools": [{"type": "function", "name": "f"}]}
+        ]}"#;
+        let memory = renamed(Format::Responses, Format::Messages, body, |request| {
+            assert_eq!(request.tools[2].name, "n_s__f");
+        });
+        assert!(memory.is_custom("free text") && !memory.is_custom("free_text"));
+        assert_eq!(memory.client_name("n_s__f"), Some("n s__f"));
+        assert_eq!(memory.namespace_of("n s__f"), Some("n s"));
+        assert_eq!(memory.namespace_of("plain__f"), None);
+    }
+}

@@ -103,3 +103,110 @@ impl Undo {
         self.waiting.iter().position(|(open, _)| *open == choice)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Choice, Finish, Fold, Part, Renamed};
+
+    fn memory() -> Memory {
+        Memory {
+            renamed: vec![Renamed {
+                client: "a.b".into(),
+                upstream: "a_b".into(),
+            }],
+            custom: vec!["a.b".into()],
+            namespaced: Vec::new(),
+        }
+    }
+
+    fn reply(calls: &[(&'static str, &'static str, ToolKind)]) -> Response<'static> {
+        let part = |(name, arguments, kind): &(&'static str, &'static str, ToolKind)| Part {
+            kind: PartKind::Call(Call {
+                id: None,
+                name: (*name).into(),
+                arguments: Arguments::Text((*arguments).into()),
+                seal: None,
+                kind: *kind,
+            }),
+            at: None,
+        };
+        let choice = Choice {
+            parts: calls.iter().map(part).collect(),
+            citations: Vec::new(),
+            logprobs: Vec::new(),
+            finish: Finish::Tools,
+        };
+        Response {
+            id: "r".into(),
+            model: "m".into(),
+            created: 1,
+            choices: vec![choice.clone(), choice],
+            usage: None,
+        }
+    }
+
+    const WRAPPED: &str = r#"{"input": "some\ntext"}"#;
+
+    #[test]
+    fn whole_replies_and_streams_are_undone_alike() {
+        use ToolKind::{Custom, Function};
+        let mut said = reply(&[
+            ("a_b", WRAPPED, Function),
+            ("other", WRAPPED, Function),
+            ("a_b", "already free", Custom),
+            ("a_b", "not wrapped", Function),
+        ]);
+        let mut fold = Fold::default();
+        let mut undo = Undo::new(&memory());
+        said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
+        let wanted = reply(&[
+            ("a.b", "some\ntext", Custom),
+            ("other", WRAPPED, Function),
+            ("a.b", "already free", Custom),
+            ("a.b", "not wrapped", Custom),
+        ]);
+        whole(&mut said, &memory());
+        assert_eq!(said, wanted);
+        assert_eq!(fold.finish(), wanted);
+        assert_eq!(undo.held(), 0);
+    }
+
+    #[test]
+    fn free_text_waits_for_its_end_and_nothing_else_does() {
+        let mut undo = Undo::new(&memory());
+        let mut seen = Vec::new();
+        let call = |choice, name: &'static str| Event::Open {
+            choice,
+            block: Block::Call {
+                id: None,
+                name: name.into(),
+                kind: ToolKind::Function,
+            },
+        };
+        let piece = |choice, text: &'static str| Event::Delta {
+            choice,
+            delta: Delta::Arguments(text.into()),
+        };
+        let events = [
+            call(0, "a_b"),
+            call(1, "c"),
+            piece(0, &WRAPPED[..9]),
+            piece(1, "{}"),
+            piece(0, &WRAPPED[9..]),
+            Event::Close { choice: 0 },
+        ];
+        for event in events {
+            undo.event(event, &mut |event| {
+                if let Event::Delta {
+                    choice,
+                    delta: Delta::Arguments(text),
+                } = event
+                {
+                    seen.push((choice, text.into_owned()));
+                }
+            });
+        }
+        assert_eq!(seen, [(1, "{}".to_owned()), (0, "some\ntext".to_owned())]);
+    }
+}
