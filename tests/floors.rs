@@ -30,9 +30,9 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),
     ("prometheus_client", &["metrics.rs"]),
-    ("clap", &["cli.rs"]),
-    ("anyhow", &["app.rs", "cli.rs"]),
-    ("env_logger", &["cli.rs"]),
+    ("clap", &["cli/"]),
+    ("anyhow", &["app.rs", "cli/"]),
+    ("env_logger", &["cli/"]),
 ];
 
 /// Names that say nothing.

@@ -6,7 +6,7 @@ mod compare;
 use std::path::Path;
 
 use omniglot::formats::{Asked, Capabilities, Framing, Head, Target};
-use omniglot::model::{Action, Format, Losses};
+use omniglot::model::{Action, Format, Losses, Memory};
 use omniglot::sse::Frames;
 use omniglot::translate;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
     let body = case["input"].to_string();
     let outcome = translate::request(from, to, &head, body.as_bytes(), &target, losses);
     match outcome {
-        Ok(body) => Ok(serde_json::from_slice(&body)?),
+        Ok(outgoing) => Ok(serde_json::from_slice(&outgoing.body)?),
         Err(fault) => {
             let (status, body) = from.codec().encode_error(&fault, "req_1");
             Ok(json!({"status": status, "body": serde_json::from_slice::<Value>(&body)?}))
@@ -119,6 +119,7 @@ fn asked(case: &Value) -> Asked {
         include_usage: case["profile"]["include_usage"] == true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
+        memory: Memory::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
 use crate::formats::{Asked, Capabilities, Framing, Head, Target};
-use crate::model::{Action, Fault, Format, Losses};
+use crate::model::{Action, Fault, Format, Losses, Memory};
 use crate::translate;
 
 #[derive(Debug, Args)]
@@ -108,9 +108,8 @@ impl Translate {
             capabilities: &capabilities,
             brand: "google",
         };
-        Ok(translate::request(
-            self.from, self.to, &head, input, &target, losses,
-        ))
+        let outgoing = translate::request(self.from, self.to, &head, input, &target, losses);
+        Ok(outgoing.map(|outgoing| outgoing.body))
     }
 
     fn response(&self, input: &[u8], losses: &mut Losses) -> Result<Vec<u8>, Fault> {
@@ -129,6 +128,7 @@ impl Translate {
             include_usage: self.include_usage,
             request_id: "req_translate".to_owned(),
             at: jiff::Timestamp::now().as_second(),
+            memory: Memory::default(),
         }
     }
 }

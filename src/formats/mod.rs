@@ -4,6 +4,7 @@ mod base64_text;
 mod blocks;
 mod capabilities;
 mod chat;
+mod free_text;
 mod identity;
 mod messages;
 mod names;
@@ -16,10 +17,14 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::json::Edit;
-use crate::model::{Event, Fault, Format, Losses, Place, Request, Response, Usage, shortened};
+use crate::model::{
+    Event, Fault, Format, Losses, Memory, Place, Request, Response, Usage, shortened,
+};
 use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, ThinkingStyle};
+pub use free_text::unwrap_free_text;
+pub use names::NameRule;
 
 /// Everything one format knows.
 pub trait Codec: Sync {
@@ -30,7 +35,9 @@ pub trait Codec: Sync {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault>;
 
-    /// For an upstream of this format, which may speak with another client.
+    /// Which names of tools an upstream of this format takes.
+    fn name_rule(&self) -> NameRule;
+    /// For an upstream of this format, which may speak with another client. Names keep to the rule.
     fn encode_request(
         &self,
         request: &Request<'_>,
@@ -146,6 +153,7 @@ pub struct Asked {
     pub request_id: String,
     /// Unix seconds.
     pub at: i64,
+    pub memory: Memory,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

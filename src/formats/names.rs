@@ -2,67 +2,118 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// The names of one request that must change. Afterwards no two tools have the same name.
-#[derive(Debug)]
-pub(in crate::formats) struct Names<'a> {
-    changed: Vec<(&'a str, String)>,
+use crate::model::Renamed;
+
+/// What a format asks of a tool's name, besides letters, digits, underscores and dashes.
+#[derive(Debug, Clone, Copy)]
+pub struct NameRule {
+    pub longest: usize,
+    pub more_letters: &'static [char],
+    /// Neither a digit nor a dash nor one of the others comes first.
+    pub begins_with_letter: bool,
 }
 
-impl<'a> Names<'a> {
-    /// Of names that are at most so long, of letters, digits, underscores and dashes.
-    pub(in crate::formats) fn new(names: &[&'a str], most: usize) -> Names<'a> {
-        let is_legal = |name: &str| name.len() <= most && name.chars().all(is_legal_letter);
-        let mut changed: Vec<(&'a str, String)> = Vec::new();
-        for name in names.iter().copied().filter(|name| !is_legal(name)) {
-            if changed.iter().any(|(known, _)| *known == name) {
+impl NameRule {
+    pub(in crate::formats) const fn up_to(longest: usize) -> NameRule {
+        NameRule {
+            longest,
+            more_letters: &[],
+            begins_with_letter: false,
+        }
+    }
+
+    /// The names of one request that must change. Afterwards no two tools have the same name.
+    pub fn broken<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Vec<Renamed> {
+        let mut renamed: Vec<Renamed> = Vec::new();
+        for name in names.clone().filter(|name| !self.allows(name)) {
+            if renamed.iter().any(|known| known.client == name) {
                 continue;
             }
-            let plain = rewritten(name, usize::MAX);
-            let taken =
-                names.contains(&plain.as_str()) || changed.iter().any(|(_, other)| *other == plain);
-            let legal = if taken || plain.len() > most {
+            let plain = self.rewritten(name, usize::MAX);
+            let taken = names.clone().any(|other| other == plain)
+                || renamed.iter().any(|known| known.upstream == plain);
+            let upstream = if taken || plain.len() > self.longest {
                 let digest = Sha256::digest(name);
                 let mark = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
-                rewritten(name, most - mark.len()) + &mark
+                self.rewritten(name, self.longest - mark.len()) + &mark
             } else {
                 plain
             };
-            changed.push((name, legal));
+            renamed.push(Renamed {
+                client: name.to_owned(),
+                upstream,
+            });
         }
-        Names { changed }
+        renamed
     }
 
-    /// What the upstream is to call it.
-    pub(in crate::formats) fn of<'n>(&'n self, name: &'n str) -> &'n str {
-        let changed = self.changed.iter().find(|(known, _)| *known == name);
-        changed.map_or(name, |(_, legal)| legal)
+    fn allows(&self, name: &str) -> bool {
+        name.len() <= self.longest
+            && name.chars().all(|letter| self.allows_letter(letter))
+            && !self.lacks_beginning(name)
     }
-}
 
-fn is_legal_letter(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
-}
+    fn allows_letter(&self, letter: char) -> bool {
+        letter.is_ascii_alphanumeric()
+            || matches!(letter, '_' | '-')
+            || self.more_letters.contains(&letter)
+    }
 
-fn rewritten(name: &str, most: usize) -> String {
-    let legal = |letter| if is_legal_letter(letter) { letter } else { '_' };
-    name.chars().map(legal).take(most).collect()
+    fn lacks_beginning(&self, name: &str) -> bool {
+        let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+        self.begins_with_letter && name.starts_with(|letter| !begins(letter))
+    }
+
+    fn rewritten(&self, name: &str, most: usize) -> String {
+        let legal = |letter| {
+            if self.allows_letter(letter) {
+                letter
+            } else {
+                '_'
+            }
+        };
+        let rewritten = name.chars().map(legal);
+        let beginning = self.lacks_beginning(name).then_some('_');
+        beginning.into_iter().chain(rewritten).take(most).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(renamed: &[Renamed], name: &str) -> String {
+        let found = renamed.iter().find(|known| known.client == name);
+        found.map_or(name, |known| &known.upstream).to_owned()
+    }
+
     #[test]
     fn legal_names_stay_and_others_stay_apart() {
         let long = "x".repeat(65);
-        let names = Names::new(&["ok-1", "a.b", "a:b", "c.d", "c_d", &long, "a.b"], 64);
-        assert_eq!(names.of("ok-1"), "ok-1");
-        assert_eq!(names.of("a.b"), "a_b");
-        assert_eq!(names.of("c_d"), "c_d");
+        let names = ["ok-1", "a.b", "a:b", "c.d", "c_d", &long, "a.b"];
+        let renamed = NameRule::up_to(64).broken(names.into_iter());
+        assert_eq!(renamed.len(), 4);
+        assert_eq!(of(&renamed, "ok-1"), "ok-1");
+        assert_eq!(of(&renamed, "a.b"), "a_b");
+        assert_eq!(of(&renamed, "c_d"), "c_d");
         for (name, start, length) in [("a:b", "a_b_", 10), ("c.d", "c_d_", 10), (&long, "xxx", 64)]
         {
-            let legal = names.of(name);
+            let legal = of(&renamed, name);
             assert!(legal.starts_with(start) && legal.len() == length, "{legal}");
         }
+    }
+
+    #[test]
+    fn a_format_may_take_more_letters_but_not_in_front() {
+        let rule = NameRule {
+            longest: 128,
+            more_letters: &['.', ':'],
+            begins_with_letter: true,
+        };
+        let names = ["a.b:c-1", "_a", "1a", "-a", ".a", "a b", "ä"];
+        let renamed = rule.broken(names.into_iter());
+        let sent = names.map(|name| of(&renamed, name));
+        let starts = ["a.b:c-1", "_a", "_1a", "_-a", "_.a", "a_b", "__"];
+        assert_eq!(sent, starts);
     }
 }

@@ -288,6 +288,7 @@ mod tests {
             schema,
             strict: None,
             kind: ToolKind::Function,
+            namespace: None,
             at: 0,
         };
         let part = Part {

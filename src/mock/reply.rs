@@ -12,7 +12,7 @@ use super::received::Received;
 use super::script::{Delivery, Instead, Plan};
 use super::stream::{broken_off, pieces};
 use crate::formats::{Asked, Framing, Head, Operation};
-use crate::model::{Fault, FaultKind, Format, Losses};
+use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::sse::SseWriter;
 
 pub(super) const JSON: &str = "application/json";
@@ -106,6 +106,7 @@ fn plan_conversation(
         include_usage: peek.ask_usage.is_none(),
         request_id: fingerprint.id(entry.format),
         at: created,
+        memory: Memory::default(),
     };
     let make = || {
         let asking = Asking {

@@ -3,6 +3,7 @@
 mod event;
 mod fault;
 mod lost;
+mod memory;
 mod owned;
 mod request;
 mod response;
@@ -12,6 +13,7 @@ mod text;
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lost::{Action, Losses, Lost, Place, Setting};
+pub use memory::{Memory, Namespaced, Renamed};
 pub use request::{
     Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
     Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,

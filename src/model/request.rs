@@ -87,6 +87,8 @@ pub struct Tool<'a> {
     pub schema: Option<Json<'a>>,
     pub strict: Option<bool>,
     pub kind: ToolKind,
+    /// What its name begins with, if the client declared it inside of a namespace.
+    pub namespace: Option<Text<'a>>,
     pub at: u32,
 }
 

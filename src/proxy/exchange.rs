@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::metrics::InFlight;
-use crate::model::{Fault, FaultKind, Format, Losses};
+use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::runtime::{Attempt, Key, Model, Snapshot};
 use crate::translate::{Reply, Wanted};
 
@@ -23,6 +23,8 @@ pub struct Exchange {
     pub(super) wanted: Option<Wanted>,
     /// What the current attempt's format cannot say of the request.
     pub(super) losses: Losses,
+    /// How the current attempt's upstream calls the request's tools.
+    pub(super) memory: Memory,
     /// The client's body, kept for every attempt.
     pub(super) body: Bytes,
     pub(super) attempts: Vec<Attempt>,
@@ -59,6 +61,7 @@ impl Exchange {
             model: None,
             wanted: None,
             losses: Losses::default(),
+            memory: Memory::default(),
             body: Bytes::new(),
             attempts: Vec::new(),
             tried: 0,

@@ -190,9 +190,10 @@ impl ProxyHttp for Gateway {
         exchange: &mut Exchange,
     ) -> Result<()> {
         match outgoing::body(exchange) {
-            Ok((bytes, losses)) => {
-                *body = Some(bytes);
-                exchange.losses = losses;
+            Ok(prepared) => {
+                *body = Some(prepared.body);
+                exchange.losses = prepared.losses;
+                exchange.memory = prepared.memory;
                 Ok(())
             }
             Err(fault) => {

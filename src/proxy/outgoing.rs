@@ -5,21 +5,32 @@ use bytes::Bytes;
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
 use crate::formats::{Asked, Framing, Head, Operation, Target};
-use crate::model::{Action, Fault, FaultKind, Losses};
+use crate::model::{Action, Fault, FaultKind, Losses, Memory};
 use crate::translate::{self, Wanted};
 
 /// Longer lists of losses are cut: they must fit into a header.
 const LOST_LIMIT: usize = 4096;
 
+/// One attempt's body, and what the reply to it must know.
+pub(super) struct Prepared {
+    pub(super) body: Bytes,
+    pub(super) losses: Losses,
+    pub(super) memory: Memory,
+}
+
 /// The client's own bytes for its own format, a translation for any other.
-pub(super) fn body(exchange: &Exchange) -> Result<(Bytes, Losses), Fault> {
+pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
     let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
         return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
     };
     let upstream = &attempt.upstream;
     let mut losses = Losses::default();
     if upstream.format == exchange.format {
-        return Ok((wanted.body_for(&exchange.body, &attempt.model), losses));
+        return Ok(Prepared {
+            body: wanted.body_for(&exchange.body, &attempt.model),
+            losses,
+            memory: Memory::default(),
+        });
     }
     let head = Head {
         path_model: wanted.model_at.is_none().then_some(wanted.model.as_str()),
@@ -32,7 +43,7 @@ pub(super) fn body(exchange: &Exchange) -> Result<(Bytes, Losses), Fault> {
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
     };
-    let body = translate::request(
+    let outgoing = translate::request(
         exchange.format,
         upstream.format,
         &head,
@@ -47,7 +58,11 @@ pub(super) fn body(exchange: &Exchange) -> Result<(Bytes, Losses), Fault> {
         );
         return Err(Fault::invalid(message).at(dropped));
     }
-    Ok((body.into(), losses))
+    Ok(Prepared {
+        body: outgoing.body.into(),
+        losses,
+        memory: outgoing.memory,
+    })
 }
 
 /// What the reply must know of this request.
@@ -62,6 +77,7 @@ pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
         include_usage: !wanted.hides_usage(),
         request_id: exchange.request_id.clone(),
         at: jiff::Timestamp::now().as_second(),
+        memory: exchange.memory.clone(),
     }
 }
 

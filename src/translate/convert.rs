@@ -1,8 +1,17 @@
 //! From one format to another: requests there, replies, errors and streams back.
 
 use super::relay::Relay;
+use super::rename::rename;
+use super::undo;
 use crate::formats::{Asked, Head, Target, Watch};
-use crate::model::{Fault, Format, Losses};
+use crate::model::{Fault, Format, Losses, Memory};
+
+/// A body for an upstream, and what the reply to it must know to speak of the same tools.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub body: Vec<u8>,
+    pub memory: Memory,
+}
 
 /// A client's body as the body for an upstream of another format.
 pub fn request(
@@ -12,10 +21,13 @@ pub fn request(
     body: &[u8],
     target: &Target<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
-    let request = from.codec().decode_request(head, body, losses)?;
-    let encoded = to.codec().encode_request(&request, target, losses);
-    encoded.map_err(|fault| in_words_of(from, fault))
+) -> Result<Outgoing, Fault> {
+    let mut request = from.codec().decode_request(head, body, losses)?;
+    let memory = rename(&mut request, to.codec().name_rule(), losses);
+    match to.codec().encode_request(&request, target, losses) {
+        Ok(body) => Ok(Outgoing { body, memory }),
+        Err(fault) => Err(in_words_of(from, fault)),
+    }
 }
 
 /// Encoders know the place of a fault, the client's codec knows the words for it.
@@ -38,7 +50,8 @@ pub fn response(
     asked: &Asked,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
-    let response = from.codec().decode_response(body, losses)?;
+    let mut response = from.codec().decode_response(body, losses)?;
+    undo::whole(&mut response, &asked.memory);
     Ok(to.codec().encode_response(&response, asked, losses))
 }
 

@@ -4,11 +4,13 @@ mod array;
 mod convert;
 mod gather;
 mod relay;
+mod rename;
 mod reply;
 mod tap;
+mod undo;
 mod whole;
 
-pub use convert::{error, request, response, stream};
+pub use convert::{Outgoing, error, request, response, stream};
 pub use gather::Gathered;
 pub use reply::{Reply, ReplyKind};
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::reply::too_long;
+use super::undo::Undo;
 use crate::formats::{Asked, StreamDecoder, StreamEncoder, Watch};
 use crate::model::{Event, Fault, Format};
 use crate::sse::{Frames, SseWriter};
@@ -10,6 +11,7 @@ use crate::sse::{Frames, SseWriter};
 pub(super) struct Relay {
     frames: Frames,
     decoder: Box<dyn StreamDecoder>,
+    undo: Undo,
     encoder: Box<dyn StreamEncoder>,
     out: SseWriter,
 }
@@ -19,6 +21,7 @@ impl Relay {
         Relay {
             frames: Frames::default(),
             decoder: from.codec().stream_decoder(),
+            undo: Undo::new(&asked.memory),
             encoder: to.codec().stream_encoder(asked),
             out: SseWriter::default(),
         }
@@ -34,6 +37,7 @@ impl Relay {
     ) -> Result<(), Fault> {
         let mut step = Step {
             decoder: &mut *self.decoder,
+            undo: &mut self.undo,
             encoder: &mut *self.encoder,
             out: &mut self.out,
             watch,
@@ -51,7 +55,7 @@ impl Relay {
         *out = (!bytes.is_empty()).then_some(bytes);
         match fault {
             Some(fault) => Err(fault),
-            None if self.frames.held() > limit => Err(too_long(limit)),
+            None if self.frames.held() + self.undo.held() > limit => Err(too_long(limit)),
             None => Ok(()),
         }
     }
@@ -66,6 +70,7 @@ impl Relay {
 /// One chunk on its way from decoder to encoder.
 struct Step<'a> {
     decoder: &'a mut dyn StreamDecoder,
+    undo: &'a mut Undo,
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
     watch: &'a mut Watch,
@@ -92,9 +97,10 @@ impl Step<'_> {
             return;
         }
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
+        let undo = &mut *self.undo;
         let decoded = decode(self.decoder, &mut |event| {
             note(watch, &event);
-            encoder.event(event, out);
+            undo.event(event, &mut |event| encoder.event(event, out));
         });
         self.fault = decoded.err();
     }

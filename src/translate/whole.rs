@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::Wanted;
 use super::gather::Gathered;
 use super::reply::too_long;
+use super::undo;
 use crate::formats::{Asked, Operation, Watch, quoted};
 use crate::json::{Edit, replace};
 use crate::model::{Fault, Format, Losses};
@@ -89,7 +90,8 @@ impl Whole {
             }
             Reading::Translated { from, to, asked } => {
                 let mut losses = Losses::default();
-                let response = from.codec().decode_response(&body, &mut losses)?;
+                let mut response = from.codec().decode_response(&body, &mut losses)?;
+                undo::whole(&mut response, &asked.memory);
                 watch.usage = response.usage;
                 (watch.begun, watch.ended) = (true, true);
                 let translated = to.codec().encode_response(&response, asked, &mut losses);

@@ -224,7 +224,7 @@ async fn failures_of_upstreams_are_counted_by_cause_also_where_another_answered(
         ("dead", "connect", 1.0),
         ("good", "cut", 1.0),
         ("good", "reset", 1.0),
-        ("good", "status", 2.0),
+        ("good", "status", 1.0),
         ("good", "unreadable", 2.0),
         ("plain", "tls", 1.0),
         ("slow", "timeout", 1.0),

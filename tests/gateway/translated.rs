@@ -1,5 +1,7 @@
 //! Every client format on an upstream of every other one.
 
+mod tools;
+
 use serde_json::{Value, json};
 
 use super::asking::{error_message, events, post, said};

@@ -195,6 +195,8 @@ async fn a_reply_may_come_byte_by_byte() {
     for _ in 0..2 {
         let (status, _, text) = ask(&gateway, "hello", false).await;
         assert_eq!((status, text.as_str()), (200, JSON));
+        // The connection waits in the pool when the request is over, not when its reply is out.
+        gateway.until_idle().await;
     }
     assert_eq!(upstream.connections(), 1);
 }

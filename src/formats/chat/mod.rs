@@ -27,7 +27,8 @@ pub(in crate::formats) use error::{decode as decode_error, encode as encode_erro
 pub(in crate::formats) use pass::named;
 
 use super::{
-    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
+    Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -42,6 +43,10 @@ impl Codec for Chat {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
         request::decode(body, losses)
+    }
+
+    fn name_rule(&self) -> NameRule {
+        NameRule::up_to(64)
     }
 
     fn encode_request(

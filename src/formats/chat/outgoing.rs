@@ -114,17 +114,16 @@ pub(super) fn encode(
         return Err(refuse(&place, "it runs no code"));
     }
     let capabilities = target.capabilities;
-    let names = tools_out::names(request);
     let labels = &request.labels;
     let body = Body {
         model: target.model,
-        messages: turns_out::encode(request, target, &names, losses)?,
+        messages: turns_out::encode(request, target, losses)?,
         tools: request
             .tools
             .iter()
-            .map(|tool| tools_out::encode(tool, &names, losses))
+            .map(|tool| tools_out::encode(tool, losses))
             .collect(),
-        tool_choice: tools_out::encode_choice(request, &names, losses),
+        tool_choice: tools_out::encode_choice(request, losses),
         parallel_tool_calls: one_call_at_a_time(request, capabilities, losses),
         response_format: shape_out::encode(&request.output.shape, losses),
         sampling: encode_sampling(&request.sampling, capabilities, losses),

@@ -52,6 +52,7 @@ fn read_function<'a>(
         schema: fields.node("parameters").map(object).transpose()?,
         strict: fields.bool("strict")?,
         kind: ToolKind::Function,
+        namespace: None,
         at,
     };
     fields.finish(losses);
@@ -76,6 +77,7 @@ fn read_custom<'a>(
         schema: grammar,
         strict: None,
         kind: ToolKind::Custom,
+        namespace: None,
         at,
     })
 }

@@ -3,23 +3,7 @@
 use serde::Serialize;
 
 use super::shape_out::checked;
-use crate::formats::names::Names;
-use crate::model::{Json, Losses, PartKind, Place, Request, Setting, Tool, ToolChoice, ToolKind};
-
-/// The longest name that the format takes.
-const LONGEST_NAME: usize = 64;
-
-/// Names of a request as this format allows them.
-pub(super) fn names<'a>(request: &'a Request<'_>) -> Names<'a> {
-    let tools = request.tools.iter().map(|tool| &*tool.name);
-    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
-    let calls = parts.filter_map(|part| match &part.kind {
-        PartKind::Call(call) => Some(&*call.name),
-        _ => None,
-    });
-    let names: Vec<&str> = tools.chain(calls).collect();
-    Names::new(&names, LONGEST_NAME)
-}
+use crate::model::{Json, Losses, Place, Request, Setting, Tool, ToolChoice, ToolKind};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -54,16 +38,9 @@ struct Grammar<'a> {
     grammar: &'a Json<'a>,
 }
 
-pub(super) fn encode<'a>(
-    tool: &'a Tool<'a>,
-    names: &'a Names<'_>,
-    losses: &mut Losses,
-) -> Declared<'a> {
+pub(super) fn encode<'a>(tool: &'a Tool<'a>, losses: &mut Losses) -> Declared<'a> {
     let place = Place::Tool { tool: tool.at };
-    let name = names.of(&tool.name);
-    if name != tool.name {
-        losses.approximated(place.clone());
-    }
+    let name = &*tool.name;
     let description = tool.description.as_deref();
     match tool.kind {
         ToolKind::Function => Declared::Function {
@@ -125,7 +102,6 @@ pub(super) struct Allowed<'a> {
 /// A choice among no tools at all is refused upstream: it says nothing, unless it forces a call.
 pub(super) fn encode_choice<'a>(
     request: &'a Request<'_>,
-    names: &'a Names<'_>,
     losses: &mut Losses,
 ) -> Option<Choice<'a>> {
     let choice = request.tool_choice.as_ref()?;
@@ -138,9 +114,7 @@ pub(super) fn encode_choice<'a>(
     let pointed = |name: &'a str| {
         let is_custom = |tool: &Tool<'_>| tool.name == name && tool.kind == ToolKind::Custom;
         let is_custom = request.tools.iter().any(is_custom);
-        let name = Name {
-            name: names.of(name),
-        };
+        let name = Name { name };
         if is_custom {
             Pointed::Custom { custom: name }
         } else {
@@ -152,13 +126,10 @@ pub(super) fn encode_choice<'a>(
         ToolChoice::None => Choice::Word("none"),
         ToolChoice::Required => Choice::Word("required"),
         ToolChoice::One(name) => Choice::One(pointed(name)),
-        ToolChoice::Subset {
-            names: subset,
-            required,
-        } => Choice::Subset(Subset::AllowedTools {
+        ToolChoice::Subset { names, required } => Choice::Subset(Subset::AllowedTools {
             allowed_tools: Allowed {
                 mode: if *required { "required" } else { "auto" },
-                tools: subset.iter().map(|name| pointed(name)).collect(),
+                tools: names.iter().map(|name| pointed(name)).collect(),
             },
         }),
     })

@@ -9,7 +9,6 @@ use super::paths::refuse;
 use super::wire::ToolCall;
 use crate::formats::Target;
 use crate::formats::identity::call_id;
-use crate::formats::names::Names;
 use crate::model::{
     Call, Fault, Losses, Part, PartKind, Place, Request, Role, Text, ToolKind, ToolResult, Turn,
 };
@@ -70,12 +69,10 @@ impl<'a> Message<'a> {
 pub(super) fn encode<'a>(
     request: &'a Request<'_>,
     target: &Target<'_>,
-    names: &'a Names<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<Message<'a>>, Fault> {
     let mut writer = Writer {
         messages: Vec::with_capacity(request.turns.len()),
-        names,
         developer: target.capabilities.chat_developer_role,
         returns_reasoning: target.capabilities.chat_returns_reasoning,
         open: Vec::new(),
@@ -113,7 +110,6 @@ fn is_asked(turn: &Turn<'_>) -> bool {
 
 struct Writer<'a, 'l> {
     messages: Vec<Message<'a>>,
-    names: &'a Names<'a>,
     developer: bool,
     returns_reasoning: bool,
     /// Calls that wait for their results.
@@ -305,7 +301,7 @@ impl<'a> Writer<'a, '_> {
         if call.kind == ToolKind::Function && text.trim().is_empty() {
             text = "{}".into();
         }
-        ToolCall::whole(id, call.kind, self.names.of(&call.name), text)
+        ToolCall::whole(id, call.kind, &call.name, text)
     }
 
     fn show_moved(&mut self) {

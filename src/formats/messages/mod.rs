@@ -21,8 +21,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, Operation, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch,
+    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
+    StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -37,6 +37,10 @@ impl Codec for Messages {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
         request::decode(body, losses)
+    }
+
+    fn name_rule(&self) -> NameRule {
+        NameRule::up_to(128)
     }
 
     fn encode_request(

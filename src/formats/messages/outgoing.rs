@@ -8,14 +8,8 @@ use super::schema_out::{self, Format};
 use super::thinking_out::{self, Thinking};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out;
-use crate::formats::names::Names;
 use crate::formats::{MessagesVersion, Target};
-use crate::model::{
-    Fault, Labels, Losses, PartKind, Place, Request, Sampling, Setting, ToolChoice,
-};
-
-/// The longest name of a tool.
-const LONGEST_NAME: usize = 128;
+use crate::model::{Fault, Labels, Losses, Place, Request, Sampling, Setting};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -80,9 +74,8 @@ pub(super) fn encode(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     refuse_pictures(request)?;
-    let names = names(request);
-    let conversation = turns_out::write(request, &names, target.capabilities, losses)?;
-    let (tools, tool_choice) = tools_out::write(request, &names, target.capabilities, losses)?;
+    let conversation = turns_out::write(request, target.capabilities, losses)?;
+    let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
     let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);
     let unproven = conversation.ends_in_unproven_loop;
     let plan = thinking_out::plan(request, target, forced, unproven, losses);
@@ -117,24 +110,6 @@ fn refuse_pictures(request: &Request<'_>) -> Result<(), Fault> {
     }
     let fault = Fault::invalid("the upstream of this model cannot answer with images");
     Err(fault.about(Place::Setting(Setting::Images)))
-}
-
-/// Every name that a tool, a call or a choice goes by.
-fn names<'a>(request: &'a Request<'_>) -> Names<'a> {
-    let mut names: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
-    for part in request.turns.iter().flat_map(|turn| &turn.parts) {
-        if let PartKind::Call(call) = &part.kind {
-            names.push(&call.name);
-        }
-    }
-    match &request.tool_choice {
-        Some(ToolChoice::One(name)) => names.push(name),
-        Some(ToolChoice::Subset { names: some, .. }) => {
-            names.extend(some.iter().map(|name| &**name));
-        }
-        _ => {}
-    }
-    Names::new(&names, LONGEST_NAME)
 }
 
 fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut Losses) -> Dice {

@@ -65,6 +65,7 @@ fn read_function<'a>(
         schema: Some(schema),
         strict: fields.bool("strict")?,
         kind: ToolKind::Function,
+        namespace: None,
         at,
     })
 }

@@ -7,7 +7,6 @@ use serde_json_borrow::ObjectAsVec;
 
 use super::schema_out;
 use crate::formats::Capabilities;
-use crate::formats::names::Names;
 use crate::model::{
     self, Fault, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice, ToolKind,
 };
@@ -68,14 +67,13 @@ impl Choice<'_> {
 
 pub(super) fn write<'a>(
     request: &'a Request<'_>,
-    names: &'a Names<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> Result<(Vec<Tool<'a>>, Option<Choice<'a>>), Fault> {
     let mut tools = Vec::new();
     for tool in &request.tools {
         if may_call(request.tool_choice.as_ref(), &tool.name) {
-            tools.push(declare(tool, names, losses));
+            tools.push(declare(tool, losses));
         }
     }
     if let Some(search) = &request.search {
@@ -96,10 +94,10 @@ pub(super) fn write<'a>(
             None
         }
         _ if tools.is_empty() => None,
-        choice => write_choice(choice.as_ref(), request.parallel_tools, names, losses),
+        choice => write_choice(choice.as_ref(), request.parallel_tools, losses),
     };
     if tools.is_empty() {
-        stand_ins(request, names, &mut tools, losses);
+        stand_ins(request, &mut tools, losses);
     }
     Ok((tools, choice))
 }
@@ -112,10 +110,9 @@ fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
     }
 }
 
-fn declare<'a>(tool: &'a model::Tool<'_>, names: &'a Names<'_>, losses: &mut Losses) -> Tool<'a> {
+fn declare<'a>(tool: &'a model::Tool<'_>, losses: &mut Losses) -> Tool<'a> {
     let place = || Place::Tool { tool: tool.at };
-    let name = names.of(&tool.name);
-    if tool.kind == ToolKind::Custom || name != tool.name {
+    if tool.kind == ToolKind::Custom {
         losses.approximated(place());
     }
     let input_schema = match tool.kind {
@@ -128,7 +125,7 @@ fn declare<'a>(tool: &'a model::Tool<'_>, names: &'a Names<'_>, losses: &mut Los
         losses.dropped(place());
     }
     Tool::Declared {
-        name,
+        name: &tool.name,
         description: tool.description.as_deref(),
         input_schema,
         strict,
@@ -209,7 +206,6 @@ fn write_search<'a>(
 fn write_choice<'a>(
     choice: Option<&'a ToolChoice<'_>>,
     parallel: Option<bool>,
-    names: &'a Names<'_>,
     losses: &mut Losses,
 ) -> Option<Choice<'a>> {
     let one_at_a_time = parallel == Some(false);
@@ -219,7 +215,7 @@ fn write_choice<'a>(
         Some(ToolChoice::Auto) => ("auto", None),
         Some(ToolChoice::None) => ("none", None),
         Some(ToolChoice::Required) => ("any", None),
-        Some(ToolChoice::One(name)) => ("tool", Some(names.of(name))),
+        Some(ToolChoice::One(name)) => ("tool", Some(&**name)),
         Some(ToolChoice::Subset { required, .. }) => {
             losses.approximated(Place::Setting(Setting::ToolChoice));
             (if *required { "any" } else { "auto" }, None)
@@ -234,18 +230,13 @@ fn write_choice<'a>(
 }
 
 /// Calls of earlier turns are refused unless some tool of that name is declared.
-fn stand_ins<'a>(
-    request: &'a Request<'_>,
-    names: &'a Names<'_>,
-    tools: &mut Vec<Tool<'a>>,
-    losses: &mut Losses,
-) {
+fn stand_ins<'a>(request: &'a Request<'_>, tools: &mut Vec<Tool<'a>>, losses: &mut Losses) {
     let mut known: Vec<&str> = Vec::new();
     for part in request.turns.iter().flat_map(|turn| &turn.parts) {
         let PartKind::Call(call) = &part.kind else {
             continue;
         };
-        let name = names.of(&call.name);
+        let name = &*call.name;
         if known.contains(&name) {
             continue;
         }

@@ -7,7 +7,6 @@ use super::drafts_out::{
     Draft, Message, Piece, Speaker, ends_in_unproven_loop, match_results, merge, settle_system,
 };
 use super::response::{Input, input};
-use crate::formats::names::Names;
 use crate::formats::{Capabilities, identity};
 use crate::model::{
     Call, Fault, Issuer, Losses, Part, PartKind, Place, Request, Role, Seal, ToolResult, Turn,
@@ -25,12 +24,10 @@ const CONTINUED: &str = "(continued)";
 
 pub(super) fn write<'a>(
     request: &'a Request<'_>,
-    names: &'a Names<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> Result<Conversation<'a>, Fault> {
     let mut writer = Writer {
-        names,
         unnamed: Vec::new(),
         losses,
     };
@@ -67,7 +64,6 @@ pub(super) fn write<'a>(
 }
 
 struct Writer<'a, 'l> {
-    names: &'a Names<'a>,
     /// Calls without an id that wait for their results: name and the id they were given.
     unnamed: Vec<(&'a str, String)>,
     losses: &'l mut Losses,
@@ -179,7 +175,7 @@ impl<'a> Writer<'a, '_> {
         pieces.push(Piece {
             block: Block::ToolUse {
                 id,
-                name: self.names.of(&call.name),
+                name: &call.name,
                 input,
             },
             place: place.clone(),

@@ -33,7 +33,8 @@ mod wire;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
+    Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -66,6 +67,14 @@ impl Codec for Native {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
         request::decode(head, body, losses)
+    }
+
+    fn name_rule(&self) -> NameRule {
+        NameRule {
+            longest: 128,
+            more_letters: &['.', ':'],
+            begins_with_letter: true,
+        }
     }
 
     fn encode_request(

@@ -100,6 +100,7 @@ fn read_declaration<'a>(
         schema,
         strict: None,
         kind: ToolKind::Function,
+        namespace: None,
         at,
     })
 }

@@ -5,8 +5,9 @@ use std::mem::discriminant;
 use super::reply::{
     Annotation, COMPLETED, Content, IN_PROGRESS, Item, Reply, Summary, TokenLogprob,
 };
+use super::tools::within;
 use crate::formats::{Asked, identity};
-use crate::model::{Citation, Issuer, Logprob, Media, Seal, Source, Text, ToolKind};
+use crate::model::{Citation, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
 
 pub(super) struct Draft<'a> {
     upstream_id: String,
@@ -22,6 +23,7 @@ pub(super) struct Draft<'a> {
     /// Length of all texts so far.
     characters: u64,
     calls: u32,
+    memory: Memory,
 }
 
 /// A stretch of text: where it is written, and how many characters of text came before it.
@@ -63,6 +65,7 @@ impl<'a> Draft<'a> {
             runs: Vec::new(),
             characters: 0,
             calls: 0,
+            memory: asked.memory.clone(),
         }
     }
 
@@ -184,6 +187,11 @@ impl<'a> Draft<'a> {
     pub(super) fn begin_call(&mut self, id: Option<Text<'a>>, name: Text<'a>, kind: ToolKind) {
         let made = || identity::call_id(&self.upstream_id, 0, self.calls).into();
         let call_id: Text<'a> = id.filter(|id| !id.is_empty()).unwrap_or_else(made);
+        let namespace = self.memory.namespace_of(&name).map(str::to_owned);
+        let name = match &namespace {
+            Some(namespace) => within(namespace, &name).to_owned().into(),
+            None => name,
+        };
         let (status, empty) = (IN_PROGRESS, Text::Borrowed(""));
         self.calls += 1;
         self.begin(match kind {
@@ -191,6 +199,7 @@ impl<'a> Draft<'a> {
                 id: format!("fc_{call_id}"),
                 call_id,
                 name,
+                namespace,
                 arguments: empty,
                 status,
             },
@@ -198,6 +207,7 @@ impl<'a> Draft<'a> {
                 id: format!("ctc_{call_id}"),
                 call_id,
                 name,
+                namespace,
                 input: empty,
                 status,
             },

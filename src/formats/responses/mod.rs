@@ -26,7 +26,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Glance, Head, Operation, Peek, StreamDecoder, StreamEncoder, Target, Watch, chat,
+    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
+    Watch, chat,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -41,6 +42,10 @@ impl Codec for Responses {
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
         request::decode(body, losses)
+    }
+
+    fn name_rule(&self) -> NameRule {
+        NameRule::up_to(64)
     }
 
     fn encode_request(

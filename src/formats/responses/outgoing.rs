@@ -6,8 +6,7 @@ use super::settings_out::{self, Reasoning, TextSettings};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out::{self, Conversation, Item};
 use crate::formats::Target;
-use crate::formats::names::Names;
-use crate::model::{Fault, Json, Losses, PartKind, Place, Request, Sampling, Setting, Text};
+use crate::model::{Fault, Json, Losses, Place, Request, Sampling, Setting, Text};
 
 #[derive(Serialize)]
 struct Body<'r> {
@@ -57,12 +56,11 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
-    let names = tool_names(request);
     let Conversation {
         instructions,
         input,
         sealed,
-    } = turns_out::write(&request.turns, &names, losses)?;
+    } = turns_out::write(&request.turns, losses)?;
     let sampling = &request.sampling;
     report_unknown(sampling, losses);
     let takes_sampling = target.capabilities.sampling;
@@ -83,8 +81,8 @@ pub(super) fn encode(
         temperature,
         top_p,
         top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
-        tools: tools_out::write(request, &names, losses),
-        tool_choice: tools_out::choose(request, &names),
+        tools: tools_out::write(request, losses),
+        tool_choice: tools_out::choose(request),
         parallel_tool_calls: one_at_a_time(request, target, losses),
         reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
         text: settings_out::text(&request.output, losses),
@@ -97,21 +95,6 @@ pub(super) fn encode(
         stream: target.stream.then_some(true),
     };
     Ok(serde_json::to_vec(&body).expect("our own structs with string keys always serialise"))
-}
-
-/// The longest name of a tool that the format takes.
-const LONGEST_NAME: usize = 64;
-
-/// Declared or not: a conversation may go on without the tools that it was held with.
-fn tool_names<'r>(request: &'r Request<'_>) -> Names<'r> {
-    let declared = request.tools.iter().map(|tool| tool.name.as_ref());
-    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
-    let called = parts.filter_map(|part| match &part.kind {
-        PartKind::Call(call) => Some(call.name.as_ref()),
-        _ => None,
-    });
-    let names: Vec<&str> = declared.chain(called).collect();
-    Names::new(&names, LONGEST_NAME)
 }
 
 /// What this format has no word for.

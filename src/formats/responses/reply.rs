@@ -111,6 +111,8 @@ pub(super) enum Item<'a> {
         id: String,
         call_id: Text<'a>,
         name: Text<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
         arguments: Text<'a>,
         status: &'static str,
     },
@@ -118,6 +120,8 @@ pub(super) enum Item<'a> {
         id: String,
         call_id: Text<'a>,
         name: Text<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
         input: Text<'a>,
         status: &'static str,
     },

@@ -18,12 +18,21 @@ pub(super) fn read<'a>(
     Ok(())
 }
 
+const SEPARATOR: &str = "__";
+
 /// A tool of a namespace goes by both names, so that two namespaces may hold the same one.
 pub(super) fn qualified<'a>(namespace: Option<&str>, name: Text<'a>) -> Text<'a> {
     match namespace {
-        Some(namespace) => format!("{namespace}__{name}").into(),
+        Some(namespace) => format!("{namespace}{SEPARATOR}{name}").into(),
         None => name,
     }
+}
+
+/// The name that a tool has within its namespace.
+pub(super) fn within<'n>(namespace: &str, qualified: &'n str) -> &'n str {
+    let rest = qualified.strip_prefix(namespace);
+    let name = rest.and_then(|rest| rest.strip_prefix(SEPARATOR));
+    name.unwrap_or(qualified)
 }
 
 fn read_tool<'a>(
@@ -89,6 +98,7 @@ fn read_function<'a>(
         schema,
         strict: fields.bool("strict")?,
         kind: ToolKind::Function,
+        namespace: namespace.map(|namespace| namespace.to_owned().into()),
         at,
     })
 }
@@ -110,6 +120,7 @@ fn read_custom<'a>(
         schema: grammar,
         strict: None,
         kind: ToolKind::Custom,
+        namespace: namespace.map(|namespace| namespace.to_owned().into()),
         at,
     })
 }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::strict;
-use crate::formats::names::Names;
 use crate::model::{Json, Losses, Place, Request, Search, Text, ToolChoice, ToolKind};
 
 #[derive(Serialize)]
@@ -83,15 +82,8 @@ pub(super) struct Location<'r> {
 #[serde(tag = "type", rename = "auto")]
 pub(super) struct Container {}
 
-pub(super) fn write<'r>(
-    request: &'r Request<'_>,
-    names: &'r Names<'_>,
-    losses: &mut Losses,
-) -> Vec<Tool<'r>> {
-    let own = request
-        .tools
-        .iter()
-        .map(|tool| write_own(tool, names, losses));
+pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<Tool<'r>> {
+    let own = request.tools.iter().map(|tool| write_own(tool, losses));
     let mut tools: Vec<Tool<'r>> = own.collect();
     tools.extend(request.search.as_ref().map(write_search));
     if request.code_execution {
@@ -104,16 +96,9 @@ pub(super) fn write<'r>(
     tools
 }
 
-fn write_own<'r>(
-    tool: &'r crate::model::Tool<'_>,
-    names: &'r Names<'_>,
-    losses: &mut Losses,
-) -> Tool<'r> {
+fn write_own<'r>(tool: &'r crate::model::Tool<'_>, losses: &mut Losses) -> Tool<'r> {
     let place = Place::Tool { tool: tool.at };
-    let name = names.of(&tool.name);
-    if name != tool.name {
-        losses.approximated(place.clone());
-    }
+    let name = &*tool.name;
     let description = tool.description.as_deref();
     if tool.kind == ToolKind::Custom {
         let format = tool.schema.as_ref().and_then(grammar);
@@ -191,25 +176,22 @@ pub(super) struct Allowed<'r> {
     tools: Vec<Named<'r>>,
 }
 
-pub(super) fn choose<'r>(request: &'r Request<'_>, names: &'r Names<'_>) -> Option<Choice<'r>> {
+pub(super) fn choose<'r>(request: &'r Request<'_>) -> Option<Choice<'r>> {
     let named = |name: &'r Text<'_>| Named {
         r#type: match request.tools.iter().find(|tool| tool.name == *name) {
             Some(tool) if tool.kind == ToolKind::Custom => "custom",
             _ => "function",
         },
-        name: names.of(name),
+        name,
     };
     Some(match request.tool_choice.as_ref()? {
         ToolChoice::Auto => Choice::Word("auto"),
         ToolChoice::None => Choice::Word("none"),
         ToolChoice::Required => Choice::Word("required"),
         ToolChoice::One(name) => Choice::One(named(name)),
-        ToolChoice::Subset {
-            names: subset,
-            required,
-        } => Choice::Subset(Allowed {
+        ToolChoice::Subset { names, required } => Choice::Subset(Allowed {
             mode: if *required { "required" } else { "auto" },
-            tools: subset.iter().map(named).collect(),
+            tools: names.iter().map(named).collect(),
         }),
     })
 }

@@ -7,7 +7,6 @@ use super::pairs_out::{Pairs, pair};
 use super::reply::{COMPLETED, Summary};
 use super::response::NO_ARGUMENTS;
 use crate::formats::base64_text;
-use crate::formats::names::Names;
 use crate::model::{
     Call, Fault, Issuer, Losses, Media, PartKind, Place, Role, Seal, Source, Text, ToolKind,
     ToolResult, Turn,
@@ -63,13 +62,12 @@ const NO_RESULT: &str = "(no result)";
 
 pub(super) fn write<'r>(
     turns: &'r [Turn<'_>],
-    names: &'r Names<'_>,
     losses: &mut Losses,
 ) -> Result<Conversation<'r>, Fault> {
     let is_system = |turn: &&Turn<'_>| turn.role == Role::System;
     let leading = turns.iter().take_while(is_system).count();
     let (instructions, rest) = turns.split_at(leading);
-    let mut writer = Writer::new(pair(turns), names, losses);
+    let mut writer = Writer::new(pair(turns), losses);
     // An upstream without any input would refuse.
     if rest.is_empty() {
         writer.write_turns(instructions)?;
@@ -112,7 +110,6 @@ fn place_of(turn: &Turn<'_>, part: &crate::model::Part<'_>) -> Place {
 struct Writer<'r, 'l> {
     conversation: Conversation<'r>,
     pairs: Pairs<'r>,
-    names: &'r Names<'r>,
     calls: usize,
     results: usize,
     /// Calls that no result answers, until the results of their step are over.
@@ -125,11 +122,10 @@ struct Writer<'r, 'l> {
 }
 
 impl<'r, 'l> Writer<'r, 'l> {
-    fn new(pairs: Pairs<'r>, names: &'r Names<'r>, losses: &'l mut Losses) -> Writer<'r, 'l> {
+    fn new(pairs: Pairs<'r>, losses: &'l mut Losses) -> Writer<'r, 'l> {
         Writer {
             conversation: Conversation::default(),
             pairs,
-            names,
             calls: 0,
             results: 0,
             unanswered: Vec::new(),
@@ -270,7 +266,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             self.losses.approximated(place.clone());
         }
         let answered = paired.answered;
-        let (call_id, name) = (paired.id.clone(), self.names.of(&call.name));
+        let (call_id, name) = (paired.id.clone(), &*call.name);
         let words = call.arguments.to_text();
         self.push_own(match call.kind {
             ToolKind::Function => Item::FunctionCall {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::request;
 use crate::formats::{Asked, Framing};
 use crate::model::{
-    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media, Part,
-    PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
+    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media,
+    Memory, Part, PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
 };
 
 /// What `decode` makes of a body, and the paths that it reports as dropped.
@@ -60,6 +60,7 @@ fn asked() -> Asked {
         include_usage: true,
         request_id: "req-9".to_owned(),
         at: 1_760_000_000,
+        memory: Memory::default(),
     }
 }
 

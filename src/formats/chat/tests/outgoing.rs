@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{outgoing, paths};
+use super::super::paths;
 use crate::formats::{Capabilities, Head, Target};
 use crate::model::{Action, Fault, Format, Losses, Place, Setting};
 
@@ -26,9 +26,8 @@ fn translate(
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();
     let head = Head::default();
-    let request = from.codec().decode_request(&head, &bytes, &mut losses)?;
-    let encoded = outgoing::encode(&request, &target, &mut losses)?;
-    let written = serde_json::from_slice(&encoded).expect("JSON");
+    let sent = crate::translate::request(from, Format::Chat, &head, &bytes, &target, &mut losses)?;
+    let written = serde_json::from_slice(&sent.body).expect("JSON");
     let lost = losses.0.into_iter().map(|lost| (lost.action, lost.place));
     Ok((written, lost.collect()))
 }

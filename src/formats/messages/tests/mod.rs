@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::formats::{Asked, Codec as _, Framing, Head};
 use crate::model::{
-    Action, Arguments, Call, Choice, Fault, Finish, Losses, Part, PartKind, Place, Request,
+    Action, Arguments, Call, Choice, Fault, Finish, Losses, Memory, Part, PartKind, Place, Request,
     Response, ToolKind, Usage,
 };
 
@@ -64,6 +64,7 @@ fn asked() -> Asked {
         include_usage: false,
         request_id: "req-7".to_owned(),
         at: 1_760_000_000,
+        memory: Memory::default(),
     }
 }
 

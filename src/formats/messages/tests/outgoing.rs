@@ -42,7 +42,7 @@ fn send(
     let losses = losses.0.iter();
     let losses = losses.map(|lost| (lost.action, from.codec().path_of(&lost.place)));
     Ok((
-        serde_json::from_slice(&sent).expect("JSON"),
+        serde_json::from_slice(&sent.body).expect("JSON"),
         losses.collect(),
     ))
 }

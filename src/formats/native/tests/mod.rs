@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::formats::{Asked, Codec as _, Framing, Head};
 use crate::model::{
-    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media, Part,
-    PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
+    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media,
+    Memory, Part, PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
 };
 
 /// The model's view of a body, and the paths of what it lost.
@@ -35,6 +35,7 @@ fn asked(framing: Framing) -> Asked {
         include_usage: false,
         request_id: "req-1".to_owned(),
         at: 1_760_000_000,
+        memory: Memory::default(),
     }
 }
 

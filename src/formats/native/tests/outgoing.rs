@@ -40,7 +40,7 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
         };
         (lost.action, place)
     });
-    Ok((serde_json::from_slice(&sent).unwrap(), lost.collect()))
+    Ok((serde_json::from_slice(&sent.body).unwrap(), lost.collect()))
 }
 
 fn chat(body: Value) -> (Value, Lost) {

@@ -29,7 +29,10 @@ fn attempt(
         crate::translate::request(from, Format::Responses, &head, &body, &target, &mut losses)?;
     let told = losses.0.iter();
     let told = told.map(|lost| (lost.action, from.codec().path_of(&lost.place)));
-    Ok((serde_json::from_slice(&sent).expect("JSON"), told.collect()))
+    Ok((
+        serde_json::from_slice(&sent.body).expect("JSON"),
+        told.collect(),
+    ))
 }
 
 fn chat(fields: Value) -> (Value, Vec<(Action, String)>) {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::formats::Framing;
-use crate::model::{Action, Issuer, Media, Seal, Source, Usage};
+use crate::model::{Action, Issuer, Media, Memory, Seal, Source, Usage};
 
 pub(in crate::formats::responses) fn asked(model: &str) -> Asked {
     Asked {
@@ -14,6 +14,7 @@ pub(in crate::formats::responses) fn asked(model: &str) -> Asked {
         include_usage: false,
         request_id: "req-1".to_owned(),
         at: 1_760_000_009,
+        memory: Memory::default(),
     }
 }
 

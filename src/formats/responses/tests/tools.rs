@@ -171,3 +171,12 @@ fn tools_without_counterpart_and_bad_choices_are_refused_by_place() {
         read_body(r#"{"tools":[{"type":"mcp"}]}"#, &mut Losses::default()).expect_err("mcp");
     assert!(fault.message.contains("mcp"));
 }
+
+#[test]
+fn a_name_within_its_namespace_is_what_the_client_wrote() {
+    for name in ["f", "a__f", "__f", ""] {
+        let both = qualified(Some("a__b"), name.into());
+        assert_eq!(within("a__b", &both), name);
+    }
+    assert_eq!(within("a", "b__f"), "b__f");
+}

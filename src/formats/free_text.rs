@@ -1,0 +1,32 @@
+//! Free text as the one argument of a function, for formats without tools that take free text.
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Wrapped {
+    input: String,
+}
+
+/// What a model wrote for a tool of free text; `None`: it did not keep to the one argument.
+pub fn unwrap_free_text(arguments: &str) -> Option<String> {
+    // Derived readers would take an array for an object.
+    if !arguments.trim_ascii_start().starts_with('{') {
+        return None;
+    }
+    let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
+    Some(wrapped.input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unwrap_free_text;
+
+    #[test]
+    fn only_the_one_argument_is_taken_out() {
+        let text = unwrap_free_text(r#" {"input": "a \"b\"\n"}"#);
+        assert_eq!(text.as_deref(), Some("a \"b\"\n"));
+        for other in ["", "{}", r#"{"input": 1}"#, r#"["a"]"#, r#"{"input": "cut"#] {
+            assert_eq!(unwrap_free_text(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a request's tools became on their way out, so that the reply can speak of them as the client did.
+
+/// Empty for most requests, and then it costs nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub renamed: Vec<Renamed>,
+    /// The client's names of tools that take free text, which not every format has.
+    pub custom: Vec<String>,
+    pub namespaced: Vec<Namespaced>,
+}
+
+/// A name that the upstream's format does not take, and the one that stands for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    pub client: String,
+    pub upstream: String,
+}
+
+/// A tool that the client declared inside of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespaced {
+    /// Both names in one, as the neutral model has it.
+    pub name: String,
+    pub namespace: String,
+}
+
+impl Memory {
+    /// Whether every call of the reply already is as the client knows it.
+    pub fn is_plain(&self) -> bool {
+        self.renamed.is_empty() && self.custom.is_empty()
+    }
+
+    /// What the client calls a tool that the upstream called; `None`: the same.
+    pub fn client_name(&self, upstream: &str) -> Option<&str> {
+        let renamed = self.renamed.iter().find(|name| name.upstream == upstream);
+        renamed.map(|name| name.client.as_str())
+    }
+
+    pub fn is_custom(&self, client_name: &str) -> bool {
+        self.custom.iter().any(|name| name == client_name)
+    }
+
+    pub fn namespace_of(&self, client_name: &str) -> Option<&str> {
+        let mut namespaced = self.namespaced.iter();
+        let found = namespaced.find(|tool| tool.name == client_name);
+        found.map(|tool| tool.namespace.as_str())
+    }
+}

@@ -1,0 +1,141 @@
+//! Tools under names that the upstream takes, wherever a request speaks of them.
+
+use crate::formats::NameRule;
+use crate::model::{
+    Losses, Memory, Namespaced, PartKind, Place, Renamed, Request, Text, ToolChoice, ToolKind,
+};
+
+/// Renames what must be renamed, and says what the reply will have to undo.
+pub(super) fn rename(request: &mut Request<'_>, rule: NameRule, losses: &mut Losses) -> Memory {
+    let mut memory = Memory::default();
+    for tool in &request.tools {
+        if tool.kind == ToolKind::Custom {
+            memory.custom.push(tool.name.clone().into_owned());
+        }
+        if let Some(namespace) = &tool.namespace {
+            memory.namespaced.push(Namespaced {
+                name: tool.name.clone().into_owned(),
+                namespace: namespace.clone().into_owned(),
+            });
+        }
+    }
+    memory.renamed = rule.broken(names(request));
+    if !memory.renamed.is_empty() {
+        apply(request, &memory.renamed, losses);
+    }
+    memory
+}
+
+/// Every name that a tool goes by, declared or not: a conversation may go on without the tools
+/// that it was held with.
+fn names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + Clone {
+    let declared = request.tools.iter().map(|tool| &tool.name);
+    let parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    let called = parts.filter_map(|part| match &part.kind {
+        PartKind::Call(call) => Some(&call.name),
+        PartKind::Result(result) => result.name.as_ref(),
+        _ => None,
+    });
+    let chosen = match &request.tool_choice {
+        Some(ToolChoice::One(name)) => std::slice::from_ref(name),
+        Some(ToolChoice::Subset { names, .. }) => names,
+        _ => &[],
+    };
+    declared.chain(called).chain(chosen).map(|name| &**name)
+}
+
+fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
+    let change = |name: &mut Text<'_>| {
+        let found = renamed.iter().find(|known| known.client == **name);
+        if let Some(known) = found {
+            *name = known.upstream.clone().into();
+        }
+        found.is_some()
+    };
+    for tool in &mut request.tools {
+        if change(&mut tool.name) {
+            losses.approximated(Place::Tool { tool: tool.at });
+        }
+    }
+    for part in request.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
+        match &mut part.kind {
+            PartKind::Call(call) => {
+                change(&mut call.name);
+            }
+            PartKind::Result(result) => {
+                result.name.as_mut().map(change);
+            }
+            _ => {}
+        }
+    }
+    let chosen = match &mut request.tool_choice {
+        Some(ToolChoice::One(name)) => std::slice::from_mut(name),
+        Some(ToolChoice::Subset { names, .. }) => names,
+        _ => &mut [],
+    };
+    for name in chosen {
+        change(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rename;
+    use crate::formats::Head;
+    use crate::model::{Format, Losses, Memory, PartKind, Request, ToolChoice};
+
+    fn renamed(from: Format, to: Format, body: &str, check: impl FnOnce(&Request<'_>)) -> Memory {
+        let mut losses = Losses::default();
+        let decoded = from
+            .codec()
+            .decode_request(&Head::default(), body.as_bytes(), &mut losses);
+        let mut request = decoded.expect("a request");
+        let memory = rename(&mut request, to.codec().name_rule(), &mut losses);
+        check(&request);
+        assert_eq!(losses.0.len(), memory.renamed.len());
+        memory
+    }
+
+    #[test]
+    fn a_tool_is_renamed_wherever_it_is_spoken_of() {
+        let body = r#"{
+            "contents": [{"role": "user", "parts": [{"text": "A"}]},
+                {"role": "model", "parts": [{"functionCall": {"name": "a.b", "args": {}}}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "a.b", "response": {}}}]}],
+            "tools": [{"functionDeclarations": [{"name": "a.b"}, {"name": "a:b"}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a.b"]}}
+        }"#;
+        let memory = renamed(Format::Native, Format::Chat, body, |request| {
+            assert_eq!(request.tools[0].name, "a_b");
+            assert!(request.tools[1].name.starts_with("a_b_"));
+            assert_eq!(request.tool_choice, Some(ToolChoice::One("a_b".into())));
+            let parts = request.turns.iter().flat_map(|turn| &turn.parts);
+            let spoken = parts.filter_map(|part| match &part.kind {
+                PartKind::Call(call) => Some(&call.name),
+                PartKind::Result(result) => result.name.as_ref(),
+                _ => None,
+            });
+            assert!(spoken.eq(["a_b", "a_b"]));
+        });
+        assert_eq!(memory.client_name("a_b"), Some("a.b"));
+        assert_eq!(memory.client_name("a.b"), None);
+        let same = renamed(Format::Native, Format::Native, body, |_| {});
+        assert_eq!(same, Memory::default());
+    }
+
+    #[test]
+    fn kinds_and_namespaces_go_by_the_clients_names() {
+        let body = r#"{"model": "m", "input": "A", "tools": [
+            {"type": "custom", "name": "free text"},
+            {"type": "function", "name": "plain__f"},
+            {"type": "namespace", "name": "n s", "tools": [{"type": "function", "name": "f"}]}
+        ]}"#;
+        let memory = renamed(Format::Responses, Format::Messages, body, |request| {
+            assert_eq!(request.tools[2].name, "n_s__f");
+        });
+        assert!(memory.is_custom("free text") && !memory.is_custom("free_text"));
+        assert_eq!(memory.client_name("n_s__f"), Some("n s__f"));
+        assert_eq!(memory.namespace_of("n s__f"), Some("n s"));
+        assert_eq!(memory.namespace_of("plain__f"), None);
+    }
+}

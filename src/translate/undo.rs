@@ -1,0 +1,212 @@
+//! The calls of a reply as the client knows its tools: under their own names, of their own kind.
+
+use crate::formats::unwrap_free_text;
+use crate::model::{
+    Arguments, Block, Call, Delta, Event, Memory, PartKind, Response, Text, ToolKind,
+};
+
+pub(super) fn whole(response: &mut Response<'_>, memory: &Memory) {
+    if memory.is_plain() {
+        return;
+    }
+    let choices = response.choices.iter_mut();
+    for part in choices.flat_map(|choice| &mut choice.parts) {
+        if let PartKind::Call(call) = &mut part.kind {
+            undo_call(call, memory);
+        }
+    }
+}
+
+fn undo_call(call: &mut Call<'_>, memory: &Memory) {
+    if let Some(name) = memory.client_name(&call.name) {
+        call.name = name.to_owned().into();
+    }
+    if call.kind == ToolKind::Function && memory.is_custom(&call.name) {
+        call.kind = ToolKind::Custom;
+        if let Some(text) = unwrap_free_text(&call.arguments.to_text()) {
+            call.arguments = Arguments::Text(text.into());
+        }
+    }
+}
+
+/// The same for a reply in pieces.
+pub(super) struct Undo {
+    memory: Memory,
+    /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
+    /// one per choice whose open block is such a call.
+    waiting: Vec<(u32, String)>,
+}
+
+impl Undo {
+    pub(super) fn new(memory: &Memory) -> Undo {
+        Undo {
+            memory: memory.clone(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// How many bytes wait.
+    pub(super) fn held(&self) -> usize {
+        self.waiting.iter().map(|(_, text)| text.len()).sum()
+    }
+
+    pub(super) fn event(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+        if self.memory.is_plain() {
+            return out(event);
+        }
+        match event {
+            Event::Open {
+                choice,
+                block: Block::Call { id, name, kind },
+            } => {
+                let name = match self.memory.client_name(&name) {
+                    Some(name) => name.to_owned().into(),
+                    None => name,
+                };
+                let kind = self.open(choice, &name, kind);
+                let block = Block::Call { id, name, kind };
+                out(Event::Open { choice, block });
+            }
+            Event::Delta {
+                choice,
+                delta: Delta::Arguments(more),
+            } => match self.waiting_of(choice) {
+                Some(at) => self.waiting[at].1.push_str(&more),
+                None => {
+                    let delta = Delta::Arguments(more);
+                    out(Event::Delta { choice, delta });
+                }
+            },
+            Event::Close { choice } => {
+                if let Some(at) = self.waiting_of(choice) {
+                    let (_, text) = self.waiting.swap_remove(at);
+                    let text: Text<'_> = unwrap_free_text(&text).unwrap_or(text).into();
+                    let delta = Delta::Arguments(text);
+                    out(Event::Delta { choice, delta });
+                }
+                out(Event::Close { choice });
+            }
+            event => out(event),
+        }
+    }
+
+    /// What kind of call the client gets to see.
+    fn open(&mut self, choice: u32, name: &str, kind: ToolKind) -> ToolKind {
+        if kind == ToolKind::Function && self.memory.is_custom(name) {
+            self.waiting.push((choice, String::new()));
+            return ToolKind::Custom;
+        }
+        kind
+    }
+
+    fn waiting_of(&self, choice: u32) -> Option<usize> {
+        self.waiting.iter().position(|(open, _)| *open == choice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Choice, Finish, Fold, Part, Renamed};
+
+    fn memory() -> Memory {
+        Memory {
+            renamed: vec![Renamed {
+                client: "a.b".into(),
+                upstream: "a_b".into(),
+            }],
+            custom: vec!["a.b".into()],
+            namespaced: Vec::new(),
+        }
+    }
+
+    fn reply(calls: &[(&'static str, &'static str, ToolKind)]) -> Response<'static> {
+        let part = |(name, arguments, kind): &(&'static str, &'static str, ToolKind)| Part {
+            kind: PartKind::Call(Call {
+                id: None,
+                name: (*name).into(),
+                arguments: Arguments::Text((*arguments).into()),
+                seal: None,
+                kind: *kind,
+            }),
+            at: None,
+        };
+        let choice = Choice {
+            parts: calls.iter().map(part).collect(),
+            citations: Vec::new(),
+            logprobs: Vec::new(),
+            finish: Finish::Tools,
+        };
+        Response {
+            id: "r".into(),
+            model: "m".into(),
+            created: 1,
+            choices: vec![choice.clone(), choice],
+            usage: None,
+        }
+    }
+
+    const WRAPPED: &str = r#"{"input": "some\ntext"}"#;
+
+    #[test]
+    fn whole_replies_and_streams_are_undone_alike() {
+        use ToolKind::{Custom, Function};
+        let mut said = reply(&[
+            ("a_b", WRAPPED, Function),
+            ("other", WRAPPED, Function),
+            ("a_b", "already free", Custom),
+            ("a_b", "not wrapped", Function),
+        ]);
+        let mut fold = Fold::default();
+        let mut undo = Undo::new(&memory());
+        said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
+        let wanted = reply(&[
+            ("a.b", "some\ntext", Custom),
+            ("other", WRAPPED, Function),
+            ("a.b", "already free", Custom),
+            ("a.b", "not wrapped", Custom),
+        ]);
+        whole(&mut said, &memory());
+        assert_eq!(said, wanted);
+        assert_eq!(fold.finish(), wanted);
+        assert_eq!(undo.held(), 0);
+    }
+
+    #[test]
+    fn free_text_waits_for_its_end_and_nothing_else_does() {
+        let mut undo = Undo::new(&memory());
+        let mut seen = Vec::new();
+        let call = |choice, name: &'static str| Event::Open {
+            choice,
+            block: Block::Call {
+                id: None,
+                name: name.into(),
+                kind: ToolKind::Function,
+            },
+        };
+        let piece = |choice, text: &'static str| Event::Delta {
+            choice,
+            delta: Delta::Arguments(text.into()),
+        };
+        let events = [
+            call(0, "a_b"),
+            call(1, "c"),
+            piece(0, &WRAPPED[..9]),
+            piece(1, "{}"),
+            piece(0, &WRAPPED[9..]),
+            Event::Close { choice: 0 },
+        ];
+        for event in events {
+            undo.event(event, &mut |event| {
+                if let Event::Delta {
+                    choice,
+                    delta: Delta::Arguments(text),
+                } = event
+                {
+                    seen.push((choice, text.into_owned()));
+                }
+            });
+        }
+        assert_eq!(seen, [(1, "{}".to_owned()), (0, "some\ntext".to_owned())]);
+    }
+}
