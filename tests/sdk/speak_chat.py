@@ -61,6 +61,15 @@ def thoughtful():
     return {"reasoning_effort": "low"}
 
 
+def forced(name):
+    return {"tool_choice": {"type": "function", "function": {"name": name}}}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return [{"role": "system", "content": words}, *user(prompt)], {}
+
+
 def ask(client, model, turns, tools=(), **more):
     return client.chat.completions.create(**body(model, turns, tools), **more)
 

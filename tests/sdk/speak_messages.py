@@ -67,6 +67,15 @@ def thoughtful():
     return {"thinking": {"type": "adaptive"}}
 
 
+def forced(name):
+    return {"tool_choice": {"type": "tool", "name": name}}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"system": words}
+
+
 def ask(client, model, turns, tools=(), **more):
     return client.messages.create(**body(model, turns, tools), **more)
 

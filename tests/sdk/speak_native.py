@@ -58,6 +58,16 @@ def thoughtful():
     return {"thinking_config": types.ThinkingConfig(include_thoughts=True)}
 
 
+def forced(name):
+    only = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[name])
+    return {"tool_config": types.ToolConfig(function_calling_config=only)}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"system_instruction": words}
+
+
 def ask(client, model, turns, tools=(), **more):
     return client.models.generate_content(**body(model, turns, tools, **more))
 

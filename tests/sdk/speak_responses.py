@@ -43,6 +43,15 @@ def thoughtful():
     }
 
 
+def forced(name):
+    return {"tool_choice": {"type": "function", "name": name}}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"instructions": words}
+
+
 def ask(client, model, turns, tools=(), **more):
     return client.responses.create(**body(model, turns, tools), **more)
 

@@ -1,5 +1,7 @@
 """Texts, whole and streamed; how they are counted and how they end."""
 
+import json
+
 import pytest
 
 import stage
@@ -53,6 +55,23 @@ def test_a_stream_says_what_the_whole_answer_says(talk):
     pieces = deltas(talk, "mock:long=30")
     assert len(pieces) == 30
     assert "".join(pieces) == talk.speak.text(ask(talk, "mock:long=30"))
+
+
+# Where each upstream reads its standing instructions.
+INSTRUCTIONS = {
+    "chat": lambda body: body["messages"][0]["content"],
+    "messages": lambda body: body["system"],
+    "native": lambda body: body["systemInstruction"]["parts"][0]["text"],
+    "responses": lambda body: body["instructions"],
+}
+
+
+@WAYS
+def test_instructions(talk, way):
+    turns, more = talk.speak.instructed("Be brief.", "mock:echo")
+    reply = getattr(talk.speak, way)(talk.client, talk.model, turns, **more)
+    body = json.loads(json.loads(talk.speak.text(reply))["body"])
+    assert INSTRUCTIONS[talk.upstream_format](body) == "Be brief."
 
 
 def test_a_stream_put_together(talk):

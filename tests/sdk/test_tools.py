@@ -32,6 +32,12 @@ def test_tool_call(talk, way):
 
 
 @WAYS
+def test_forced_tool(talk, way):
+    reply = use(talk, way, "whatever you like", **talk.speak.forced("get_time"))
+    assert names(talk.speak.calls(reply)) == ["get_time"]
+
+
+@WAYS
 def test_tool_loop(talk, way):
     turns = talk.speak.user("mock:tool how is the weather")
     reply = use(talk, way, turns)
