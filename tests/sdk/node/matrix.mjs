@@ -224,6 +224,7 @@ function pair(way, client, upstream) {
       assert.ok(error instanceof way.streamError, `${error?.constructor.name}: ${error?.message}`);
       // Told by the gateway, not by a connection that breaks.
       assert.doesNotMatch(error.constructor.name, /Connection/);
+      if (fault.startsWith('stream_error')) assert.match(error.message, /as it was told/);
       const gathered = await things.failure(gather(prompt));
       assert.ok(gathered instanceof way.helperError, gathered.constructor.name);
     });
