@@ -141,7 +141,7 @@ def stream_outcome(client, model, prompt):
 
 
 def tally(reply):
-    """All that went in, how much of it was cached, all that came out, how much of it was thought."""
+    """All that went in, what of it was cached, all that came out, what of it was thought."""
     usage = reply.usage
     cached = usage.cache_read_input_tokens or 0
     whole = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)

@@ -136,7 +136,7 @@ def stream_outcome(client, model, prompt):
 
 
 def tally(reply):
-    """All that went in, how much of it was cached, all that came out, how much of it was thought."""
+    """All that went in, what of it was cached, all that came out, what of it was thought."""
     usage = reply.usage_metadata
     thought = usage.thoughts_token_count or 0
     whole = usage.candidates_token_count + thought
