@@ -79,6 +79,11 @@ impl FaultKind {
         }
     }
 
+    /// Upstreams tell these with statuses that clients of other formats do not know: 529, 402.
+    pub const fn has_one_status(self) -> bool {
+        matches!(self, FaultKind::Overloaded | FaultKind::OverQuota)
+    }
+
     /// The kind a bare HTTP status stands for.
     pub const fn of_status(status: u16) -> FaultKind {
         match status {

@@ -93,10 +93,13 @@ async fn errors_of_an_upstream_come_in_the_clients_shape() {
                 assert_eq!(answer.header("retry-after"), "7", "{client} {upstream}");
             }
         }
-        let (path, body) = request(client, &format!("same-{upstream}"), "mock:error=503", false);
-        let answer = post(gateway.url(&path), body.to_string()).await;
         let overloaded = if client == "messages" { 529 } else { 503 };
-        assert_eq!(answer.status, overloaded, "{client} {upstream}");
+        for (status, expected) in [(402, 429), (503, overloaded), (529, overloaded)] {
+            let prompt = format!("mock:error={status}");
+            let (path, body) = request(client, &format!("same-{upstream}"), &prompt, false);
+            let answer = post(gateway.url(&path), body.to_string()).await;
+            assert_eq!(answer.status, expected, "{client} {upstream} {status}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import types
 
 import pytest
@@ -19,8 +20,8 @@ SPEAKERS = {
     "responses": speak_responses,
 }
 
-# Which client format meets which upstream format.
-MATRIX = [(name, name) for name in processes.FORMATS]
+# Which client format meets which upstream format: every one meets every one.
+MATRIX = list(itertools.product(processes.FORMATS, repeat=2))
 
 
 def pytest_configure(config):

@@ -27,6 +27,7 @@ KINDS = {
     500: "api_error",
     502: "api_error",
     503: "overloaded_error",
+    529: "overloaded_error",
 }
 
 
@@ -38,16 +39,18 @@ def connect_async(gateway, key):
     return anthropic.AsyncAnthropic(base_url=gateway, api_key=key, max_retries=0, timeout=60)
 
 
-def user(prompt, picture=None):
-    if picture is None:
-        return [{"role": "user", "content": prompt}]
-    source = {
-        "type": "base64",
-        "media_type": "image/png",
-        "data": base64.b64encode(picture).decode(),
-    }
-    image = {"type": "image", "source": source}
-    return [{"role": "user", "content": [{"type": "text", "text": prompt}, image]}]
+def user(prompt, picture=None, paper=None):
+    parts = [{"type": "text", "text": prompt}]
+    if picture:
+        parts.append({"type": "image", "source": source("image/png", picture)})
+    if paper:
+        parts.append({"type": "document", "source": source("application/pdf", paper)})
+    return [{"role": "user", "content": parts if parts[1:] else prompt}]
+
+
+def source(media_type, data):
+    encoded = base64.b64encode(data).decode()
+    return {"type": "base64", "media_type": media_type, "data": encoded}
 
 
 def body(model, turns, tools=()):
@@ -62,6 +65,15 @@ def body(model, turns, tools=()):
 
 def thoughtful():
     return {"thinking": {"type": "adaptive"}}
+
+
+def forced(name):
+    return {"tool_choice": {"type": "tool", "name": name}}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"system": words}
 
 
 def ask(client, model, turns, tools=(), **more):
@@ -103,16 +115,37 @@ def text(reply):
     return "".join(block.text for block in reply.content if block.type == "text")
 
 
-def refusal(reply):
-    return text(reply) if reply.stop_reason == "refusal" else None
-
-
 def model_of(reply):
     return reply.model
 
 
-def is_cut_short(reply):
-    return reply.stop_reason == "max_tokens"
+ENDINGS = {
+    "end": "end_turn",
+    "length": "max_tokens",
+    "filtered": "refusal",
+    "refused": "refusal",
+}
+
+
+def ending(reply):
+    return reply.stop_reason
+
+
+def outcome(reply):
+    """How it ended, no words of a refusal since there is no place for them, and the text."""
+    return ending(reply), None, text(reply)
+
+
+def stream_outcome(client, model, prompt):
+    return outcome(gather(client, model, prompt))
+
+
+def tally(reply):
+    """All that went in, what of it was cached, all that came out, what of it was thought."""
+    usage = reply.usage
+    cached = usage.cache_read_input_tokens or 0
+    whole = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)
+    return whole, cached, usage.output_tokens, usage.output_tokens_details.thinking_tokens
 
 
 def counts(reply):
@@ -129,9 +162,12 @@ def ended_in_calls(reply):
 
 
 def thought(reply):
-    """Text and seal of the first thought."""
-    blocks = [block for block in reply.content if block.type == "thinking"]
-    return (blocks[0].thinking, blocks[0].signature) if blocks else None
+    """Text and seal of the thoughts; a seal without a text is a block of its own."""
+    said = [block.thinking for block in reply.content if block.type == "thinking"]
+    kinds = {"thinking": "signature", "redacted_thinking": "data"}
+    blocks = [block for block in reply.content if block.type in kinds]
+    seals = [getattr(block, kinds[block.type]) for block in blocks]
+    return "".join(said), next(filter(None, seals), None)
 
 
 def follow(turns, reply, results, words=None):
@@ -150,12 +186,16 @@ def parse(client, model, prompt, shape):
     return client.messages.parse(**body(model, prompt), output_format=shape).parsed_output
 
 
+def parse_stream(client, model, prompt, shape):
+    return gather(client, model, prompt, output_format=shape).parsed_output
+
+
 def count(client, model, prompt):
     return client.messages.count_tokens(model=model, messages=user(prompt)).input_tokens
 
 
-def headers(client, model, prompt):
-    return client.messages.with_raw_response.create(**body(model, prompt)).headers
+def headers(client, model, prompt, **more):
+    return client.messages.with_raw_response.create(**body(model, prompt), **more).headers
 
 
 def status(error):

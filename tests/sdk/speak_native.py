@@ -18,6 +18,7 @@ KINDS = {
     500: "INTERNAL",
     502: "INTERNAL",
     503: "UNAVAILABLE",
+    529: "UNAVAILABLE",
 }
 
 
@@ -30,10 +31,12 @@ def connect_async(gateway, key):
     return connect(gateway, key).aio
 
 
-def user(prompt, picture=None):
+def user(prompt, picture=None, paper=None, sound=None):
     parts = [types.Part(text=prompt)]
-    if picture is not None:
-        parts.append(types.Part.from_bytes(data=picture, mime_type="image/png"))
+    media = {"image/png": picture, "application/pdf": paper, "audio/wav": sound}
+    for mime, data in media.items():
+        if data:
+            parts.append(types.Part.from_bytes(data=data, mime_type=mime))
     return [types.Content(role="user", parts=parts)]
 
 
@@ -53,6 +56,16 @@ def body(model, turns, tools=(), **more):
 
 def thoughtful():
     return {"thinking_config": types.ThinkingConfig(include_thoughts=True)}
+
+
+def forced(name):
+    only = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[name])
+    return {"tool_config": types.ToolConfig(function_calling_config=only)}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"system_instruction": words}
 
 
 def ask(client, model, turns, tools=(), **more):
@@ -97,16 +110,37 @@ def text(reply):
     return "".join(part.text for part in parts if part.text and not part.thought)
 
 
-def refusal(reply):
-    return text(reply)
-
-
 def model_of(reply):
     return reply.model_version
 
 
-def is_cut_short(reply):
-    return first(reply).finish_reason == types.FinishReason.MAX_TOKENS
+ENDINGS = {
+    "end": "STOP",
+    "length": "MAX_TOKENS",
+    "filtered": "SAFETY",
+    "refused": "STOP",
+}
+
+
+def ending(reply):
+    return first(reply).finish_reason.value
+
+
+def outcome(reply):
+    """How it ended, no words of a refusal since there is no place for them, and the text."""
+    return ending(reply), None, text(reply)
+
+
+def stream_outcome(client, model, prompt):
+    return outcome(gather(client, model, prompt))
+
+
+def tally(reply):
+    """All that went in, what of it was cached, all that came out, what of it was thought."""
+    usage = reply.usage_metadata
+    thought = usage.thoughts_token_count or 0
+    whole = usage.candidates_token_count + thought
+    return usage.prompt_token_count, usage.cached_content_token_count or 0, whole, thought
 
 
 def counts(reply):
@@ -127,7 +161,7 @@ def thought(reply):
     parts = first(reply).content.parts
     said = "".join(part.text for part in parts if part.thought)
     seals = [part.thought_signature for part in parts if part.thought_signature]
-    return (said, seals[0]) if seals else None
+    return said, next(iter(seals), None)
 
 
 def follow(turns, reply, results, words=None):
@@ -149,12 +183,17 @@ def parse(client, model, prompt, shape):
     return ask(client, model, prompt, **options).parsed
 
 
+def parse_stream(client, model, prompt, shape):
+    options = {"response_mime_type": "application/json", "response_schema": shape}
+    return shape.model_validate_json(text(gather(client, model, prompt, **options)))
+
+
 def count(client, model, prompt):
     return client.models.count_tokens(model=model, contents=user(prompt)).total_tokens
 
 
-def headers(client, model, prompt):
-    return ask(client, model, prompt).sdk_http_response.headers
+def headers(client, model, prompt, **more):
+    return ask(client, model, prompt, **more).sdk_http_response.headers
 
 
 def status(error):

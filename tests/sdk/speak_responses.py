@@ -15,12 +15,15 @@ status, error_headers, error_kind = (
 list_models, get_model = speak_chat.list_models, speak_chat.get_model
 
 
-def user(prompt, picture=None):
-    if picture is None:
-        return [{"role": "user", "content": prompt}]
-    url = "data:image/png;base64," + base64.b64encode(picture).decode()
-    image = {"type": "input_image", "image_url": url, "detail": "auto"}
-    return [{"role": "user", "content": [{"type": "input_text", "text": prompt}, image]}]
+def user(prompt, picture=None, paper=None):
+    parts = [{"type": "input_text", "text": prompt}]
+    if picture:
+        url = "data:image/png;base64," + base64.b64encode(picture).decode()
+        parts.append({"type": "input_image", "image_url": url, "detail": "auto"})
+    if paper:
+        data = "data:application/pdf;base64," + base64.b64encode(paper).decode()
+        parts.append({"type": "input_file", "file_data": data, "filename": "paper.pdf"})
+    return [{"role": "user", "content": parts if parts[1:] else prompt}]
 
 
 def body(model, turns, tools=()):
@@ -38,6 +41,15 @@ def thoughtful():
         "reasoning": {"effort": "low", "summary": "auto"},
         "include": ["reasoning.encrypted_content"],
     }
+
+
+def forced(name):
+    return {"tool_choice": {"type": "function", "name": name}}
+
+
+def instructed(words, prompt):
+    """A conversation under standing instructions, and what else must be sent for them."""
+    return user(prompt), {"instructions": words}
 
 
 def ask(client, model, turns, tools=(), **more):
@@ -76,17 +88,44 @@ def text(reply):
 
 def refusal(reply):
     parts = reply.output[-1].content
-    return "".join(part.refusal for part in parts if part.type == "refusal")
+    return "".join(part.refusal for part in parts if part.type == "refusal") or None
 
 
 def model_of(reply):
     return reply.model
 
 
-def is_cut_short(reply):
-    return (
-        reply.status == "incomplete" and reply.incomplete_details.reason == "max_output_tokens"
-    )
+ENDINGS = {
+    "end": "completed",
+    "length": "incomplete: max_output_tokens",
+    "filtered": "incomplete: content_filter",
+    "refused": "completed",
+}
+
+
+def ending(reply):
+    if reply.status == "incomplete":
+        return f"incomplete: {reply.incomplete_details.reason}"
+    return reply.status
+
+
+def outcome(reply):
+    """How it ended, the words of a refusal in the place for them, and the text."""
+    return ending(reply), refusal(reply), text(reply)
+
+
+def stream_outcome(client, model, prompt):
+    """By the last event: the SDK's helper knows no ending but the natural one."""
+    *_, last = stream(client, model, prompt)
+    return outcome(last.response)
+
+
+def tally(reply):
+    """All that went in, what of it was cached, all that came out, what of it was thought."""
+    usage = reply.usage
+    cached = usage.input_tokens_details.cached_tokens
+    thought = usage.output_tokens_details.reasoning_tokens
+    return usage.input_tokens, cached, usage.output_tokens, thought
 
 
 def counts(reply):
@@ -105,7 +144,8 @@ def ended_in_calls(reply):
 def thought(reply):
     """Text and seal of the first thought."""
     items = [item for item in reply.output if item.type == "reasoning"]
-    return (items[0].summary[0].text, items[0].encrypted_content) if items else None
+    said = "".join(text.text for item in items for text in item.summary)
+    return said, next((item.encrypted_content for item in items if item.encrypted_content), None)
 
 
 def follow(turns, reply, results, words=None):
@@ -124,9 +164,13 @@ def parse(client, model, prompt, shape):
     return client.responses.parse(**body(model, prompt), text_format=shape).output_parsed
 
 
+def parse_stream(client, model, prompt, shape):
+    return gather(client, model, prompt, text_format=shape).output_parsed
+
+
 def count(client, model, prompt):
     return client.responses.input_tokens.count(model=model, input=prompt).input_tokens
 
 
-def headers(client, model, prompt):
-    return client.responses.with_raw_response.create(**body(model, prompt)).headers
+def headers(client, model, prompt, **more):
+    return client.responses.with_raw_response.create(**body(model, prompt), **more).headers

@@ -1,16 +1,22 @@
 """Texts, whole and streamed; how they are counted and how they end."""
 
+import json
+
 import pytest
 
 import stage
+
+WAYS = pytest.mark.parametrize("way", ["ask", "gather"])
+OUTCOMES = pytest.mark.parametrize("way", ["ask", "stream"])
 
 # Emoji of several code points, combining marks, right to left, and line separators that JSON
 # leaves alone but some line readers do not.
 ODD = "👩‍👩‍👧‍👦 e\u0301 \u05e9\u05dc\u05d5\u05dd z\u0335a\u0335 a\u2028b\u2029c\u0085d 𝔘 «\\\"»"
 
 
-def ask(talk, prompt):
-    return talk.speak.ask(talk.client, talk.model, prompt)
+def ask(talk, prompt, way="ask"):
+    """Whole, or as a stream that is put together."""
+    return getattr(talk.speak, way)(talk.client, talk.model, prompt)
 
 
 def deltas(talk, prompt):
@@ -51,6 +57,23 @@ def test_a_stream_says_what_the_whole_answer_says(talk):
     assert "".join(pieces) == talk.speak.text(ask(talk, "mock:long=30"))
 
 
+# Where each upstream reads its standing instructions.
+INSTRUCTIONS = {
+    "chat": lambda body: body["messages"][0]["content"],
+    "messages": lambda body: body["system"],
+    "native": lambda body: body["systemInstruction"]["parts"][0]["text"],
+    "responses": lambda body: body["instructions"],
+}
+
+
+@WAYS
+def test_instructions(talk, way):
+    turns, more = talk.speak.instructed("Be brief.", "mock:echo")
+    reply = getattr(talk.speak, way)(talk.client, talk.model, turns, **more)
+    body = json.loads(json.loads(talk.speak.text(reply))["body"])
+    assert INSTRUCTIONS[talk.upstream_format](body) == "Be brief."
+
+
 def test_a_stream_put_together(talk):
     gathered = talk.speak.gather(talk.client, talk.model, "mock:long=30")
     assert talk.speak.text(gathered) == talk.speak.text(ask(talk, "mock:long=30"))
@@ -64,16 +87,42 @@ def test_counts_are_the_same_in_a_stream(talk):
     assert streamed[-1] == (11, 7)
 
 
-def test_stopped_by_the_limit(talk):
-    reply = ask(talk, "a tale mock:length")
-    assert talk.speak.is_cut_short(reply)
-    assert talk.speak.text(reply)
-    assert not talk.speak.is_cut_short(ask(talk, "a tale"))
+@WAYS
+def test_all_that_is_counted_is_counted_the_same(talk, way):
+    reply = ask(talk, "count me mock:thinking mock:usage=11,4,7,3", way)
+    assert talk.speak.tally(reply) == (11, 4, 7, 3)
 
 
-def test_refusal(talk):
-    reply = ask(talk, "mock:refusal something bad")
-    assert talk.speak.refusal(reply) == "I cannot help with that."
+def outcome(talk, prompt, way):
+    """How it ended, the words of a refusal in the format's place for them, and the text."""
+    if way == "ask":
+        return talk.speak.outcome(ask(talk, prompt))
+    return talk.speak.stream_outcome(talk.client, talk.model, prompt)
+
+
+@OUTCOMES
+@pytest.mark.parametrize("end", ["length", "filtered", "end"])
+def test_how_it_ends(talk, end, way):
+    prompt = "a tale" if end == "end" else f"a tale mock:{end}"
+    expected = (talk.speak.ENDINGS[end], None, "You said: a tale")
+    assert outcome(talk, prompt, way) == expected
+
+
+# How a refusal ends, by the upstream that refuses: chat and responses have a place of its own for
+# its words, messages has an ending that is a filter's too, native has neither.
+REFUSED = {"chat": "refused", "responses": "refused", "messages": "filtered", "native": "end"}
+
+
+@OUTCOMES
+def test_refusal(talk, way):
+    words = "I cannot help with that."
+    ending = "refused"
+    if talk.client_format != talk.upstream_format:
+        ending = REFUSED[talk.upstream_format]
+    both_have_a_place = {talk.client_format, talk.upstream_format} <= {"chat", "responses"}
+    told = (words, "") if both_have_a_place else (None, words)
+    expected = (talk.speak.ENDINGS[ending], *told)
+    assert outcome(talk, "mock:refusal something bad", way) == expected
 
 
 def test_the_answer_names_itself(talk):
@@ -97,6 +146,29 @@ def test_models_that_the_key_does_not_open_are_not_listed(talk):
 
 @pytest.mark.clients("messages", "native", "responses")
 def test_count_tokens(talk):
+    if talk.client_format != talk.upstream_format:
+        # Counters of other formats count by other rules, so the gateway says that it cannot.
+        with pytest.raises(talk.speak.ERROR, match="cannot be counted") as caught:
+            talk.speak.count(talk.client, talk.model, "one two three")
+        assert talk.speak.status(caught.value) == 501
+        return
     few = talk.speak.count(talk.client, talk.model, "one two three")
     many = talk.speak.count(talk.client, talk.model, "one two three four five six seven")
     assert 0 < few < many
+
+
+SEED = 4711
+
+
+@pytest.mark.clients("chat", "native")
+def test_a_parameter_without_counterpart_is_reported(talk):
+    headers = talk.speak.headers(talk.client, talk.model, "hello", seed=SEED)
+    lost = talk.upstream_format in ("messages", "responses")
+    assert ("seed" in headers.get("x-omniglot-dropped", "")) == lost
+
+
+@pytest.mark.clients("chat", "native")
+def test_a_seed_arrives_where_there_is_one(talk):
+    reply = talk.speak.ask(talk.client, talk.model, "mock:echo", seed=SEED)
+    known = talk.upstream_format in ("chat", "native")
+    assert (str(SEED) in talk.speak.text(reply)) == known

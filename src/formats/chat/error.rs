@@ -83,6 +83,7 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let mut fault = Fault::new(kind, "");
     if let Some(said) = said
         && kind != FaultKind::NotFound
+        && !kind.has_one_status()
     {
         fault.status = said;
     }
@@ -160,6 +161,8 @@ mod tests {
             decode(400, br#"{"error":{"code":"model_not_found"}}"#).status,
             404
         );
+        assert_eq!(decode(529, b"{}").status, 503);
+        assert_eq!(decode(402, b"{}").status, 429);
         assert_eq!(
             decode(503, b"<html>").message,
             "upstream error (status 503)"

@@ -68,12 +68,9 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let message = error["message"].as_str();
     let kind = kind_of(status, error["type"].as_str(), message);
     let mut fault = Fault::new(kind, "");
-    fault.status = match (kind, status) {
-        (FaultKind::Overloaded, _) => 503,
-        (FaultKind::OverQuota, _) => 429,
-        (_, 400..) => status,
-        (kind, _) => kind.status(),
-    };
+    if status >= 400 && !kind.has_one_status() {
+        fault.status = status;
+    }
     fault.message = message.map_or_else(
         || format!("upstream error (status {status})"),
         str::to_owned,

@@ -109,11 +109,9 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let message = error["message"].as_str();
     let kind = kind_of(status, &error["details"], message);
     let mut fault = Fault::new(kind, "");
-    fault.status = if kind == FaultKind::Unauthenticated {
-        401
-    } else {
-        status
-    };
+    if kind != FaultKind::Unauthenticated && !kind.has_one_status() {
+        fault.status = status;
+    }
     fault.message = message.map_or_else(
         || format!("upstream error (status {status})"),
         str::to_owned,

@@ -1,16 +1,9 @@
 // The anthropic client: the messages format.
 
-import assert from 'node:assert/strict';
-import test from 'node:test';
-
 import Anthropic from '@anthropic-ai/sdk';
 
+import { cover } from './matrix.mjs';
 import * as things from './things.mjs';
-
-const connect = (apiKey) =>
-  new Anthropic({ baseURL: things.gateway, apiKey, maxRetries: 0, timeout: 60_000 });
-const client = connect(things.key);
-const model = 'first-messages';
 
 const classes = {
   400: Anthropic.BadRequestError,
@@ -20,102 +13,83 @@ const classes = {
   413: Anthropic.APIError,
   429: Anthropic.RateLimitError,
 };
-const classOf = (status) => (status >= 500 ? Anthropic.InternalServerError : classes[status]);
 
-const body = (prompt, more = {}) => ({
-  model,
-  max_tokens: 1024,
-  messages: [{ role: 'user', content: prompt }],
-  ...more,
-});
-const ask = (prompt, { from = client, ...more } = {}) => from.messages.create(body(prompt, more));
+const body = (model, messages, more) => ({ model, max_tokens: 1024, messages, ...more });
+const gather = (client, model, messages, more) =>
+  client.messages.stream(body(model, messages, more)).finalMessage();
 const text = (reply) => reply.content.map((block) => block.text ?? '').join('');
-const delta = (event) => (event.type === 'content_block_delta' ? event.delta.text : '');
+// The format tells a refusal by its ending, the words are text.
+const outcome = (reply) => [reply.stop_reason, '', text(reply)];
 
-test('models', things.patience, async () => {
-  const listed = [];
-  for await (const each of client.models.list()) listed.push(each.id);
-  assert.ok(listed.includes(model) && listed.length === 8, listed.join());
-  assert.equal((await client.models.retrieve(model)).id, model);
+cover({
+  name: 'messages',
+  connect: (apiKey) =>
+    new Anthropic({ baseURL: things.gateway, apiKey, maxRetries: 0, timeout: 60_000 }),
+  models: async (client, id) => {
+    const listed = [];
+    for await (const model of client.models.list()) listed.push(model.id);
+    return { listed, got: (await client.models.retrieve(id)).id };
+  },
+  classOf: (status) => (status >= 500 ? Anthropic.InternalServerError : classes[status]),
+  streamError: Anthropic.APIError,
+  helperError: Anthropic.AnthropicError,
+  kindOf: (error) => error.error.error.type,
+  kinds: {
+    401: 'authentication_error',
+    403: 'permission_error',
+    404: 'not_found_error',
+    413: 'request_too_large',
+  },
+  user: (prompt, picture) => {
+    const source = { type: 'base64', media_type: 'image/png', data: picture };
+    const parts = [{ type: 'text', text: prompt }, { type: 'image', source }];
+    return [{ role: 'user', content: picture ? parts : prompt }];
+  },
+  tools: (names) => ({
+    tools: names.map((name) => ({ name, input_schema: things.parameters })),
+  }),
+  thoughtful: { thinking: { type: 'adaptive' } },
+  shape: (schema) => ({ output_config: { format: { type: 'json_schema', schema } } }),
+  ask: (client, model, messages, more) => client.messages.create(body(model, messages, more)),
+  stream: (client, model, messages) =>
+    client.messages.create(body(model, messages, { stream: true })),
+  gather,
+  delta: (event) => (event.type === 'content_block_delta' ? event.delta.text : ''),
+  text,
+  endings: { end: 'end_turn', length: 'max_tokens', filtered: 'refusal', refused: 'refusal' },
+  outcome,
+  streamOutcome: async (...asked) => outcome(await gather(...asked)),
+  tally: ({ usage }) => [
+    usage.input_tokens + usage.cache_read_input_tokens + (usage.cache_creation_input_tokens ?? 0),
+    usage.cache_read_input_tokens,
+    usage.output_tokens,
+    usage.output_tokens_details.thinking_tokens,
+  ],
+  calls: (reply) =>
+    reply.content
+      .filter((block) => block.type === 'tool_use')
+      .map((block) => ({ id: block.id, name: block.name, given: block.input })),
+  thought: ({ content }) => ({
+    said: content.map((block) => block.thinking ?? '').join(''),
+    // A seal without a text is a block of its own.
+    seal: content.map((block) => block.signature || block.data).find(Boolean),
+  }),
+  follow: (turns, reply, results, words) => {
+    const calls = reply.content.filter((block) => block.type === 'tool_use');
+    const content = results.map((result, index) => ({
+      type: 'tool_result',
+      tool_use_id: calls[index].id,
+      content: result,
+    }));
+    if (words) content.push({ type: 'text', text: words });
+    return [...turns, { role: 'assistant', content: reply.content }, { role: 'user', content }];
+  },
+  countTokens: async (client, model, prompt) => {
+    const messages = [{ role: 'user', content: prompt }];
+    return (await client.messages.countTokens({ model, messages })).input_tokens;
+  },
+  headers: async (client, model) => {
+    const asked = client.messages.create(body(model, [{ role: 'user', content: 'hello' }]));
+    return (await asked.withResponse()).response.headers;
+  },
 });
-
-test('text', things.patience, async () => {
-  assert.equal(text(await ask(things.odd)), `You said: ${things.odd}`);
-});
-
-test('stream', things.patience, async () => {
-  const streamed = await things.drain(ask(things.odd, { stream: true }), delta);
-  assert.equal(streamed.error, null);
-  assert.equal(streamed.text, `You said: ${things.odd}`);
-  const gathered = await client.messages.stream(body('mock:long=30')).finalText();
-  assert.equal(gathered, text(await ask('mock:long=30')));
-});
-
-test('tool loop with a signed thought', things.patience, async () => {
-  const tools = [{ name: 'get_weather', input_schema: things.parameters }];
-  const more = { tools, thinking: { type: 'adaptive' } };
-  const first = await ask('mock:tool mock:thinking how is the weather', more);
-  assert.equal(first.stop_reason, 'tool_use');
-  const [thought, call] = first.content;
-  assert.ok(thought.signature);
-  assert.equal(call.name, 'get_weather');
-  assert.deepEqual(call.input, { city: 'example' });
-  const result = { type: 'tool_result', tool_use_id: call.id, content: 'sunny' };
-  const messages = [
-    { role: 'user', content: 'mock:tool mock:thinking how is the weather' },
-    { role: 'assistant', content: first.content },
-    { role: 'user', content: [result] },
-  ];
-  assert.match(text(await ask('', { ...more, messages })), /^The tools answered: .*sunny/);
-});
-
-test('count tokens', things.patience, async () => {
-  const messages = [{ role: 'user', content: 'one two three' }];
-  assert.ok((await client.messages.countTokens({ model, messages })).input_tokens > 0);
-});
-
-test('headers', things.patience, async () => {
-  const { response } = await ask('hello').withResponse();
-  assert.ok(response.headers.get('x-request-id'));
-  assert.equal(response.headers.get('x-omniglot-upstream'), 'mock-messages');
-});
-
-for (const stream of [false, true]) {
-  const words = stream ? 'streaming: ' : '';
-
-  for (const [sent, seen] of things.fromUpstream) {
-    test(`${words}the upstream's ${sent}`, things.patience, async () => {
-      const error = await things.failure(ask(`mock:error=${sent}`, { stream }));
-      assert.ok(error instanceof classOf(seen), error.constructor.name);
-      assert.equal(error.status, seen);
-      if (seen === 429) assert.equal(error.headers.get('retry-after'), '7');
-    });
-  }
-
-  test(`${words}the gateway's own errors`, things.patience, async () => {
-    const cases = [
-      [401, 'authentication_error', 'hello', { from: connect(things.keyOfNobody) }],
-      [403, 'permission_error', 'hello', { from: connect(things.keyOfSome), model: 'second-messages' }],
-      [404, 'not_found_error', 'hello', { model: 'no-such-model' }],
-      [413, 'request_too_large', 'x'.repeat(things.bodyLimit), {}],
-    ];
-    for (const [status, kind, prompt, more] of cases) {
-      const error = await things.failure(ask(prompt, { ...more, stream }));
-      assert.ok(error instanceof classOf(status), error.constructor.name);
-      assert.equal(error.status, status);
-      assert.equal(error.error.error.type, kind);
-    }
-  });
-}
-
-for (const fault of things.brokenStreams) {
-  test(`a stream that dies of ${fault}`, things.patience, async () => {
-    const prompt = `mock:long=20 mock:${fault}`;
-    const streamed = await things.drain(ask(prompt, { stream: true }), delta);
-    assert.notEqual(streamed.text, '');
-    assert.ok(streamed.error instanceof Anthropic.APIError, `${streamed.error?.constructor.name}`);
-    assert.ok(!(streamed.error instanceof Anthropic.APIConnectionError));
-    const error = await things.failure(client.messages.stream(body(prompt)).finalText());
-    assert.ok(error instanceof Anthropic.AnthropicError, error.constructor.name);
-  });
-}

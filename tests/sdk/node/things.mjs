@@ -13,6 +13,8 @@ export const keyOfSome = setting('OMNIGLOT_KEY_OF_SOME');
 export const keyOfNobody = setting('OMNIGLOT_KEY_OF_NOBODY');
 export const bodyLimit = Number(setting('OMNIGLOT_BODY_LIMIT'));
 
+export const formats = ['chat', 'messages', 'native', 'responses'];
+
 // Only a hang lasts longer.
 export const patience = { timeout: 60_000 };
 
@@ -25,18 +27,12 @@ export const parameters = {
   additionalProperties: false,
 };
 
-/** Statuses that an upstream may answer with, as the client sees them. */
-export const fromUpstream = [
-  [400, 400],
-  [401, 502],
-  [403, 502],
-  [404, 404],
-  [413, 413],
-  [429, 429],
-  [500, 500],
-  [503, 503],
-  [529, 529],
-];
+/** One pixel. */
+export const picture =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+
+/** Statuses that an upstream may answer with. */
+export const fromUpstream = [400, 401, 403, 404, 413, 429, 500, 503, 529];
 
 export const brokenStreams = ['cut=8', 'no_end', 'stream_error=4', 'garbage=8'];
 
