@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 
-use super::reply::too_long;
-use crate::formats::{Asked, StreamDecoder, StreamEncoder, Watch};
+use super::halves::Halves;
+use super::reply::{bare_error, too_long};
+use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
 use crate::model::{Event, Fault, Format};
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
     frames: Frames,
+    halves: Halves,
+    codec: &'static dyn Codec,
     decoder: Box<dyn StreamDecoder>,
     encoder: Box<dyn StreamEncoder>,
     out: SseWriter,
@@ -18,6 +21,8 @@ impl Relay {
     pub(super) fn new(from: Format, to: Format, asked: &Asked) -> Relay {
         Relay {
             frames: Frames::default(),
+            halves: Halves::default(),
+            codec: from.codec(),
             decoder: from.codec().stream_decoder(),
             encoder: to.codec().stream_encoder(asked),
             out: SseWriter::default(),
@@ -33,17 +38,17 @@ impl Relay {
         out: &mut Option<Bytes>,
     ) -> Result<(), Fault> {
         let mut step = Step {
+            halves: &mut self.halves,
+            codec: self.codec,
             decoder: &mut *self.decoder,
             encoder: &mut *self.encoder,
             out: &mut self.out,
             watch,
             fault: None,
         };
-        self.frames
-            .push(chunk, |frame| step.event(frame.data.as_deref()));
+        self.frames.push(chunk, |frame| step.frame(&frame));
         if end {
-            self.frames
-                .finish(|frame| step.event(frame.data.as_deref()));
+            self.frames.finish(|frame| step.frame(&frame));
             step.close();
         }
         let fault = step.fault;
@@ -65,6 +70,8 @@ impl Relay {
 
 /// One chunk on its way from decoder to encoder.
 struct Step<'a> {
+    halves: &'a mut Halves,
+    codec: &'static dyn Codec,
     decoder: &'a mut dyn StreamDecoder,
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
@@ -73,12 +80,21 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn event(&mut self, data: Option<&str>) {
-        let Some(data) = data.filter(|_| self.fault.is_none()) else {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if self.fault.is_some() {
             return;
-        };
+        }
+        // An event without a payload keeps a connection alive and says nothing.
+        match frame.data.as_deref().filter(|data| !data.is_empty()) {
+            Some(data) => self.event(data),
+            None => self.fault = bare_error(self.codec, frame.raw),
+        }
+    }
+
+    fn event(&mut self, data: &str) {
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
-        let read = self.decoder.event(data, &mut |event| {
+        let data = self.halves.join(data);
+        let read = self.decoder.event(&data, &mut |event| {
             note(watch, &event);
             encoder.event(event, out);
         });
