@@ -343,7 +343,7 @@ pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
     UsageMetadata {
         prompt_token_count: usage.input,
         candidates_token_count: usage.output.saturating_sub(usage.thinking),
-        total_token_count: usage.input + usage.output,
+        total_token_count: usage.input.saturating_add(usage.output),
         cached_content_token_count: counted(usage.cached),
         thoughts_token_count: counted(usage.thinking),
     }
