@@ -348,3 +348,19 @@ pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
         thoughts_token_count: counted(usage.thinking),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::usage_metadata;
+    use crate::model::Usage;
+
+    #[test]
+    fn counts_at_the_end_of_their_range_have_a_total() {
+        let usage = Usage {
+            input: u64::MAX,
+            output: 2,
+            ..Usage::default()
+        };
+        assert_eq!(usage_metadata(usage).total_token_count, u64::MAX);
+    }
+}
