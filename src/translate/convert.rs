@@ -79,3 +79,36 @@ pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &Asked) -> Vec<u8> 
     }
     whole
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Framing;
+
+    #[test]
+    fn characters_in_two_halves_and_events_without_payload_break_no_stream() {
+        let piece =
+            |rest: &str| format!("data: {{\"choices\":[{{\"index\":0,{rest}}}]}}\n\ndata:\n\n");
+        let bytes = [
+            piece(r#""delta":{"content":"\ud83d"}"#),
+            piece(r#""delta":{"content":"\ude00"}"#),
+            piece(r#""delta":{},"finish_reason":"stop""#),
+        ];
+        let asked = Asked {
+            model: "m".to_owned(),
+            stream: true,
+            framing: Framing::Sse,
+            include_usage: false,
+            request_id: "req_1".to_owned(),
+            at: 1,
+            memory: crate::model::Memory::default(),
+        };
+        let bytes = bytes.concat();
+        let said = stream(Format::Chat, Format::Messages, bytes.as_bytes(), &asked);
+        let said = String::from_utf8_lossy(&said);
+        assert!(
+            said.contains("😀") && said.contains("message_stop"),
+            "{said}"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 mod array;
 mod convert;
 mod gather;
+mod halves;
 mod relay;
 mod rename;
 mod reply;

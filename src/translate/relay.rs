@@ -2,14 +2,17 @@
 
 use bytes::Bytes;
 
-use super::reply::too_long;
+use super::halves::Halves;
+use super::reply::{bare_error, too_long};
 use super::undo::Undo;
-use crate::formats::{Asked, StreamDecoder, StreamEncoder, Watch};
+use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
 use crate::model::{Event, Fault, Format};
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
     frames: Frames,
+    halves: Halves,
+    codec: &'static dyn Codec,
     decoder: Box<dyn StreamDecoder>,
     undo: Undo,
     encoder: Box<dyn StreamEncoder>,
@@ -20,6 +23,8 @@ impl Relay {
     pub(super) fn new(from: Format, to: Format, asked: &Asked) -> Relay {
         Relay {
             frames: Frames::default(),
+            halves: Halves::default(),
+            codec: from.codec(),
             decoder: from.codec().stream_decoder(),
             undo: Undo::new(&asked.memory),
             encoder: to.codec().stream_encoder(asked),
@@ -36,6 +41,8 @@ impl Relay {
         out: &mut Option<Bytes>,
     ) -> Result<(), Fault> {
         let mut step = Step {
+            halves: &mut self.halves,
+            codec: self.codec,
             decoder: &mut *self.decoder,
             undo: &mut self.undo,
             encoder: &mut *self.encoder,
@@ -43,11 +50,9 @@ impl Relay {
             watch,
             fault: None,
         };
-        self.frames
-            .push(chunk, |frame| step.event(frame.data.as_deref()));
+        self.frames.push(chunk, |frame| step.frame(&frame));
         if end {
-            self.frames
-                .finish(|frame| step.event(frame.data.as_deref()));
+            self.frames.finish(|frame| step.frame(&frame));
             step.close();
         }
         let fault = step.fault;
@@ -69,6 +74,8 @@ impl Relay {
 
 /// One chunk on its way from decoder to encoder.
 struct Step<'a> {
+    halves: &'a mut Halves,
+    codec: &'static dyn Codec,
     decoder: &'a mut dyn StreamDecoder,
     undo: &'a mut Undo,
     encoder: &'a mut dyn StreamEncoder,
@@ -78,10 +85,20 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn event(&mut self, data: Option<&str>) {
-        if let Some(data) = data {
-            self.run(|decoder, out| decoder.event(data, out));
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if self.fault.is_some() {
+            return;
         }
+        // An event without a payload keeps a connection alive and says nothing.
+        match frame.data.as_deref().filter(|data| !data.is_empty()) {
+            Some(data) => self.event(data),
+            None => self.fault = bare_error(self.codec, frame.raw),
+        }
+    }
+
+    fn event(&mut self, data: &str) {
+        let data = self.halves.join(data);
+        self.run(|decoder, out| decoder.event(&data, out));
     }
 
     fn close(&mut self) {

@@ -1,14 +1,16 @@
 //! What is being done to the reply of this request: the one thing the body filter talks to.
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::Wanted;
 use super::array::ArrayTap;
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Asked, Framing, Operation, Watch, quoted};
-use crate::model::{Fault, Format};
+use crate::formats::{Asked, Codec, Framing, Operation, Watch, quoted};
+use crate::model::{Fault, FaultKind, Format};
 use crate::sse::SseWriter;
 
 /// How much of a reply must be there before any of it may go out.
@@ -138,6 +140,17 @@ fn unexpected(mime: &str, stream: bool) -> Fault {
     ))
 }
 
+/// Some backends begin a stream and then send an error as one would instead of it: no event, but
+/// the bare JSON.
+pub(super) fn bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<Fault> {
+    #[derive(Deserialize)]
+    struct Bare {
+        error: IgnoredAny,
+    }
+    let Bare { error: IgnoredAny } = serde_json::from_slice(raw).ok()?;
+    Some(codec.decode_error(FaultKind::BadGateway.status(), raw))
+}
+
 /// The reply ended without the format's own mark of an end.
 pub(super) fn cut_short() -> Fault {
     Fault::bad_gateway("the upstream's stream broke off before its end")
@@ -147,4 +160,20 @@ pub(super) fn too_long(limit: usize) -> Fault {
     Fault::bad_gateway(format!(
         "the upstream's reply holds more than {limit} bytes in one piece"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_the_place_of_events_is_told_as_it_is() {
+        let codec = Format::Chat.codec();
+        let body = br#"{"error":{"message":"No room.","type":"server_error"}}"#;
+        let fault = bare_error(codec, body).expect("an error");
+        assert_eq!((fault.status, &*fault.message), (502, "No room."));
+        for other in [&b": comment\n"[..], b"{}", b"id: 7\n\n", b""] {
+            assert_eq!(bare_error(codec, other), None);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::reply::{cut_short, too_long};
+use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch};
 use crate::model::Fault;
 use crate::sse::{Frame, Frames};
@@ -79,8 +79,12 @@ impl Passing<'_> {
         if self.fault.is_some() {
             return;
         }
-        let Some(data) = &frame.data else {
-            return self.pass(frame.raw);
+        let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
+            self.fault = bare_error(self.codec, frame.raw);
+            if self.fault.is_none() {
+                self.pass(frame.raw);
+            }
+            return;
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,

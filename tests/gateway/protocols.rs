@@ -386,7 +386,10 @@ async fn a_client_that_does_not_send_its_header_is_let_go() {
     let config = every_format(mock.address);
     let config = config.replace("server: {", "server: {timeouts: {header: 200ms}, ");
     let gateway = Gateway::start(&config);
-    for beginning in ["POST /v1/chat/comple", "POST / HTTP/1.1\r\nhost: x\r\n"] {
+    for beginning in [
+        "POST /v1/chat/completions HT",
+        "POST / HTTP/1.1\r\nhost: x\r\n",
+    ] {
         let mut line = std::net::TcpStream::connect(gateway.address).expect("a connection");
         std::io::Write::write_all(&mut line, beginning.as_bytes()).expect("it is sent");
         line.set_read_timeout(Some(PATIENCE)).expect("a timeout");

@@ -182,16 +182,18 @@ impl RawUsage {
             .as_ref()
             .and_then(|details| details.reasoning_tokens)
             .unwrap_or(0);
-        let sum = self.prompt_tokens + self.completion_tokens;
+        let sum = self.prompt_tokens.saturating_add(self.completion_tokens);
         // One backend counts reasoning beside the completion instead of inside it.
-        let beside = thinking > 0 && self.total_tokens == Some(sum + thinking);
+        let beside = thinking > 0 && self.total_tokens == Some(sum.saturating_add(thinking));
         Usage {
             input: self.prompt_tokens,
             cached: cached.unwrap_or(0),
             cache_written: prompt
                 .and_then(|details| details.cache_write_tokens)
                 .unwrap_or(0),
-            output: self.completion_tokens + if beside { thinking } else { 0 },
+            output: self
+                .completion_tokens
+                .saturating_add(if beside { thinking } else { 0 }),
             thinking,
         }
     }
@@ -216,12 +218,16 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         return Ok(Glance::default());
     }
     let piece: Piece<'_> = read_reply(data.as_bytes())?;
+    note_usage(&piece, watch);
+    let model = piece.model.map(|raw| range_of(data.as_bytes(), raw));
     if piece.error.is_some() {
         watch.fault = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;
-        return Ok(Glance::default());
+        return Ok(Glance {
+            model,
+            usage_only: false,
+        });
     }
-    note_usage(&piece, watch);
     let choices = piece.choices.as_deref().unwrap_or(&[]);
     for choice in choices {
         watch.begun |= choice.delta.as_ref().is_some_and(Delta::holds_content);
@@ -230,7 +236,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         watch.choice(choice.index.unwrap_or(0), finish.is_some());
     }
     Ok(Glance {
-        model: piece.model.map(|raw| range_of(data.as_bytes(), raw)),
+        model,
         usage_only: choices.is_empty() && piece.usage.is_some(),
     })
 }
@@ -246,6 +252,16 @@ fn note_usage(piece: &Piece<'_>, watch: &mut Watch) {
 mod tests {
     use super::*;
     use crate::json::replace;
+
+    #[test]
+    fn a_piece_that_tells_of_an_error_is_metered_and_named_too() {
+        let piece = r#"{"model":"m","error":{"message":"no"},"usage":{"prompt_tokens":4}}"#;
+        let mut watch = Watch::default();
+        let glance = glance_event(piece, &mut watch).expect("a piece");
+        assert_eq!(&piece[glance.model.expect("a name")], "\"m\"");
+        assert_eq!(watch.usage.map(|usage| usage.input), Some(4));
+        assert!(watch.fault.is_some() && watch.ended);
+    }
 
     #[test]
     fn every_stream_is_made_to_tell_its_usage_once() {

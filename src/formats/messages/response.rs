@@ -306,16 +306,39 @@ impl Counts {
     pub(super) fn of(usage: Option<Usage>) -> Counts {
         let usage = usage.unwrap_or_default();
         let thinking = Some(usage.thinking).filter(|&tokens| tokens > 0);
+        // Some backends count the same tokens as read and as written; here the three must add up.
+        let cached = usage.cached.min(usage.input);
+        let written = usage.cache_written.min(usage.input - cached);
         Counts {
-            input_tokens: usage
-                .input
-                .saturating_sub(usage.cached)
-                .saturating_sub(usage.cache_written),
-            cache_creation_input_tokens: usage.cache_written,
-            cache_read_input_tokens: usage.cached,
+            input_tokens: usage.input - cached - written,
+            cache_creation_input_tokens: written,
+            cache_read_input_tokens: cached,
             output_tokens: usage.output,
             output_tokens_details: thinking
                 .map(|thinking_tokens| OutputDetails { thinking_tokens }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+    use crate::model::Usage;
+
+    #[test]
+    fn the_three_counts_of_input_add_up_to_it() {
+        let usage = |cached, cache_written| Usage {
+            input: 10,
+            cached,
+            cache_written,
+            ..Usage::default()
+        };
+        for (cached, written) in [(0, 0), (4, 3), (8, 8), (12, 1)] {
+            let counts = Counts::of(Some(usage(cached, written)));
+            let sum = counts.input_tokens
+                + counts.cache_read_input_tokens
+                + counts.cache_creation_input_tokens;
+            assert_eq!(sum, 10);
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn plan(
         losses.added(Place::Setting(Setting::MaxTokens));
     }
     let needed = match thinking {
-        Some(Thinking::Enabled { budget_tokens, .. }) => budget_tokens + USUAL_LIMIT,
+        Some(Thinking::Enabled { budget_tokens, .. }) => budget_tokens.saturating_add(USUAL_LIMIT),
         _ => USUAL_LIMIT,
     };
     Plan {

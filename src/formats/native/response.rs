@@ -343,8 +343,24 @@ pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
     UsageMetadata {
         prompt_token_count: usage.input,
         candidates_token_count: usage.output.saturating_sub(usage.thinking),
-        total_token_count: usage.input + usage.output,
+        total_token_count: usage.input.saturating_add(usage.output),
         cached_content_token_count: counted(usage.cached),
         thoughts_token_count: counted(usage.thinking),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usage_metadata;
+    use crate::model::Usage;
+
+    #[test]
+    fn counts_at_the_end_of_their_range_have_a_total() {
+        let usage = Usage {
+            input: u64::MAX,
+            output: 2,
+            ..Usage::default()
+        };
+        assert_eq!(usage_metadata(usage).total_token_count, u64::MAX);
     }
 }

@@ -1,0 +1,112 @@
+//! What a format can say, it says so that it is read back, whole or in a stream.
+
+use omniglot::formats::{Asked, Framing};
+use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Usage};
+use omniglot::sse::{Frames, SseWriter};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::many;
+use crate::replies::sayable;
+
+pub fn asked(stream: bool) -> Asked {
+    Asked {
+        model: "m".to_owned(),
+        stream,
+        framing: Framing::Sse,
+        include_usage: true,
+        request_id: "req_1".to_owned(),
+        at: 1_760_000_000,
+        memory: omniglot::model::Memory::default(),
+    }
+}
+
+/// What must survive of a choice; formats may join words that stand apart.
+#[derive(Debug, PartialEq)]
+struct Kept {
+    words: String,
+    refusal: String,
+    thoughts: String,
+    /// Names, ids and arguments.
+    calls: Vec<(String, String, Value)>,
+    finish: Finish<'static>,
+}
+
+fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
+    let choices = response.choices.iter().map(|choice| {
+        let mut kept = Kept {
+            words: String::new(),
+            refusal: String::new(),
+            thoughts: String::new(),
+            calls: Vec::new(),
+            finish: choice.finish.clone().into_owned(),
+        };
+        for part in &choice.parts {
+            match &part.kind {
+                PartKind::Text(text) => kept.words.push_str(text),
+                PartKind::Refusal(text) => kept.refusal.push_str(text),
+                PartKind::Thought { text, .. } => kept.thoughts.push_str(text),
+                PartKind::Call(call) => kept.calls.push((
+                    call.name.to_string(),
+                    call.id.as_deref().unwrap_or_default().to_owned(),
+                    serde_json::from_str(&call.arguments.to_text()).expect("JSON arguments"),
+                )),
+                PartKind::Media(_) | PartKind::Result(_) => {}
+            }
+        }
+        kept
+    });
+    (choices.collect(), response.usage)
+}
+
+fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
+    let mut encoder = format.codec().stream_encoder(&asked(true));
+    let mut out = SseWriter::default();
+    response.unfold(&mut |event| encoder.event(event, &mut out));
+    let mut decoder = format.codec().stream_decoder();
+    let mut fold = Fold::default();
+    Frames::default().push(&out.take(), |frame| {
+        let data = frame.data.expect("every event has a payload");
+        let read = decoder.event(&data, &mut |event| fold.push(event));
+        read.unwrap_or_else(|fault| panic!("{data}: {fault:?}"));
+    });
+    decoder
+        .close(&mut |event| fold.push(event))
+        .expect("a proper end");
+    fold.finish()
+}
+
+fn check(format: Format, response: &Response<'_>) -> Result<(), TestCaseError> {
+    let codec = format.codec();
+    let before = kept(response);
+    let body = codec.encode_response(response, &asked(false), &mut Losses::default());
+    let again = codec.decode_response(&body, &mut Losses::default());
+    let again = again.map_err(|fault| TestCaseError::fail(format!("{fault:?}")))?;
+    prop_assert_eq!(&kept(&again), &before, "{}", String::from_utf8_lossy(&body));
+    prop_assert_eq!(&kept(&streamed(format, response)), &before, "in a stream");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(many())]
+
+    #[test]
+    fn chat_reads_what_it_wrote(response in sayable(Format::Chat)) {
+        check(Format::Chat, &response)?;
+    }
+
+    #[test]
+    fn messages_reads_what_it_wrote(response in sayable(Format::Messages)) {
+        check(Format::Messages, &response)?;
+    }
+
+    #[test]
+    fn native_reads_what_it_wrote(response in sayable(Format::Native)) {
+        check(Format::Native, &response)?;
+    }
+
+    #[test]
+    fn responses_reads_what_it_wrote(response in sayable(Format::Responses)) {
+        check(Format::Responses, &response)?;
+    }
+}

@@ -1,0 +1,141 @@
+//! Every recorded request is understood or refused with a reason, and can be said in the other formats.
+
+use bytes::Bytes;
+use omniglot::formats::{Capabilities, Head, Operation, Target};
+use omniglot::model::{Format, Losses, Request};
+use omniglot::translate::{self, Wanted};
+use serde_json::Value;
+
+use crate::corpus::{Recording, others, recordings};
+use crate::refusals::{DECODED, ENCODED, is_right};
+
+fn head(recording: &Recording) -> Head<'_> {
+    Head {
+        path_model: (recording.format == Format::Native).then_some(&recording.model),
+        stream: recording.path_streams,
+    }
+}
+
+#[test]
+fn every_request_is_read_or_refused_with_a_reason() {
+    let (mut read, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
+    for recording in recordings() {
+        let Some(body) = &recording.request else {
+            continue;
+        };
+        let codec = recording.format.codec();
+        match codec.decode_request(&head(&recording), body, &mut Losses::default()) {
+            Ok(request) => {
+                read += 1;
+                wrong.extend(said_elsewhere(&recording, body, &request));
+            }
+            Err(fault) => {
+                let line = format!("{}: {:?} {}", recording.name, fault.param, fault.message);
+                let right = is_right(DECODED, recording.format, &fault);
+                if !right || fault.status != 400 || fault.message.is_empty() {
+                    wrong.push(line.clone());
+                }
+                refused.push(line);
+            }
+        }
+    }
+    eprintln!(
+        "{read} requests read, {} refused:\n{}",
+        refused.len(),
+        refused.join("\n")
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the request in the words of every other format.
+fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> Vec<String> {
+    let capabilities = Capabilities::default();
+    let mut wrong = Vec::new();
+    for to in others(recording.format) {
+        let target = Target {
+            model: &recording.model,
+            stream: recording.path_streams,
+            max_output_tokens: None,
+            capabilities: &capabilities,
+            brand: "vendor",
+        };
+        let mut losses = Losses::default();
+        let (from, head) = (recording.format, head(recording));
+        let name = format!("{} in {}", recording.name, to.name());
+        match translate::request(from, to, &head, body, &target, &mut losses) {
+            Ok(encoded) => {
+                let again = Head {
+                    path_model: (to == Format::Native).then_some(&recording.model),
+                    stream: target.stream,
+                };
+                wrong.extend(
+                    read_again(to, &again, &encoded.body, request)
+                        .map(|why| format!("{name}: {why}")),
+                );
+            }
+            Err(fault) => {
+                let right = is_right(ENCODED, recording.format, &fault);
+                if fault.status != 400 || fault.param.is_none() || !right {
+                    wrong.push(format!("{name}: {:?} {}", fault.param, fault.message));
+                }
+            }
+        }
+        for lost in &losses.0 {
+            assert_ne!(from.codec().path_of(&lost.place), "", "{name}: {lost:?}");
+        }
+    }
+    wrong
+}
+
+/// An upstream must understand what we send: our own decoder of its format stands in for it.
+fn read_again(to: Format, head: &Head<'_>, body: &[u8], request: &Request<'_>) -> Option<String> {
+    if let Err(error) = serde_json::from_slice::<Value>(body) {
+        return Some(error.to_string());
+    }
+    match to
+        .codec()
+        .decode_request(head, body, &mut Losses::default())
+    {
+        Ok(again) if again.turns.is_empty() != request.turns.is_empty() => {
+            Some("turns are gone".to_owned())
+        }
+        Ok(_) => None,
+        Err(fault) => Some(format!(
+            "not read again: {:?} {}",
+            fault.param, fault.message
+        )),
+    }
+}
+
+#[test]
+fn pass_through_changes_no_byte_but_what_it_must() {
+    for recording in recordings() {
+        let Some(body) = recording.request.map(Bytes::from) else {
+            continue;
+        };
+        let (codec, name) = (recording.format.codec(), &recording.name);
+        let path_model = (recording.format == Format::Native).then_some("m");
+        let wanted = Wanted::of(codec, Operation::Generate, path_model, &body)
+            .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+        let same = wanted.body_for(&body, &wanted.model);
+        assert_eq!(same == body, !wanted.hides_usage(), "{name}");
+        let original: Value = serde_json::from_slice(&body).expect("JSON");
+        let mut renamed: Value =
+            serde_json::from_slice(&wanted.body_for(&body, "an \"other\"")).expect("JSON");
+        if wanted.hides_usage() {
+            assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");
+            renamed["stream_options"] = original["stream_options"].clone();
+        }
+        if wanted.model_at.is_some() {
+            assert_eq!(renamed["model"], "an \"other\"", "{name}");
+            renamed["model"] = original["model"].clone();
+        }
+        if original.get("stream_options").is_none() {
+            renamed
+                .as_object_mut()
+                .expect("an object")
+                .remove("stream_options");
+        }
+        assert_eq!(renamed, original, "{name}");
+    }
+}

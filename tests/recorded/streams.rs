@@ -1,0 +1,228 @@
+//! Every recorded stream passes and is relayed to every other format, the same wherever it is cut.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use omniglot::formats::{Framing, Operation, Watch};
+use omniglot::model::{Fault, Format, Usage};
+use omniglot::sse::Frames;
+use omniglot::translate::{Reply, Wanted};
+use serde_json::Value;
+
+use crate::corpus::{asked, others, recordings};
+use crate::refusals::{BROKEN, is_right};
+use crate::usage::{counted, pair};
+
+const LIMIT: usize = 16 << 20;
+/// Streams shorter than this are cut at every offset.
+const SHORT: usize = 4 << 10;
+
+/// What became of a stream.
+#[derive(Debug, PartialEq)]
+pub struct Passed {
+    pub out: Vec<u8>,
+    pub fault: Option<Fault>,
+    pub watch: Watch,
+}
+
+impl Passed {
+    pub fn start(client: Format, upstream: Format, wanted: &Wanted, mime: &str) -> Reply {
+        let asked = asked(&wanted.model, true);
+        Reply::choose(client, upstream, wanted, &asked, mime, LIMIT).expect("a stream")
+    }
+
+    fn of(mut reply: Reply, pieces: &[Bytes]) -> Passed {
+        let (mut out, mut fault) = (Vec::new(), None);
+        for (number, piece) in pieces.iter().enumerate() {
+            let mut chunk = Some(piece.clone());
+            let pushed = reply.push(&mut chunk, number + 1 == pieces.len());
+            out.extend_from_slice(&chunk.unwrap_or_default());
+            if let Err(broken) = pushed {
+                out.extend_from_slice(&reply.cut(&broken));
+                fault = Some(broken);
+                break;
+            }
+        }
+        let watch = reply.watch().clone();
+        Passed { out, fault, watch }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Cuts {
+    /// At every offset of short streams, at fifty of longer ones.
+    Many,
+    Few,
+}
+
+/// What a whole stream becomes, after checking that cuts change nothing.
+pub fn cut_anywhere(name: &str, bytes: &Bytes, cuts: Cuts, start: &dyn Fn() -> Reply) -> Passed {
+    let whole = Passed::of(start(), std::slice::from_ref(bytes));
+    let count = match cuts {
+        Cuts::Many if bytes.len() < SHORT => bytes.len(),
+        Cuts::Many => 50,
+        Cuts::Few => 7,
+    };
+    for cut in (0..=bytes.len()).step_by((bytes.len() / count).max(1)) {
+        let pieces = [bytes.slice(..cut), bytes.slice(cut..)];
+        assert!(Passed::of(start(), &pieces) == whole, "{name} cut at {cut}");
+    }
+    whole
+}
+
+pub fn wanted(format: Format, operation: Operation, model: &str) -> Wanted {
+    let body = serde_json::json!({
+        "model": model, "stream": true, "stream_options": {"include_usage": true},
+    });
+    let path_model = (format == Format::Native).then_some(model);
+    let body = body.to_string();
+    Wanted::of(format.codec(), operation, path_model, body.as_bytes()).expect("a request")
+}
+
+pub fn streamed(format: Format, model: &str) -> Wanted {
+    let operation = match format {
+        Format::Native => Operation::Stream(Framing::Sse),
+        Format::Chat | Format::Messages | Format::Responses => Operation::Generate,
+    };
+    wanted(format, operation, model)
+}
+
+pub fn events(bytes: &[u8]) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    let mut frames = Frames::default();
+    let mut note = |frame: omniglot::sse::Frame<'_>| {
+        let data = frame.data.map(|data| data.into_owned());
+        seen.extend(data.map(|data| (frame.name.into_owned(), data)));
+    };
+    frames.push(bytes, &mut note);
+    frames.finish(&mut note);
+    seen
+}
+
+/// The upstream's own names for the model, as the stream says them.
+fn models_in(format: Format, events: &[(String, String)]) -> BTreeSet<String> {
+    let model = |(_, data): &(String, String)| {
+        let glance = format.codec().glance_event(data, &mut Watch::default());
+        serde_json::from_str(&data[glance.ok()?.model?]).ok()
+    };
+    events.iter().filter_map(model).collect()
+}
+
+#[test]
+fn every_stream_passes_wherever_it_is_cut() {
+    let mut passed = 0;
+    for recording in recordings() {
+        let Some(bytes) = recording.stream.map(Bytes::from) else {
+            continue;
+        };
+        let (format, name) = (recording.format, &recording.name);
+        let events = events(&bytes);
+        let models = models_in(format, &events);
+        let model = models.iter().find(|model| !model.is_empty());
+        let wanted = streamed(format, model.map_or("m", String::as_str));
+        let start = || Passed::start(format, format, &wanted, "text/event-stream");
+        let whole = cut_anywhere(name, &bytes, Cuts::Many, &start);
+        assert_eq!(whole.fault, None, "{name}");
+        // One that calls its model by two names cannot be asked for by both.
+        assert!(
+            whole.out == bytes || models.len() > 1,
+            "{name}: bytes changed"
+        );
+        let payloads: Vec<Value> = events
+            .iter()
+            .filter_map(|(_, data)| serde_json::from_str(data).ok())
+            .collect();
+        assert_eq!(
+            pair(whole.watch.usage),
+            counted(format, &payloads),
+            "{name}"
+        );
+        passed += 1;
+    }
+    eprintln!("{passed} streams passed");
+}
+
+#[test]
+fn every_stream_is_relayed_wherever_it_is_cut() {
+    let (mut relayed, mut wrong) = (0, Vec::new());
+    for (number, recording) in recordings().into_iter().enumerate() {
+        let Some(bytes) = recording.stream.map(Bytes::from) else {
+            continue;
+        };
+        let format = recording.format;
+        let told = {
+            let wanted = streamed(format, "m");
+            let reply = Passed::start(format, format, &wanted, "text/event-stream");
+            Passed::of(reply, std::slice::from_ref(&bytes)).watch.usage
+        };
+        for (turn, to) in others(format).enumerate() {
+            let name = format!("{} in {}", recording.name, to.name());
+            let wanted = streamed(to, "m");
+            let start = || Passed::start(to, format, &wanted, "text/event-stream");
+            // Cuts concern what comes before the encoder: each stream has one that gets them all.
+            let cuts = if number % 3 == turn {
+                Cuts::Many
+            } else {
+                Cuts::Few
+            };
+            let whole = cut_anywhere(&name, &bytes, cuts, &start);
+            relayed += 1;
+            wrong.extend(
+                ended(format, to, &bytes, &whole, told).map(|why| format!("{name}: {why}")),
+            );
+        }
+    }
+    eprintln!("{relayed} streams relayed");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the end of a relayed stream.
+fn ended(
+    from: Format,
+    to: Format,
+    bytes: &[u8],
+    whole: &Passed,
+    told: Option<Usage>,
+) -> Option<String> {
+    let recorded = String::from_utf8_lossy(bytes);
+    match (&whole.fault, ending(to, &whole.out)) {
+        (None, End::Proper) if whole.watch.usage == told => None,
+        (None, End::Proper) => Some(format!("usage {:?} for {told:?}", whole.watch.usage)),
+        (Some(fault), End::Error)
+            if is_right(BROKEN, from, fault) || recorded.contains(&fault.message) =>
+        {
+            None
+        }
+        (fault, end) => Some(format!("{end:?} {fault:?}")),
+    }
+}
+
+#[derive(Debug, PartialEq)]
+pub enum End {
+    Proper,
+    Error,
+    None,
+}
+
+/// How a stream of a format ends.
+pub fn ending(format: Format, bytes: &[u8]) -> End {
+    let events = events(bytes);
+    let last = events.last().map_or("", |(_, data)| data);
+    let value: Value = serde_json::from_str(last).unwrap_or_default();
+    let kind = value["type"].as_str().unwrap_or_default();
+    if value["error"].is_object() || matches!(kind, "error" | "response.failed") {
+        return End::Error;
+    }
+    let proper = match format {
+        Format::Chat => last == "[DONE]",
+        Format::Messages => kind == "message_stop",
+        Format::Responses => matches!(kind, "response.completed" | "response.incomplete"),
+        Format::Native => {
+            let finished = |(_, data): &(String, String)| {
+                data.contains("\"finishReason\"") || data.contains("\"blockReason\"")
+            };
+            events.iter().any(finished)
+        }
+    };
+    if proper { End::Proper } else { End::None }
+}
