@@ -62,7 +62,11 @@ impl ConfigFile {
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     let filter = env_logger::Env::default().default_filter_or("warn,omniglot=info");
-    env_logger::Builder::from_env(filter).init();
+    // Below warnings pingora prints headers as they came, keys included.
+    env_logger::Builder::from_env(filter)
+        .filter_module("pingora_core", log::LevelFilter::Warn)
+        .filter_module("pingora_proxy", log::LevelFilter::Warn)
+        .init();
     let cli = Cli::parse();
     let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {
         Command::Run(file) => run(file),
