@@ -402,3 +402,18 @@ async fn a_client_that_does_not_send_its_header_is_let_go() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_header_that_is_too_long_is_answered_over_http2_as_well() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (format, _) in FORMATS {
+        let (path, body) = request(format, &format!("same-{format}"), "hello", false);
+        let asked = http2().post(gateway.url(&path)).bearer_auth(KEY);
+        let asked = asked.header("x-long", "a".repeat(70_000)).json(&body);
+        let answer = asked.send().await.expect("an answer");
+        assert_eq!(answer.status(), 431, "{format}");
+        let told: Value = answer.json().await.expect("an error in the format");
+        assert!(told["error"].is_object(), "{format}: {told}");
+    }
+}
