@@ -2,8 +2,10 @@
 
 mod elements;
 mod fields;
+mod read;
 mod splice;
 
 pub use elements::Elements;
 pub use fields::{Fields, Node, Path};
+pub use read::read;
 pub use splice::{Edit, range_of, replace};

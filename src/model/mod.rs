@@ -8,6 +8,7 @@ mod owned;
 mod request;
 mod response;
 mod seal;
+mod size;
 mod text;
 
 pub use event::{Block, Delta, Event, Fold};

@@ -132,6 +132,7 @@ impl Passing<'_> {
 
     fn copy_what_was_untouched(&mut self) {
         if let Some(count) = self.untouched.take() {
+            self.copied.reserve(self.chunk.len() + self.name.len());
             self.copied.extend_from_slice(&self.chunk[..count]);
         }
     }

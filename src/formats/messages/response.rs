@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::formats::written::written;
 use crate::formats::{Asked, identity};
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Place, Response, Seal, Text,
@@ -123,7 +124,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
         message.ending = Ending::of(&Finish::Other);
     }
     message.usage = Counts::of(response.usage);
-    serde_json::to_vec(&message).expect("a struct with string keys always serialises")
+    written(&message, response.size())
 }
 
 fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {

@@ -67,16 +67,6 @@ impl<'a> Content<'a> {
             spoken,
         }
     }
-
-    /// Bytes of the media inside, which make up most of a large body.
-    pub(super) fn size(&self) -> usize {
-        let sizes = self.parts.iter().map(|part| match &part.payload {
-            Payload::InlineData(inline) => inline.data.len(),
-            Payload::Text(text) => text.len(),
-            _ => 0,
-        });
-        sizes.sum()
-    }
 }
 
 impl<'a> From<Payload<'a>> for PartOut<'a> {

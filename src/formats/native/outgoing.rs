@@ -6,6 +6,7 @@ use super::contents_out::{self, Content, SystemText};
 use super::settings_out::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
 use crate::formats::Target;
+use crate::formats::written::written;
 use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
 
 #[derive(Serialize)]
@@ -45,11 +46,7 @@ pub(super) fn encode(
         generation_config: settings_out::write(request, target.capabilities, losses),
         service_tier: write_labels(&request.labels, losses),
     };
-    let room = body.contents.iter().map(Content::size).sum::<usize>();
-    let mut bytes = Vec::with_capacity(room + 1024);
-    serde_json::to_writer(&mut bytes, &body)
-        .expect("our own structs with string keys always serialise");
-    Ok(bytes)
+    Ok(written(&body, request.size()))
 }
 
 /// The service tier; nothing else that a request says of itself has a place here.
