@@ -101,6 +101,8 @@ pub enum Cause {
     Status,
     Unreadable,
     Cut,
+    /// As many requests as it may have, and no room to wait.
+    Full,
 }
 
 impl Cause {
@@ -114,6 +116,7 @@ impl Cause {
             Cause::Status => "status",
             Cause::Unreadable => "unreadable",
             Cause::Cut => "cut",
+            Cause::Full => "full",
         }
     }
 }

@@ -8,6 +8,7 @@ mod incoming;
 mod outgoing;
 mod pass;
 mod paths;
+mod rates;
 mod request;
 mod response;
 mod schema_out;
@@ -24,7 +25,7 @@ use super::{
     Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -123,5 +124,9 @@ impl Codec for Messages {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        rates::headers(allowance, jiff::Timestamp::now())
     }
 }
