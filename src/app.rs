@@ -70,8 +70,8 @@ pub fn run(start: Start) -> Result<()> {
         AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
-    let admin = Arc::new(Admin::new(metrics.clone()));
     let runtime = Arc::new(Runtime::new(start.config));
+    let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
 

@@ -207,8 +207,9 @@ pub struct Model {
 }
 
 /// Which of a model's upstreams comes first.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Balance {
+    #[default]
     Weighted,
     /// The one with the fewest requests for its weight.
     LeastInFlight,
@@ -228,6 +229,17 @@ pub struct Retries {
     pub total_timeout: Option<Duration>,
     /// Before an upstream is asked again; doubled every time.
     pub backoff: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Retries {
+        Retries {
+            attempts: None,
+            per_attempt_timeout: None,
+            total_timeout: None,
+            backoff: Duration::from_millis(250),
+        }
+    }
 }
 
 /// What a model says otherwise than its upstreams; `Some(None)` is "off".

@@ -1,7 +1,5 @@
 //! One entry of `models`.
 
-use std::time::Duration;
-
 use super::upstream::timeout_changes;
 use crate::config::capabilities;
 use crate::config::check::{ModelNames, Names};
@@ -9,13 +7,6 @@ use crate::config::settings::{Balance, Model, Pricing, Retries, Target};
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::tree::Kind;
 use crate::config::values;
-
-const DEFAULT_RETRIES: Retries = Retries {
-    attempts: None,
-    per_attempt_timeout: None,
-    total_timeout: None,
-    backoff: Duration::from_millis(250),
-};
 
 pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Model> {
     let id = reader.required(&mut table, "id", values::name);
@@ -57,8 +48,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         capabilities: flags.unwrap_or_default(),
         upstreams,
         fallbacks: fallbacks.into_iter().map(|id| id.value).collect(),
-        balance: balance.unwrap_or(Balance::Weighted),
-        retries: retries.unwrap_or(DEFAULT_RETRIES),
+        balance: balance.unwrap_or_default(),
+        retries: retries.unwrap_or_default(),
         timeouts: timeouts.unwrap_or_default(),
     })
 }
@@ -106,7 +97,7 @@ fn retries_table(reader: &mut Reader, field: Field) -> Option<Retries> {
         total_timeout: duration("total_timeout"),
         backoff: reader
             .optional(&mut table, "backoff", values::duration_or_zero)
-            .unwrap_or(DEFAULT_RETRIES.backoff),
+            .unwrap_or(Retries::default().backoff),
     };
     reader.finish(table);
     Some(retries)
