@@ -229,6 +229,7 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 |-------------|-----------|----------------------|--------|-------------------------|
 | acme-large  | chat      | acme (large-2026-01) | 3      | globex-pro, local-small |
 | acme-large  | messages  | acme-eu              | 1      | globex-pro, local-small |
+| acme-large  | responses | local (large-local)  | 1      | globex-pro, local-small |
 | globex-pro  | native    | globex               | 1      |                         |
 | local-small | responses | local                | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());

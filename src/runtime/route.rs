@@ -57,7 +57,8 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>
 }
 
 fn is_fit(attempt: &Attempt, now: Instant) -> bool {
-    !attempt.upstream.load.is_down() && attempt.health.is_fit(now)
+    let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_fit(now);
+    !attempt.upstream.load.is_down() && !is_left_alone
 }
 
 /// Lower priorities first, and within one the way the model wants it.

@@ -10,6 +10,7 @@ mod keys;
 mod lists;
 mod logging;
 mod passing;
+mod patience;
 mod protocols;
 mod refusals;
 mod reload;
