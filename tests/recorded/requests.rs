@@ -117,11 +117,11 @@ fn pass_through_changes_no_byte_but_what_it_must() {
         let path_model = (recording.format == Format::Native).then_some("m");
         let wanted = Wanted::of(codec, Operation::Generate, path_model, &body)
             .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
-        let same = wanted.body_for(&body, &wanted.model);
+        let same = wanted.body_for(codec, &body, &wanted.model);
         assert_eq!(same == body, !wanted.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
         let mut renamed: Value =
-            serde_json::from_slice(&wanted.body_for(&body, "an \"other\"")).expect("JSON");
+            serde_json::from_slice(&wanted.body_for(codec, &body, "an \"other\"")).expect("JSON");
         if wanted.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");
             renamed["stream_options"] = original["stream_options"].clone();
