@@ -62,3 +62,7 @@ impl Counter for Count {
         "input_tokens"
     }
 }
+
+#[cfg(test)]
+#[path = "tests/count.rs"]
+mod tests;
