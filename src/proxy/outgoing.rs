@@ -47,6 +47,7 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
     let outgoing = if wanted.operation == Operation::CountTokens {
         let question = translate::question(from, to, given, &target, &mut losses)?;
         Outgoing {
+            // Without a counter nobody is asked; then only the losses matter.
             body: question.unwrap_or_default(),
             memory: Memory::default(),
         }
