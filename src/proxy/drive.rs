@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::attempt;
+use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::{relay, retry};
@@ -59,6 +60,9 @@ impl Gateway {
     }
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        if counting::is_ours(exchange) {
+            return counting::estimate(self, session, exchange).await;
+        }
         let mut peer = self.upstream_peer(session, exchange).await?;
         let mut body = None;
         self.request_body_filter(session, &mut body, true, exchange)
@@ -67,6 +71,10 @@ impl Gateway {
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
         let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
         let outcome = match self.relay(session, exchange, &mut upstream).await {
+            Ok(()) if exchange.unread => {
+                upstream.shutdown().await;
+                Ok(())
+            }
             Ok(()) => {
                 let idle = peer.idle_timeout();
                 self.connector

@@ -42,6 +42,8 @@ pub struct Exchange {
     pub(super) place: Option<Place>,
     /// The upstream of the attempt under way has failed.
     pub(super) troubled: bool,
+    /// Its reply was not read to the end: the connection is of no further use.
+    pub(super) unread: bool,
     /// Where the upstream of this attempt may also be reached.
     pub(super) other_addresses: Vec<SocketAddr>,
     pub(super) reply: Option<Reply>,
@@ -84,6 +86,7 @@ impl Exchange {
             end_by: None,
             place: None,
             troubled: false,
+            unread: false,
             other_addresses: Vec::new(),
             reply: None,
             fault: None,
@@ -112,6 +115,7 @@ impl Exchange {
         self.fault = None;
         self.place = None;
         self.troubled = false;
+        self.unread = false;
         let attempt = self.attempt()?.clone();
         let now = Moment::now();
         let settings = self.model.as_ref().map(|model| &model.settings);

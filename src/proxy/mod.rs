@@ -3,6 +3,7 @@
 mod answer;
 mod attempt;
 mod checks;
+mod counting;
 mod drive;
 mod entry;
 mod exchange;

@@ -14,6 +14,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant;
 
+use super::counting;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
@@ -267,6 +268,12 @@ pub(super) async fn error(
         .attempt()
         .map_or(exchange.format, |attempt| attempt.upstream.format);
     let fault = upstream_format.codec().decode_error(status, &body);
+    // What cannot be read here cannot be estimated either: then the refusal stands.
+    if counting::is_missing(exchange, status, &fault)
+        && let Ok(body) = counting::estimated(exchange)
+    {
+        return counting::tell(session, exchange, body).await;
+    }
     let mut fault = told(fault, exchange, header);
     if is_failure(status) {
         gateway.upstream_failed(exchange, Cause::Status, &fault);
@@ -297,7 +304,7 @@ pub(super) async fn error(
 /// upstream is there.
 async fn error_body(
     session: &mut Session,
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     upstream: &mut Upstreaming,
     plain: &mut Plain,
 ) -> Result<BytesMut> {
@@ -310,12 +317,16 @@ async fn error_body(
         let deadline = hurry.or(exchange.deadline());
         let reading = upstream.read_response_body();
         let piece = match unless_gone(session, deadline, reading).await {
-            Err(error) if hurry.is_some() && !is_downstream(&error) => return Ok(body),
+            Err(error) if hurry.is_some() && !is_downstream(&error) => {
+                exchange.unread = true;
+                return Ok(body);
+            }
             piece => piece?,
         };
         let end = piece.is_none();
         body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
         if end || body.len() > ERROR_BODY_LIMIT {
+            exchange.unread = !end;
             return Ok(body);
         }
     }

@@ -9,7 +9,7 @@ use super::exchange::Exchange;
 use crate::access;
 use crate::config::Balance;
 use crate::formats::Operation;
-use crate::model::{Fault, FaultKind, Format};
+use crate::model::Fault;
 use crate::runtime::{Model, attempts};
 use crate::translate::Wanted;
 
@@ -39,15 +39,6 @@ pub(super) fn route(
     );
     let limit = model.settings.retries.total_timeout;
     exchange.give_up = limit.map(|limit| Instant::now() + limit);
-    if operation == Operation::CountTokens {
-        let format = exchange.format;
-        exchange
-            .attempts
-            .retain(|attempt| attempt.upstream.format == format);
-    }
-    if exchange.attempts.is_empty() {
-        return Err(not_counted(&model, exchange.format));
-    }
     exchange.model = Some(model);
     exchange.wanted = Some(wanted);
     Ok(())
@@ -62,13 +53,6 @@ fn affinity<'a>(exchange: &'a Exchange, client: &'a HeaderMap, model: &Model) ->
         // Without the header it is still the same caller.
         Balance::Header(name) => client.get(name).map(|value| value.as_bytes()).or_else(key),
     }
-}
-
-/// Counters of other formats count by other rules; a wrong number is worse than none.
-fn not_counted(model: &Model, asked: Format) -> Fault {
-    let (id, asked) = (&model.settings.id, asked.name());
-    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
-    Fault::new(FaultKind::Unsupported, message).at("model")
 }
 
 pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {

@@ -1,6 +1,7 @@
 //! The messages format: `POST /v1/messages`.
 
 mod blocks_out;
+mod count;
 mod decoder;
 mod drafts_out;
 mod error;
@@ -22,7 +23,7 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
@@ -128,5 +129,9 @@ impl Codec for Messages {
 
     fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
         rates::headers(allowance, jiff::Timestamp::now())
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }
