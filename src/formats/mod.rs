@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::json::Edit;
 use crate::model::{
-    Event, Fault, Format, Losses, Memory, Place, Request, Response, Usage, shortened,
+    Allowance, Event, Fault, Format, Losses, Memory, Place, Request, Response, Usage, shortened,
 };
 use crate::sse::SseWriter;
 
@@ -90,6 +90,11 @@ pub trait Codec: Sync {
     }
     /// Request headers that belong to the format itself and go through to an upstream of it.
     fn own_headers(&self) -> &'static [&'static str];
+
+    /// What its clients read of their limits; none where the format has no such headers.
+    fn allowance_headers(&self, _allowance: &Allowance) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
     /// How tokens are counted, in the formats that have a way to ask for it.
     fn counter(&self) -> Option<&'static dyn Counter> {
         None

@@ -11,6 +11,7 @@ mod keys;
 mod lists;
 mod logging;
 mod passing;
+mod patience;
 mod protocols;
 mod refusals;
 mod reload;

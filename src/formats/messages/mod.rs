@@ -9,6 +9,7 @@ mod incoming;
 mod outgoing;
 mod pass;
 mod paths;
+mod rates;
 mod request;
 mod response;
 mod schema_out;
@@ -25,7 +26,7 @@ use super::{
     Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -124,6 +125,10 @@ impl Codec for Messages {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        rates::headers(allowance, jiff::Timestamp::now())
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {

@@ -30,7 +30,7 @@ use super::{
     Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
     Target, Watch, chat,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Responses;
@@ -121,6 +121,10 @@ impl Codec for Responses {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        chat::allowance_headers(allowance)
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {
