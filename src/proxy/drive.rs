@@ -42,7 +42,9 @@ impl Gateway {
     /// Attempts in order, until one has answered or none is left.
     pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         loop {
-            match self.attempt(session, exchange).await {
+            let outcome = self.attempt(session, exchange).await;
+            exchange.place = None;
+            match outcome {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
                     if !self.pause(session, exchange).await? {
