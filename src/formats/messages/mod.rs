@@ -1,6 +1,7 @@
 //! The messages format: `POST /v1/messages`.
 
 mod blocks_out;
+mod count;
 mod decoder;
 mod drafts_out;
 mod error;
@@ -8,6 +9,7 @@ mod incoming;
 mod outgoing;
 mod pass;
 mod paths;
+mod rates;
 mod request;
 mod response;
 mod schema_out;
@@ -21,10 +23,10 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -123,5 +125,13 @@ impl Codec for Messages {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        rates::headers(allowance, jiff::Timestamp::now())
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

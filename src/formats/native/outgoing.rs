@@ -11,7 +11,7 @@ use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
     contents: Vec<Content<'a>>,
@@ -25,6 +25,17 @@ struct Body<'a> {
     service_tier: Option<&'static str>,
 }
 
+impl Body<'_> {
+    /// Whether there is nothing but the conversation.
+    pub(super) fn is_bare(&self) -> bool {
+        self.system_instruction.is_none()
+            && self.tools.is_empty()
+            && self.tool_config.is_none()
+            && self.generation_config.is_none()
+            && self.service_tier.is_none()
+    }
+}
+
 #[derive(Serialize)]
 struct SystemInstruction<'a> {
     parts: Vec<SystemText<'a>>,
@@ -35,18 +46,26 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
+    let body = body(request, target, losses)?;
+    Ok(written(&body, request.size()))
+}
+
+pub(super) fn body<'a>(
+    request: &'a Request<'_>,
+    target: &Target<'a>,
+    losses: &mut Losses,
+) -> Result<Body<'a>, Fault> {
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
     let system = conversation.system;
-    let body = Body {
+    Ok(Body {
         system_instruction: (!system.is_empty()).then_some(SystemInstruction { parts: system }),
         contents: conversation.contents,
         tools,
         tool_config,
         generation_config: settings_out::write(request, target.capabilities, losses),
         service_tier: write_labels(&request.labels, losses),
-    };
-    Ok(written(&body, request.size()))
+    })
 }
 
 /// The service tier; nothing else that a request says of itself has a place here.
