@@ -85,11 +85,18 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
     if stop.len() > MOST_STOPS {
         losses.approximated(Place::Setting(Setting::Stop));
     }
+    // Here an answer is at least one token long.
+    if sampling.max_tokens == Some(0) {
+        losses.approximated(Place::Setting(Setting::MaxTokens));
+    }
     let mut count = |number: Option<u64>, setting| {
         let number = number?;
         whole(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
     };
-    let max_output_tokens = count(sampling.max_tokens, Setting::MaxTokens);
+    let max_output_tokens = count(
+        sampling.max_tokens.map(|tokens| tokens.max(1)),
+        Setting::MaxTokens,
+    );
     let top_k = count(sampling.top_k, Setting::TopK);
     GenerationConfig {
         max_output_tokens,
