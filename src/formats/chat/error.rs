@@ -89,6 +89,7 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     }
     fault.message = text("message")
         .or_else(|| error.as_str().map(str::to_owned))
+        .filter(|message| !message.is_empty())
         .unwrap_or_else(|| format!("upstream error (status {})", fault.status));
     fault.param = text("param");
     fault.code = code;

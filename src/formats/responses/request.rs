@@ -188,7 +188,10 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
                 Shape::Schema {
                     name: Some(fields.need("name", name)?),
                     description: fields.text("description")?,
-                    schema: fields.need("schema", schema)?,
+                    schema: match fields.need("schema", schema)? {
+                        schema if schema.is_object() => schema,
+                        _ => return Err(Path::Key(&fields.path, "schema").wrong("an object")),
+                    },
                     strict: fields.bool("strict")?,
                 }
             }

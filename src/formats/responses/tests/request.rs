@@ -186,3 +186,10 @@ fn state_and_values_out_of_range_are_refused_by_name() {
     assert_eq!(fault_of(r#"{"model":"m"}"#), "input");
     assert_eq!(fault_of(r#"{"input":7}"#), "input");
 }
+
+#[test]
+fn a_schema_is_an_object() {
+    let format = r#"{"type":"json_schema","name":"n","schema":-1}"#;
+    let body = format!(r#"{{"input":"x","text":{{"format":{format}}}}}"#);
+    assert_eq!(fault_of(&body), "text.format.schema");
+}
