@@ -219,6 +219,9 @@ impl Format {
     }
 }
 
+/// What is told of an upstream's error that tells nothing itself.
+const NO_WORDS: &str = "upstream error";
+
 /// A name as a JSON string.
 pub fn quoted(name: &str) -> Vec<u8> {
     serde_json::to_vec(name).expect("a string is always valid JSON")

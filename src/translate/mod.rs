@@ -8,6 +8,7 @@ mod relay;
 mod rename;
 mod reply;
 mod tap;
+mod think;
 mod undo;
 mod whole;
 

@@ -54,10 +54,8 @@ pub fn text() -> impl Strategy<Value = PartKind<'static>> {
 }
 
 fn thought(format: Format) -> impl Strategy<Value = PartKind<'static>> {
-    // Chat says thoughts in its own way or with their proofs, not some so and some so.
-    let sealed = prop::bool::weighted(if format == Format::Chat { 1.0 } else { 0.5 });
     let issuer = issuer(format);
-    (word(), sealed).prop_map(move |(word, sealed)| PartKind::Thought {
+    (word(), any::<bool>()).prop_map(move |(word, sealed)| PartKind::Thought {
         text: word.into(),
         seal: sealed.then(|| Seal {
             issuer,
@@ -76,6 +74,7 @@ fn usage(written: bool) -> impl Strategy<Value = Usage> {
                 cache_written,
                 output: plain + thinking,
                 thinking,
+                ..Usage::default()
             }
         },
     )

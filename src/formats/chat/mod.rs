@@ -21,6 +21,7 @@ mod tools;
 mod tools_out;
 mod turns;
 mod turns_out;
+mod usage;
 mod wire;
 
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};

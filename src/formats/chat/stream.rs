@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::reasoning::Detail;
-use super::wire::{
-    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
-};
+use super::usage::Tokens;
+use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
@@ -71,9 +70,37 @@ struct Progress {
     open: Option<Open>,
     calls: u32,
     details: usize,
+    /// Thoughts without a proof, as long as no other came with one.
+    unproven: Vec<String>,
+    is_proven: bool,
     refused: bool,
     /// Held back to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
+}
+
+impl Progress {
+    /// Once one thought is told with its proof, all of them are told in that way.
+    fn close_thought(
+        &mut self,
+        text: String,
+        seal: Option<String>,
+        mut tell: impl FnMut(Detail<'_>),
+    ) {
+        if seal.is_some() && !text.is_empty() {
+            self.is_proven = true;
+            for text in std::mem::take(&mut self.unproven) {
+                tell(Detail::unproven(&text, self.details));
+                self.details += 1;
+            }
+        }
+        match seal {
+            Some(seal) => tell(Detail::of_thought(&text, seal, self.details)),
+            None if text.is_empty() => return,
+            None if self.is_proven => tell(Detail::unproven(&text, self.details)),
+            None => return self.unproven.push(text),
+        }
+        self.details += 1;
+    }
 }
 
 /// The block that is being written.
@@ -184,14 +211,9 @@ impl Encoder {
         let progress = begin(&mut self.choices, heading, choice, out);
         let index = progress.details;
         match progress.open.take() {
-            Some(Open::Thought {
-                text,
-                seal: Some(seal),
-            }) => {
-                let detail = Detail::of_thought(&text, seal, index);
+            Some(Open::Thought { text, seal }) => progress.close_thought(text, seal, |detail| {
                 write(heading, choice, Piece::of_detail(detail), out);
-                progress.details += 1;
-            }
+            }),
             Some(Open::Call {
                 id,
                 kind,
@@ -208,7 +230,7 @@ impl Encoder {
                     progress.details += 1;
                 }
             }
-            Some(Open::Text | Open::Refusal | Open::Thought { .. } | Open::Media) | None => {}
+            Some(Open::Text | Open::Refusal | Open::Media) | None => {}
         }
     }
 

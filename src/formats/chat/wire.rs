@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::formats::Asked;
 use crate::formats::identity::reply_id;
-use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind, Usage};
+use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind};
 
 /// What every piece of a reply repeats.
 #[derive(Debug, Default)]
@@ -216,43 +216,6 @@ impl<'a> Logprobs<'a> {
         Logprobs {
             content: logprobs.iter().map(token).collect(),
             refusal: None,
-        }
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct Tokens {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-    prompt_tokens_details: PromptTokens,
-    completion_tokens_details: CompletionTokens,
-}
-
-#[derive(Serialize)]
-struct PromptTokens {
-    cached_tokens: u64,
-    cache_write_tokens: u64,
-}
-
-#[derive(Serialize)]
-struct CompletionTokens {
-    reasoning_tokens: u64,
-}
-
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Tokens {
-        Tokens {
-            prompt_tokens: usage.input,
-            completion_tokens: usage.output,
-            total_tokens: usage.input.saturating_add(usage.output),
-            prompt_tokens_details: PromptTokens {
-                cached_tokens: usage.cached,
-                cache_write_tokens: usage.cache_written,
-            },
-            completion_tokens_details: CompletionTokens {
-                reasoning_tokens: usage.thinking,
-            },
         }
     }
 }

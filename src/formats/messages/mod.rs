@@ -1,6 +1,7 @@
 //! The messages format: `POST /v1/messages`.
 
 mod blocks_out;
+mod call_ids;
 mod decoder;
 mod drafts_out;
 mod error;

@@ -27,6 +27,7 @@ mod tests;
 mod tools;
 mod tools_out;
 mod turns;
+mod usage;
 mod validate;
 mod wire;
 

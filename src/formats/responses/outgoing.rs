@@ -56,6 +56,10 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
+    if request.output.sound {
+        let message = "the upstream of this model cannot answer with sound";
+        return Err(Fault::invalid(message).about(Place::Setting(Setting::Sound)));
+    }
     let Conversation {
         instructions,
         input,
@@ -86,7 +90,7 @@ pub(super) fn encode(
         parallel_tool_calls: one_at_a_time(request, target, losses),
         reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
         text: settings_out::text(&request.output, losses),
-        include: included(request, sealed),
+        include: included(request, target, sealed),
         store: false,
         metadata: labels.metadata.as_ref(),
         user: labels.user.as_deref(),
@@ -145,9 +149,12 @@ fn one_at_a_time(request: &Request<'_>, target: &Target<'_>, losses: &mut Losses
 }
 
 /// Nothing is stored, so thoughts can only go on if their ciphertext comes with the reply.
-fn included(request: &Request<'_>, sealed: bool) -> Vec<&'static str> {
+fn included(request: &Request<'_>, target: &Target<'_>, sealed: bool) -> Vec<&'static str> {
+    let capabilities = target.capabilities;
     let mut include = Vec::new();
-    if settings_out::may_think(&request.thinking, sealed) {
+    if capabilities.responses_encrypted_reasoning
+        && settings_out::may_think(&request.thinking, capabilities, sealed)
+    {
         include.push(ENCRYPTED_REASONING);
     }
     if request.sampling.logprobs {

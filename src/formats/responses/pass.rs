@@ -82,6 +82,7 @@ impl RawUsage {
             thinking: output
                 .and_then(|details| details.reasoning_tokens)
                 .unwrap_or(0),
+            ..Usage::default()
         }
     }
 }

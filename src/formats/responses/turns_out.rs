@@ -57,6 +57,8 @@ pub(super) enum Item<'r> {
     },
 }
 
+const MODEL: &str = "assistant";
+
 /// What stands for the result of a call that the client never answered.
 const NO_RESULT: &str = "(no result)";
 
@@ -75,6 +77,11 @@ pub(super) fn write<'r>(
     }
     writer.conversation.instructions = join(instructions)?;
     writer.write_turns(rest)?;
+    // Nothing in this format makes a model go on with its own words.
+    if let Some(Item::Message { role: MODEL, .. }) = writer.conversation.input.last() {
+        let turn = rest.last().and_then(|turn| turn.at);
+        writer.losses.approximated(Place::Turn { turn });
+    }
     Ok(writer.conversation)
 }
 
@@ -151,7 +158,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             Role::System => "system",
             Role::Developer => "developer",
             Role::User => "user",
-            Role::Model => "assistant",
+            Role::Model => MODEL,
         };
         let is_empty = |part: &crate::model::Part<'_>| match &part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) => text.is_empty(),
@@ -221,7 +228,7 @@ impl<'r, 'l> Writer<'r, 'l> {
         }
         let content = Content::of(std::mem::take(content));
         let item = Item::Message { role, content };
-        if role == "assistant" {
+        if role == MODEL {
             self.push_own(item);
         } else {
             self.drop_thoughts();
