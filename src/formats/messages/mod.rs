@@ -22,7 +22,7 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
+    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Passed, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
@@ -90,7 +90,7 @@ impl Codec for Messages {
         error::encode(fault, request_id)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
         error::encode_in_stream(fault, out);
     }
 
