@@ -1,8 +1,8 @@
 //! Random replies, as far as a format can say them.
 
 use omniglot::model::{
-    Arguments, Call, Choice, Citation, Finish, Format, Issuer, Logprob, Part, PartKind, Response,
-    Seal, ToolKind, Usage,
+    Arguments, Call, Choice, Citation, Finish, Format, Issuer, Logprob, Media, Part, PartKind,
+    Response, Seal, Source, ToolKind, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -64,6 +64,22 @@ fn thought(format: Format) -> impl Strategy<Value = PartKind<'static>> {
     })
 }
 
+/// Pictures, and sound where the format has it; messages has no media in answers.
+fn media(format: Format) -> impl Strategy<Value = PartKind<'static>> {
+    let kinds: &[&str] = match format {
+        Format::Chat | Format::Messages | Format::Responses => &["image/png"],
+        Format::Native => &["image/png", "image/webp", "audio/wav"],
+    };
+    (select(kinds), select(&["QUJD", "AAAA+/=="][..])).prop_map(|(mime, data)| {
+        PartKind::Media(Media {
+            mime: mime.into(),
+            source: Source::Base64(data.into()),
+            name: None,
+            detail: None,
+        })
+    })
+}
+
 fn usage(written: bool) -> impl Strategy<Value = Usage> {
     (0..900u64, 0..90u64, 0..9u64, 0..900u64, 0..90u64).prop_map(
         move |(fresh, cached, cache_written, plain, thinking)| {
@@ -105,7 +121,13 @@ fn issuer(format: Format) -> Issuer {
 }
 
 fn choice(format: Format) -> impl Strategy<Value = Choice<'static>> {
-    let kinds = prop_oneof![3 => text(), 2 => call(), 1 => thought(format)];
+    let shows = u32::from(format != Format::Messages);
+    let kinds = prop_oneof![
+        3 => text(),
+        2 => call(),
+        1 => thought(format),
+        shows => media(format),
+    ];
     let refusal = matches!(format, Format::Chat | Format::Responses);
     (vec(kinds, 0..5), select(ends(format)), any::<u8>()).prop_map(move |(mut kinds, end, dice)| {
         let called = kinds.iter().any(|kind| matches!(kind, PartKind::Call(_)));
