@@ -91,7 +91,7 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
         .or_else(|| error.as_str().map(str::to_owned))
         .unwrap_or_else(|| NO_WORDS.to_owned());
     // What the model wrote instead of a call is all there is to go by.
-    if let Some(failed) = text("failed_generation") {
+    if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
         fault.message = format!("{} (failed_generation: {failed})", fault.message);
     }
     fault.param = text("param");
