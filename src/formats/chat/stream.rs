@@ -9,7 +9,7 @@ use super::usage::Tokens;
 use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
+use crate::model::{Block, Citation, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct Piece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_details: Option<[Detail<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<[Annotation<'a>; 1]>,
+    annotations: Option<Vec<Annotation<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<[Image<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +74,10 @@ struct Progress {
     unproven: Vec<String>,
     is_proven: bool,
     refused: bool,
+    images: u32,
+    has_sound: bool,
+    /// Held back: clients put lists together that come at once, or whose entries have numbers.
+    citations: Vec<Citation<'static>>,
     /// Held back to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
 }
@@ -159,7 +163,7 @@ impl Encoder {
                 }
             }
             Block::Media(media) => {
-                let piece = Piece::of_media(&media, &self.heading);
+                let piece = Piece::of_media(&media, &self.heading, progress);
                 write(&self.heading, choice, piece, out);
                 Open::Media
             }
@@ -172,7 +176,7 @@ impl Encoder {
         let mut piece = Piece::default();
         match (&mut progress.open, delta) {
             (_, Delta::Citation(citation)) => {
-                piece.annotations = Some([Annotation::new(citation)]);
+                return progress.citations.push(citation.clone().into_owned());
             }
             (_, Delta::Logprob(logprob)) => {
                 let logprobs = Logprobs::new(std::slice::from_ref(logprob));
@@ -258,6 +262,14 @@ impl Encoder {
         for (choice, progress) in &self.choices {
             let unsaid = finish_reason(&Finish::Other, progress.calls > 0);
             let reason = progress.finish.unwrap_or(unsaid);
+            if !progress.citations.is_empty() {
+                let annotations = progress.citations.iter().map(Annotation::new).collect();
+                let piece = Piece {
+                    annotations: Some(annotations),
+                    ..Piece::default()
+                };
+                write(&self.heading, *choice, piece, out);
+            }
             let piece = Piece::default();
             write_choice(&self.heading, *choice, piece, None, Some(reason), out);
         }
@@ -312,11 +324,18 @@ impl<'a> Piece<'a> {
         }
     }
 
-    fn of_media(media: &'a Media<'_>, heading: &Heading) -> Piece<'a> {
+    fn of_media(media: &'a Media<'_>, heading: &Heading, progress: &mut Progress) -> Piece<'a> {
         let mut piece = Piece::default();
         match Shown::new(media, heading) {
-            Shown::Image(image) => piece.images = Some([image]),
-            Shown::Audio(audio) => piece.audio = Some(audio),
+            Shown::Image(image) => {
+                piece.images = Some([image.numbered(progress.images)]);
+                progress.images += 1;
+            }
+            Shown::Audio(audio) if progress.has_sound => piece.audio = Some(audio.later()),
+            Shown::Audio(audio) => {
+                progress.has_sound = true;
+                piece.audio = Some(audio);
+            }
         }
         piece
     }

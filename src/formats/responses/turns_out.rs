@@ -24,6 +24,11 @@ pub(super) struct Conversation<'r> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item<'r> {
     Message {
+        /// Both only where the model's own words are a list: the types insist on them there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
         role: &'static str,
         content: Content<'r>,
     },
@@ -227,7 +232,13 @@ impl<'r, 'l> Writer<'r, 'l> {
             return;
         }
         let content = Content::of(std::mem::take(content));
-        let item = Item::Message { role, content };
+        let is_list = role == MODEL && matches!(content, Content::Parts(_));
+        let item = Item::Message {
+            id: is_list.then(|| format!("msg_{}", self.conversation.input.len())),
+            status: is_list.then_some(COMPLETED),
+            role,
+            content,
+        };
         if role == MODEL {
             self.push_own(item);
         } else {

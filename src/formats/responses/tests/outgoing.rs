@@ -79,7 +79,7 @@ fn empty_turns_go_and_empty_parts_say_nothing() {
         body["input"],
         json!([
             {"type": "message", "role": "user", "content": "A"},
-            {"type": "message", "role": "assistant", "content": [
+            {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [
                 {"type": "output_text", "text": "B", "annotations": []},
                 {"type": "refusal", "refusal": "C"},
             ]},
