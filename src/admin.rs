@@ -1,5 +1,6 @@
 //! The admin port: is the process alive, does it take requests, and what has it counted.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,7 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, UpstreamStanding};
+use crate::runtime::{Runtime, Snapshot};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -25,13 +27,15 @@ pub enum Phase {
 /// What the admin port tells about.
 pub struct Admin {
     pub metrics: Arc<Metrics>,
+    runtime: Arc<Runtime>,
     phase: AtomicU8,
 }
 
 impl Admin {
-    pub fn new(metrics: Arc<Metrics>) -> Admin {
+    pub fn new(metrics: Arc<Metrics>, runtime: Arc<Runtime>) -> Admin {
         Admin {
             metrics,
+            runtime,
             phase: AtomicU8::new(Phase::Starting as u8),
         }
     }
@@ -76,7 +80,26 @@ async fn readiness(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
-    ([(CONTENT_TYPE, OPEN_METRICS)], admin.metrics.render())
+    let text = admin.metrics.render(standing(&admin.runtime.snapshot()));
+    ([(CONTENT_TYPE, OPEN_METRICS)], text)
+}
+
+fn standing(snapshot: &Snapshot) -> Vec<UpstreamStanding> {
+    let mut models: HashMap<Arc<str>, Vec<_>> = HashMap::new();
+    for target in snapshot.listed.iter().flat_map(|model| &model.targets) {
+        let of_upstream = models.entry(target.upstream.name.clone()).or_default();
+        of_upstream.push((target.model.clone(), target.health.is_open()));
+    }
+    let upstreams = snapshot.upstreams.iter();
+    upstreams
+        .map(|upstream| UpstreamStanding {
+            upstream: upstream.name.clone(),
+            in_flight: upstream.load.in_flight(),
+            waiting: upstream.load.waiting(),
+            down: upstream.health.as_ref().map(|_| upstream.load.is_down()),
+            models: models.remove(&upstream.name).unwrap_or_default(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -85,6 +108,12 @@ mod tests {
     use std::net::{SocketAddr, TcpStream};
 
     use super::*;
+
+    fn admin() -> Admin {
+        let config = crate::config::parse("test.yaml", "{}", &|_| None);
+        let runtime = Runtime::new(config.expect("an empty config is good"));
+        Admin::new(Arc::default(), Arc::new(runtime))
+    }
 
     async fn open(admin: Arc<Admin>) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
@@ -116,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn ready_only_between_start_and_drain_but_always_alive() {
-        let admin = Arc::new(Admin::new(Arc::default()));
+        let admin = Arc::new(admin());
         let address = open(admin.clone()).await;
         let starting = "starting: the listeners are not open yet";
         assert_plain(&answer(address, "/readyz").await, 503, starting);
@@ -131,7 +160,7 @@ mod tests {
 
     #[test]
     fn phases_only_go_forward() {
-        let admin = Admin::new(Arc::default());
+        let admin = admin();
         assert_eq!(admin.phase(), Phase::Starting);
         for (entered, phase) in [
             (Phase::Ready, Phase::Ready),
@@ -146,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_are_served_as_open_metrics() {
-        let admin = Arc::new(Admin::new(Arc::default()));
+        let admin = Arc::new(admin());
         let address = open(admin.clone()).await;
         let _serving = admin.metrics.in_flight();
         let reply = answer(address, "/metrics").await;
@@ -163,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn other_paths_are_not_found() {
-        let address = open(Arc::new(Admin::new(Arc::default()))).await;
+        let address = open(Arc::new(admin())).await;
         for path in ["/", "/healthz/", "/v1/models"] {
             assert_plain(&answer(address, path).await, 404, "not found");
         }

@@ -29,7 +29,7 @@ use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Front, Gateway};
+use crate::proxy::{AccessLog, Checks, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -70,8 +70,8 @@ pub fn run(start: Start) -> Result<()> {
         AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
-    let admin = Arc::new(Admin::new(metrics.clone()));
     let runtime = Arc::new(Runtime::new(start.config));
+    let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
 
@@ -100,6 +100,8 @@ pub fn run(start: Start) -> Result<()> {
             greeting: start.greeting,
         },
     ));
+    let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
+    server.add_service(background_service("health", Watching(checks)));
     let reload = Reload {
         runtime,
         metrics,
@@ -316,6 +318,19 @@ impl BackgroundService for Reload {
     }
 }
 
+/// The health checks, until the process leaves.
+struct Watching(Checks);
+
+#[async_trait]
+impl BackgroundService for Watching {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        tokio::select! {
+            () = self.0.run() => {}
+            _ = shutdown.changed() => {}
+        }
+    }
+}
+
 impl Reload {
     fn reload(&self) {
         let Some(file) = &self.file else {
@@ -326,8 +341,8 @@ impl Reload {
         let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
-                for notice in config::notices(&config) {
-                    log::warn!("{notice}");
+                for trap in config::traps(&config) {
+                    log::warn!("{trap}");
                 }
                 for setting in self.runtime.reload(config) {
                     log::warn!("{setting} has changed: that takes effect after a restart");

@@ -1,5 +1,7 @@
 //! Everything the gateway counts, under typed labels, and its text for a Prometheus scrape.
 
+mod standing;
+
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -12,6 +14,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+
+pub use standing::UpstreamStanding;
+
+use standing::Standing;
 
 use crate::model::{Format, Usage};
 
@@ -32,6 +38,7 @@ pub struct Metrics {
     upstream_failures: Family<FailureLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     reloads: Family<OutcomeLabel, Counter>,
+    standing: Standing,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
     /// so that counting a request allocates nothing.
     names: RwLock<HashSet<Arc<str>>>,
@@ -101,6 +108,8 @@ pub enum Cause {
     Status,
     Unreadable,
     Cut,
+    /// As many requests as it may have, and no room to wait.
+    Full,
 }
 
 impl Cause {
@@ -114,6 +123,7 @@ impl Cause {
             Cause::Status => "status",
             Cause::Unreadable => "unreadable",
             Cause::Cut => "cut",
+            Cause::Full => "full",
         }
     }
 }
@@ -149,6 +159,7 @@ impl Metrics {
             upstream_failures: Family::default(),
             tokens: Family::default(),
             reloads: Family::default(),
+            standing: Standing::default(),
             names: RwLock::default(),
         };
         metrics.registered()
@@ -206,6 +217,7 @@ impl Metrics {
             "Reloads of the config, taken or refused",
             self.reloads.clone(),
         );
+        self.standing.register(registry);
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The running version", Info::new(version));
         self
@@ -278,10 +290,12 @@ impl Metrics {
     }
 
     /// Every metric in the OpenMetrics text format.
-    pub fn render(&self) -> String {
-        let mut text = String::new();
-        encode(&mut text, &self.registry).expect("a string takes all that is written to it");
-        text
+    pub fn render(&self, upstreams: Vec<UpstreamStanding>) -> String {
+        self.standing.show(upstreams, || {
+            let mut text = String::new();
+            encode(&mut text, &self.registry).expect("a string takes all that is written to it");
+            text
+        })
     }
 
     /// The shared copy of a configured name.
@@ -325,7 +339,7 @@ mod tests {
 
     #[track_caller]
     fn assert_lines(metrics: &Metrics, expected: &[&str]) {
-        let text = metrics.render();
+        let text = metrics.render(Vec::new());
         for line in expected {
             assert!(
                 text.lines().any(|written| written == *line),
@@ -364,7 +378,7 @@ mod tests {
                 r#"omniglot_tokens_total{model="acme-large",kind="thinking"} 6"#,
             ],
         );
-        assert!(!metrics.render().contains("cache_written"));
+        assert!(!metrics.render(Vec::new()).contains("cache_written"));
     }
 
     #[test]
@@ -383,7 +397,11 @@ mod tests {
                 r#"omniglot_request_seconds_count{format="none",model=""} 1"#,
             ],
         );
-        assert!(!metrics.render().contains("first_byte_seconds_count"));
+        assert!(
+            !metrics
+                .render(Vec::new())
+                .contains("first_byte_seconds_count")
+        );
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use omniglot::config::{
-    AccessLog, Auth, BaseUrl, Config, DEMO_KEY, Limits, OnUnsupported, Problem, Protocol, demo,
-    load, notices, parse, route_table,
+    AccessLog, Auth, Balance, BaseUrl, Breaker, Config, DEMO_KEY, Limits, OnUnsupported, Problem,
+    Protocol, Retries, Room, demo, load, parse, route_table, traps,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -67,8 +67,8 @@ models: [{id: large, upstreams: [{name: acme}]}]
     assert_eq!(upstream.format, Format::Native);
     assert!(upstream.auth.is_none() && upstream.headers.is_empty());
     assert_eq!(upstream.timeouts.connect, Duration::from_secs(3));
-    assert_eq!(upstream.timeouts.first_byte, Duration::from_secs(120));
-    assert_eq!(upstream.timeouts.idle, Duration::from_secs(60));
+    assert_eq!(upstream.timeouts.first_byte, Some(Duration::from_secs(120)));
+    assert_eq!(upstream.timeouts.idle, Some(Duration::from_secs(60)));
     assert_eq!(upstream.protocol, Protocol::Auto);
     assert_eq!(upstream.brand, "google");
     let model = &config.models[0];
@@ -124,7 +124,7 @@ fn the_demo_loads_and_needs_nothing() {
         assert_eq!(model.provider, "demo");
     }
     assert_eq!((config.upstreams.len(), config.models.len()), (4, 4));
-    assert!(notices(&config).is_empty());
+    assert_eq!(traps(&config), [""; 0]);
     demo(address("[::1]:4567"));
 }
 
@@ -164,7 +164,7 @@ upstreams:
         (eu.name.as_str(), eu.base_url.host.as_str()),
         ("acme-eu", "eu.a.example")
     );
-    assert_eq!(eu.timeouts.idle, Duration::from_secs(5));
+    assert_eq!(eu.timeouts.idle, Some(Duration::from_secs(5)));
 }
 
 #[test]
@@ -229,20 +229,122 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 |-------------|-----------|----------------------|--------|-------------------------|
 | acme-large  | chat      | acme (large-2026-01) | 3      | globex-pro, local-small |
 | acme-large  | messages  | acme-eu              | 1      | globex-pro, local-small |
+| acme-large  | responses | local (large-local)  | 1      | globex-pro, local-small |
 | globex-pro  | native    | globex               | 1      |                         |
 | local-small | responses | local                | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
 }
 
 #[test]
-fn settings_without_effect_are_named() {
-    let sample = SAMPLE.replace("on_unsupported: report", "on_unsupported: reject");
+fn what_is_seldom_meant_is_named() {
+    let capped = ["keys.dev: spending_cap is not enforced by this version"];
+    assert_eq!(traps(&good(SAMPLE)), capped);
+    let text = "
+keys:
+  - {name: open, secret: a}
+  - {name: limited, secret: b, limits: {concurrency: 1}}
+upstreams:
+  - {name: one, format: chat, base_url: 'http://one', timeouts: {first_byte: off, idle: off}}
+  - {name: two, format: chat, base_url: 'http://two', timeouts: {idle: off, total: 10m}}
+models:
+  - id: large
+    features: [tools, vision, thinking]
+    upstreams: [{name: one}, {name: two, priority: 1}]
+    fallbacks: [small, draw]
+    retries: {attempts: 1}
+  - {id: small, features: [thinking], upstreams: [{name: one}, {name: two}]}
+  - id: draw
+    model_type: image
+    features: [tools, vision, thinking]
+    upstreams: [{name: one}, {name: two}]
+    fallbacks: [small]
+    retries: {attempts: 2}
+";
+    let endless = "an upstream that falls silent is waited for without end";
+    let expected = [
+        "keys.open: has neither limits nor a spending_cap; whoever holds it may spend without end"
+            .to_owned(),
+        format!("upstreams.one: timeouts.first_byte is off and there is no total; {endless}"),
+        format!("upstreams.one: timeouts.idle is off and there is no total; {endless}"),
+        "models.large: its fallback small does not list the features: tools, vision".to_owned(),
+        "models.large: its fallback draw is of type image, not chat".to_owned(),
+        "models.large: with 1 attempts these are never reached: two, small, draw".to_owned(),
+        "models.draw: its fallback small does not list the features: tools, vision".to_owned(),
+        "models.draw: its fallback small is of type chat, not image".to_owned(),
+        "models.draw: with 2 attempts these are never reached: small".to_owned(),
+    ];
+    assert_eq!(traps(&good(text)), expected);
+}
+
+#[test]
+fn patience_is_set_for_upstreams_and_for_models() {
+    let config = good(
+        "
+server: {max_in_flight: 500, timeouts: {body: 1m}}
+upstreams:
+  - name: a
+    format: chat
+    base_url: http://a
+    timeouts: {connect: 1s, total: 5m}
+    max_in_flight: 8
+    queue: 0
+    queue_timeout: 1s
+    breaker: {failures: 2, failure_rate: 25%, open_for: 1m}
+    health: {path: /models, interval: 2s}
+  - {name: b, format: chat, base_url: 'http://b', breaker: off}
+models:
+  - id: m
+    upstreams: [{name: a, priority: 2}, {name: b}]
+    balance: {header: X-Session}
+    retries: {attempts: 4, per_attempt_timeout: 20s, total_timeout: 1m, backoff: 0s}
+    timeouts: {first_byte: off, idle: 2s}
+  - {id: n, upstreams: [{name: a}], balance: least_in_flight}
+",
+    );
+    let seconds = Duration::from_secs;
+    assert_eq!(config.server.max_in_flight, Some(500));
+    assert_eq!(config.server.timeouts.body, seconds(60));
+    let [a, b] = config.upstreams.as_slice() else {
+        panic!("two upstreams");
+    };
+    let room = Room {
+        max_in_flight: Some(8),
+        queue: 0,
+        queue_timeout: seconds(1),
+    };
+    assert_eq!((a.room, b.room.max_in_flight), (room, None));
+    let breaker = Breaker {
+        failures: 2,
+        percent: 25,
+        open_for: seconds(60),
+    };
+    assert_eq!((a.breaker, b.breaker), (Some(breaker), None));
+    let health = a.health.as_ref().expect("a health check");
     assert_eq!(
-        notices(&good(&sample)),
-        [
-            "keys.dev: spending_cap is not enforced by this version",
-            "keys.dev: limits are not enforced by this version",
-        ]
+        (health.path.as_str(), health.interval),
+        ("/models", seconds(2))
+    );
+    let [m, n] = config.models.as_slice() else {
+        panic!("two models");
+    };
+    assert_eq!(m.balance, Balance::Header("x-session".to_owned()));
+    assert_eq!(n.balance, Balance::LeastInFlight);
+    assert_eq!((m.upstreams[0].priority, m.upstreams[1].priority), (2, 0));
+    let retries = Retries {
+        attempts: Some(4),
+        per_attempt_timeout: Some(seconds(20)),
+        total_timeout: Some(seconds(60)),
+        backoff: Duration::ZERO,
+    };
+    assert_eq!(m.retries, retries);
+    let timeouts = m.timeouts.over(a.timeouts);
+    assert_eq!(
+        (timeouts.connect, timeouts.total),
+        (seconds(1), Some(seconds(300)))
+    );
+    assert_eq!(
+        (timeouts.first_byte, timeouts.idle),
+        (None, Some(seconds(2)))
     );
 }
 
@@ -306,7 +408,7 @@ fn secrets_are_never_shown() {
                 .replace("x-team: search", "x-team: \"SECRET\"")
                 .replace("SECRET", canary);
             let shown = match parse("test.yaml", &text, &nothing) {
-                Ok(config) => format!("{config:?} {} {:?}", route_table(&config), notices(&config)),
+                Ok(config) => format!("{config:?} {} {:?}", route_table(&config), traps(&config)),
                 Err(problems) => lines(&problems),
             };
             assert!(!shown.contains("canary"), "{shown}");

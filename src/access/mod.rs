@@ -1,4 +1,8 @@
-//! May this request go on? The key it carries, and the models that key opens.
+//! May this request go on? The key it carries, the models that key opens, and its limits.
+
+mod limits;
+
+pub use limits::{Admission, enter};
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -115,8 +115,8 @@ fn check(file: ConfigFile) -> Result<ExitCode> {
 fn load(path: &Path) -> Result<Config, ExitCode> {
     match config::load(path, &config::process_env) {
         Ok(config) => {
-            for notice in config::notices(&config) {
-                eprintln!("{notice}");
+            for trap in config::traps(&config) {
+                eprintln!("{trap}");
             }
             Ok(config)
         }

@@ -4,12 +4,12 @@ mod capabilities;
 mod check;
 mod demo;
 mod expand;
-mod notices;
 mod problem;
 mod read;
 mod routes;
 mod settings;
 mod table;
+mod traps;
 mod tree;
 mod values;
 
@@ -18,10 +18,10 @@ use std::path::Path;
 
 pub use demo::{DEMO_KEY, demo};
 pub use expand::Env;
-pub use notices::notices;
 pub use problem::Problem;
 pub use routes::route_table;
 pub use settings::*;
+pub use traps::traps;
 
 use problem::{Place, Problems};
 use table::Reader;

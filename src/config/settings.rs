@@ -27,6 +27,8 @@ pub struct Server {
     pub on_unsupported: OnUnsupported,
     pub access_log: AccessLog,
     pub timeouts: ClientTimeouts,
+    /// Calls served at once, over all keys; absent: no limit.
+    pub max_in_flight: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub enum AccessLog {
 pub struct ClientTimeouts {
     pub header: Duration,
     pub body_idle: Duration,
+    /// From the first byte of a body to its last.
+    pub body: Duration,
     pub write_idle: Duration,
 }
 
@@ -90,6 +94,9 @@ pub struct Upstream {
     pub timeouts: UpstreamTimeouts,
     pub protocol: Protocol,
     pub brand: String,
+    pub room: Room,
+    pub breaker: Option<Breaker>,
+    pub health: Option<HealthCheck>,
 }
 
 /// By hand, because header values may be credentials.
@@ -106,6 +113,9 @@ impl fmt::Debug for Upstream {
             .field("timeouts", &self.timeouts)
             .field("protocol", &self.protocol)
             .field("brand", &self.brand)
+            .field("room", &self.room)
+            .field("breaker", &self.breaker)
+            .field("health", &self.health)
             .finish()
     }
 }
@@ -132,8 +142,40 @@ pub enum Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
     pub connect: Duration,
-    pub first_byte: Duration,
-    pub idle: Duration,
+    /// From the last byte of the request to the first of the reply; absent: for ever.
+    pub first_byte: Option<Duration>,
+    /// Between two pieces of a reply; absent: for ever.
+    pub idle: Option<Duration>,
+    /// From the start of an attempt to the last byte of its reply; absent: for ever.
+    pub total: Option<Duration>,
+}
+
+/// How many requests an upstream gets at once, and how many wait for their turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Absent: no limit.
+    pub max_in_flight: Option<u64>,
+    pub queue: u64,
+    pub queue_timeout: Duration,
+}
+
+/// When an upstream that fails is left alone for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Breaker {
+    /// Failures in a row.
+    pub failures: u32,
+    /// Failures among a hundred requests of the last moments.
+    pub percent: u32,
+    pub open_for: Duration,
+}
+
+/// A request of the gateway's own that shows whether an upstream is alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthCheck {
+    /// Behind the base URL.
+    pub path: String,
+    pub interval: Duration,
+    pub timeout: Duration,
 }
 
 /// Which HTTP is spoken to an upstream.
@@ -159,6 +201,65 @@ pub struct Model {
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<Target>,
     pub fallbacks: Vec<String>,
+    pub balance: Balance,
+    pub retries: Retries,
+    pub timeouts: TimeoutChanges,
+}
+
+/// Which of a model's upstreams comes first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Balance {
+    #[default]
+    Weighted,
+    /// The one with the fewest requests for its weight.
+    LeastInFlight,
+    /// Always the same for the same key: upstreams remember prompts they have seen.
+    Key,
+    /// Always the same for the same value of a header.
+    Header(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// Absent: every upstream of the model and of its fallbacks once.
+    pub attempts: Option<usize>,
+    /// Until the first content of a reply.
+    pub per_attempt_timeout: Option<Duration>,
+    /// The same over all attempts.
+    pub total_timeout: Option<Duration>,
+    /// Before an upstream is asked again; doubled every time.
+    pub backoff: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Retries {
+        Retries {
+            attempts: None,
+            per_attempt_timeout: None,
+            total_timeout: None,
+            backoff: Duration::from_millis(250),
+        }
+    }
+}
+
+/// What a model says otherwise than its upstreams; `Some(None)` is "off".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeoutChanges {
+    pub connect: Option<Duration>,
+    pub first_byte: Option<Option<Duration>>,
+    pub idle: Option<Option<Duration>>,
+    pub total: Option<Option<Duration>>,
+}
+
+impl TimeoutChanges {
+    pub fn over(&self, upstream: UpstreamTimeouts) -> UpstreamTimeouts {
+        UpstreamTimeouts {
+            connect: self.connect.unwrap_or(upstream.connect),
+            first_byte: self.first_byte.unwrap_or(upstream.first_byte),
+            idle: self.idle.unwrap_or(upstream.idle),
+            total: self.total.unwrap_or(upstream.total),
+        }
+    }
 }
 
 /// Prices as written in the file: they are shown in the catalog, and money is never a float.
@@ -178,4 +279,6 @@ pub struct Target {
     /// The upstream's own name for the model; absent: the id itself.
     pub model: Option<String>,
     pub weight: u32,
+    /// The lowest is tried first.
+    pub priority: u32,
 }

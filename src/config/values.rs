@@ -34,6 +34,8 @@ const MAX_DIGITS: usize = 9;
 /// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
 const MAX_WEIGHT: u32 = 1_000_000;
 
+const MAX_ATTEMPTS: usize = 20;
+
 /// Nothing here waits for longer; sums of such durations cannot overflow either.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -48,6 +50,16 @@ pub fn duration(text: &str) -> Parsed<Duration> {
     match duration_or_zero(text)? {
         Duration::ZERO => Err("a duration longer than zero, such as 5s".to_owned()),
         duration => Ok(duration),
+    }
+}
+
+/// A wait that may also be `off`: then it has no end.
+pub fn duration_or_off(text: &str) -> Parsed<Option<Duration>> {
+    match text {
+        "off" => Ok(None),
+        _ => duration(text)
+            .map(Some)
+            .map_err(|expected| format!("{expected}, or off")),
     }
 }
 
@@ -70,6 +82,48 @@ pub fn weight(text: &str) -> Parsed<u32> {
         .and_then(|weight| u32::try_from(weight).ok())
         .filter(|weight| (1..=MAX_WEIGHT).contains(weight))
         .ok_or_else(|| format!("a whole number from 1 to {MAX_WEIGHT}"))
+}
+
+/// The first to be tried has the lowest.
+pub fn priority(text: &str) -> Parsed<u32> {
+    digits(text)
+        .and_then(|priority| u32::try_from(priority).ok())
+        .ok_or_else(|| "a whole number from 0 on".to_owned())
+}
+
+/// More tries than these only keep a client waiting.
+pub fn attempts(text: &str) -> Parsed<usize> {
+    digits(text)
+        .and_then(|attempts| usize::try_from(attempts).ok())
+        .filter(|attempts| (1..=MAX_ATTEMPTS).contains(attempts))
+        .ok_or_else(|| format!("a whole number from 1 to {MAX_ATTEMPTS}"))
+}
+
+pub fn failures(text: &str) -> Parsed<u32> {
+    digits(text)
+        .and_then(|failures| u32::try_from(failures).ok())
+        .filter(|failures| *failures > 0)
+        .ok_or_else(|| "a whole number from 1 on".to_owned())
+}
+
+pub fn percent(text: &str) -> Parsed<u32> {
+    text.strip_suffix('%')
+        .and_then(digits)
+        .and_then(|percent| u32::try_from(percent).ok())
+        .filter(|percent| (1..=100).contains(percent))
+        .ok_or_else(|| "a share from 1% to 100%".to_owned())
+}
+
+/// Behind a base URL.
+pub fn path(text: &str) -> Parsed<String> {
+    let plain = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic());
+    plain
+        .then(|| text.to_owned())
+        .ok_or_else(|| "a path such as /health, behind the base URL".to_owned())
+}
+
+pub fn queue(text: &str) -> Parsed<u64> {
+    digits(text).ok_or_else(|| "a whole number from 0 on".to_owned())
 }
 
 fn digits(text: &str) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! What a conversation is, in no wire format's words.
 
+mod allowance;
 mod event;
 mod fault;
 mod lost;
@@ -10,6 +11,7 @@ mod response;
 mod seal;
 mod text;
 
+pub use allowance::{Allowance, Rate};
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lost::{Action, Losses, Lost, Place, Setting};

@@ -1,6 +1,6 @@
 //! Everything that is answered here: lists, the catalog, and faults in the client's format.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pingora_core::Result;
@@ -31,6 +31,9 @@ pub(super) async fn json(
     header.insert_header("x-request-id", &exchange.request_id)?;
     for (name, value) in extra {
         header.insert_header(*name, value)?;
+    }
+    for (name, value) in allowance(exchange) {
+        header.insert_header(name, value)?;
     }
     exchange.status = status;
     exchange.header_sent = true;
@@ -92,6 +95,15 @@ pub(super) fn provenance(exchange: &Exchange) -> [(&'static str, String); 2] {
         ("x-omniglot-upstream", exchange.upstream_name().to_owned()),
         ("x-omniglot-attempts", exchange.tried.to_string()),
     ]
+}
+
+/// What the key may still ask for, in the words of the client's format.
+pub(super) fn allowance(exchange: &Exchange) -> Vec<(&'static str, String)> {
+    let Some(key) = exchange.key.as_ref().filter(|key| key.is_limited()) else {
+        return Vec::new();
+    };
+    let allowance = key.used.allowance(&key.limits, Instant::now());
+    exchange.format.codec().allowance_headers(&allowance)
 }
 
 /// The answer to what needs no model.

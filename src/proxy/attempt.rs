@@ -12,25 +12,25 @@ use std::net::SocketAddr;
 
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
-use crate::config::Protocol;
+use crate::config::{BaseUrl, Protocol, UpstreamTimeouts};
 use crate::formats::{Framing, Operation};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
 
-const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
+pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
 /// How long a connection may wait in the pool; upstreams commonly close theirs after a minute.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 const STREAMS_PER_CONNECTION: usize = 100;
 
-pub(super) fn peer(upstream: &Upstream, address: SocketAddr) -> HttpPeer {
+pub(super) fn peer(upstream: &Upstream, connect: Duration, address: SocketAddr) -> HttpPeer {
     let base = &upstream.base;
     // Without a name TLS would not be verified at all; base URLs always have one.
     let mut peer = HttpPeer::new(address, base.tls, base.host.clone());
     let options = &mut peer.options;
-    options.connection_timeout = Some(upstream.timeouts.connect);
-    options.total_connection_timeout = Some(upstream.timeouts.connect * 2);
+    options.connection_timeout = Some(connect);
+    options.total_connection_timeout = Some(connect * 2);
     options.idle_timeout = Some(POOL_IDLE);
     options.max_h2_streams = STREAMS_PER_CONNECTION;
     options.alpn = match (upstream.protocol, base.tls) {
@@ -49,9 +49,10 @@ pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<HttpPe
         ConnectRefused | ConnectNoRoute | ConnectTimedout | ConnectError | SocketError
     );
     let address = exchange.other_addresses.pop().filter(|_| unreachable)?;
-    let upstream = &exchange.attempt()?.upstream;
-    log::info!("upstream {}: {error}; trying {address}", upstream.name);
-    Some(peer(upstream, address))
+    let attempt = exchange.attempt()?;
+    let name = &attempt.upstream.name;
+    log::info!("upstream {name}: {error}; trying {address}");
+    Some(peer(&attempt.upstream, attempt.timeouts.connect, address))
 }
 
 /// Method and target; the headers are added by the request filter.
@@ -69,9 +70,10 @@ pub(super) fn request_line(
     let (operation, query) = if same {
         (wanted.operation, query.and_then(without_key))
     } else {
-        let operation = match wanted.stream {
-            true => Operation::Stream(Framing::Sse),
-            false => Operation::Generate,
+        let operation = match wanted.operation {
+            Operation::CountTokens => Operation::CountTokens,
+            _ if wanted.stream => Operation::Stream(Framing::Sse),
+            _ => Operation::Generate,
         };
         let query = codec.upstream_query(wanted.stream);
         (operation, query.map(str::to_owned))
@@ -81,7 +83,17 @@ pub(super) fn request_line(
         target.push('?');
         target.push_str(&query);
     }
-    let mut header = RequestHeader::build_no_case("POST", target.as_bytes(), Some(12))?;
+    head("POST", base, target, http2)
+}
+
+/// A request line, and where it goes.
+pub(super) fn head(
+    method: &str,
+    base: &BaseUrl,
+    target: String,
+    http2: bool,
+) -> Result<RequestHeader> {
+    let mut header = RequestHeader::build_no_case(method, target.as_bytes(), Some(12))?;
     if http2 {
         let scheme = if base.tls { "https" } else { "http" };
         let uri = Uri::builder()
@@ -140,9 +152,8 @@ fn without_key(query: &str) -> Option<String> {
 }
 
 /// What an error on the way to, or from, an upstream means; details stay in the log.
-pub(super) fn meaning(error: &Error, upstream: &Upstream) -> (Fault, Cause) {
+pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (Fault, Cause) {
     use ErrorType::*;
-    let timeouts = &upstream.timeouts;
     let timeout = |message: String| (Fault::new(FaultKind::Timeout, message), Cause::Timeout);
     match error.etype() {
         ConnectTimedout | TLSHandshakeTimedout => timeout(format!(
@@ -150,9 +161,11 @@ pub(super) fn meaning(error: &Error, upstream: &Upstream) -> (Fault, Cause) {
             timeouts.connect
         )),
         ReadTimedout => timeout(format!(
-            "the upstream was silent for too long (first_byte {:?}, idle {:?})",
-            timeouts.first_byte, timeouts.idle
+            "the upstream was silent for too long (first_byte {}, idle {})",
+            shown(timeouts.first_byte),
+            shown(timeouts.idle)
         )),
+        Custom(super::retry::TOO_LATE) => timeout("the upstream took too long".to_owned()),
         WriteTimedout => timeout("the upstream did not take the request in time".to_owned()),
         TLSHandshakeFailure | InvalidCert | HandshakeError => (
             Fault::bad_gateway("no secure connection to the upstream could be made"),
@@ -172,6 +185,10 @@ pub(super) fn meaning(error: &Error, upstream: &Upstream) -> (Fault, Cause) {
             Cause::Reset,
         ),
     }
+}
+
+fn shown(timeout: Option<Duration>) -> String {
+    timeout.map_or_else(|| "off".to_owned(), |timeout| format!("{timeout:?}"))
 }
 
 fn no_request() -> Box<Error> {

@@ -16,9 +16,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::attempt;
+use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
-use super::relay;
+use super::{relay, retry};
 use crate::translate::ReplyKind;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
@@ -44,6 +45,9 @@ impl Gateway {
             match self.attempt(session, exchange).await {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
+                    if !self.pause(session, exchange).await? {
+                        return Err(error);
+                    }
                     log::info!(
                         "{}: upstream {} failed, trying the next: {error}",
                         exchange.request_id,
@@ -56,13 +60,21 @@ impl Gateway {
     }
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        if counting::is_ours(exchange) {
+            return counting::estimate(self, session, exchange).await;
+        }
         let mut peer = self.upstream_peer(session, exchange).await?;
         let mut body = None;
         self.request_body_filter(session, &mut body, true, exchange)
             .await?;
         let body = body.unwrap_or_default();
+        exchange.place = Some(self.enter_upstream(session, exchange).await?);
         let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
-        match self.relay(session, exchange, &mut upstream).await {
+        let outcome = match self.relay(session, exchange, &mut upstream).await {
+            Ok(()) if exchange.unread => {
+                upstream.shutdown().await;
+                Ok(())
+            }
             Ok(()) => {
                 let idle = peer.idle_timeout();
                 self.connector
@@ -74,7 +86,11 @@ impl Gateway {
                 upstream.shutdown().await;
                 Err(self.error_while_proxy(&peer, session, error, exchange, reused))
             }
+        };
+        if !outcome.as_ref().is_err_and(|error| is_downstream(error)) {
+            self.upstream_served(exchange);
         }
+        outcome
     }
 
     /// Connects, sends the request and waits for the header. A pooled connection that turns
@@ -89,23 +105,25 @@ impl Gateway {
         let mut resent = false;
         loop {
             let connecting = self.connector.get_http_session(&*peer);
-            let (mut upstream, reused) = match unless_gone(session, connecting).await {
-                Ok(connected) => connected,
-                Err(error) if is_downstream(&error) => return Err(error),
-                Err(error) => match attempt::elsewhere(exchange, &error) {
-                    Some(other) => {
-                        *peer = other;
-                        continue;
-                    }
-                    None => return Err(self.fail_to_connect(session, peer, exchange, error)),
-                },
-            };
+            let (mut upstream, reused) =
+                match unless_gone(session, exchange.deadline(), connecting).await {
+                    Ok(connected) => connected,
+                    Err(error) if is_downstream(&error) => return Err(error),
+                    Err(error) => match attempt::elsewhere(exchange, &error) {
+                        Some(other) => {
+                            *peer = other;
+                            continue;
+                        }
+                        None => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                    },
+                };
             let http2 = matches!(upstream, Upstreaming::H2(_));
             let header = self
                 .request_header(session, exchange, body.len(), http2)
                 .await?;
             set_timeouts(&mut upstream, exchange);
-            match unless_gone(session, send(&mut upstream, header, body.clone())).await {
+            let sending = send(&mut upstream, header, body.clone());
+            match unless_gone(session, exchange.deadline(), sending).await {
                 Ok(()) => {
                     peer.group_key = POOL;
                     return Ok((upstream, reused));
@@ -162,15 +180,23 @@ impl Gateway {
     }
 }
 
-/// Runs a step towards the upstream, but stops at once when the client goes away.
+/// Runs a step towards the upstream, but stops at once when the client goes away, or in time.
 pub(super) async fn unless_gone<T>(
     session: &mut Session,
+    deadline: Option<Instant>,
     step: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     tokio::select! {
         biased;
         done = step => done.map_err(|error| error.into_up()),
         gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
+        () = passing(deadline), if deadline.is_some() => Err(retry::too_late()),
+    }
+}
+
+async fn passing(moment: Option<Instant>) {
+    if let Some(moment) = moment {
+        sleep_until(moment).await;
     }
 }
 
@@ -179,14 +205,16 @@ pub(super) async fn piece_or_hold(
     session: &mut Session,
     upstream: &mut Upstreaming,
     held_since: Option<Instant>,
+    deadline: Option<Instant>,
 ) -> Result<Option<Option<Bytes>>> {
     let mut read = pin!(upstream.read_response_body());
-    let deadline = held_since.map(|since| since + HOLD);
+    let enough = held_since.map(|since| since + HOLD);
     tokio::select! {
         biased;
         piece = &mut read => piece.map(Some).map_err(|error| error.into_up()),
         gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
-        () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => Ok(None),
+        () = passing(deadline), if deadline.is_some() => Err(retry::too_late()),
+        () = passing(enough), if enough.is_some() => Ok(None),
     }
 }
 
@@ -228,9 +256,9 @@ fn is_informational(upstream: &Upstreaming) -> bool {
 
 fn set_timeouts(upstream: &mut Upstreaming, exchange: &Exchange) {
     if let Some(attempt) = exchange.attempt() {
-        let timeouts = attempt.upstream.timeouts;
-        upstream.set_read_timeout(Some(timeouts.first_byte));
-        upstream.set_write_timeout(Some(timeouts.idle));
+        let timeouts = attempt.timeouts;
+        upstream.set_read_timeout(timeouts.first_byte);
+        upstream.set_write_timeout(timeouts.idle);
     }
 }
 
@@ -243,10 +271,10 @@ fn may_be_stale(error: &Error) -> bool {
     !is_downstream(error)
         && !matches!(
             error.etype(),
-            ErrorType::ReadTimedout | ErrorType::WriteTimedout
+            ErrorType::ReadTimedout | ErrorType::WriteTimedout | ErrorType::Custom(retry::TOO_LATE)
         )
 }
 
-fn no_attempt() -> Box<Error> {
+pub(super) fn no_attempt() -> Box<Error> {
     Error::explain(ErrorType::InternalError, "no attempt is under way")
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::time::Instant as Moment;
 
+use crate::access::Admission;
 use crate::metrics::InFlight;
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
-use crate::runtime::{Attempt, Key, Model, Snapshot};
+use crate::runtime::{Attempt, Key, Model, Place, Snapshot};
 use crate::translate::{Reply, Wanted};
 
 pub struct Exchange {
@@ -30,6 +32,18 @@ pub struct Exchange {
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.
     pub(super) tried: usize,
+    /// No attempt is made after this, nor waited for that has no content yet.
+    pub(super) give_up: Option<Moment>,
+    /// The attempt under way must have content by now.
+    pub(super) begin_by: Option<Moment>,
+    /// The attempt under way must be over by now.
+    pub(super) end_by: Option<Moment>,
+    /// The place of the attempt under way at its upstream.
+    pub(super) place: Option<Place>,
+    /// The upstream of the attempt under way has failed.
+    pub(super) troubled: bool,
+    /// Its reply was not read to the end: the connection is of no further use.
+    pub(super) unread: bool,
     /// Where the upstream of this attempt may also be reached.
     pub(super) other_addresses: Vec<SocketAddr>,
     pub(super) reply: Option<Reply>,
@@ -47,6 +61,8 @@ pub struct Exchange {
     pub(super) first_byte: Option<Duration>,
     pub(super) received: u64,
     pub(super) sent: u64,
+    /// What the call holds of its key's limits and the gateway's.
+    pub(super) admission: Option<Admission>,
     _in_flight: InFlight,
 }
 
@@ -65,6 +81,12 @@ impl Exchange {
             body: Bytes::new(),
             attempts: Vec::new(),
             tried: 0,
+            give_up: None,
+            begin_by: None,
+            end_by: None,
+            place: None,
+            troubled: false,
+            unread: false,
             other_addresses: Vec::new(),
             reply: None,
             fault: None,
@@ -76,6 +98,7 @@ impl Exchange {
             first_byte: None,
             received: 0,
             sent: 0,
+            admission: None,
             _in_flight: in_flight,
         }
     }
@@ -85,16 +108,56 @@ impl Exchange {
         self.attempts.get(self.tried.checked_sub(1)?)
     }
 
+    /// The next attempt is under way, within what is left of the time.
+    pub(super) fn begin_attempt(&mut self) -> Option<Attempt> {
+        self.tried += 1;
+        self.reply = None;
+        self.fault = None;
+        self.place = None;
+        self.troubled = false;
+        self.unread = false;
+        let attempt = self.attempt()?.clone();
+        let now = Moment::now();
+        let settings = self.model.as_ref().map(|model| &model.settings);
+        let retries = settings.map(|settings| settings.retries);
+        let limit = retries.and_then(|retries| retries.per_attempt_timeout);
+        self.begin_by = earliest(limit.map(|limit| now + limit), self.give_up);
+        self.end_by = attempt.timeouts.total.map(|limit| now + limit);
+        Some(attempt)
+    }
+
+    /// When the attempt has to be over; until there is content, that is sooner.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        match self.header_sent {
+            true => self.end_by,
+            false => earliest(self.begin_by, self.end_by),
+        }
+    }
+
     /// The attempt under way cannot be made at all: it does not count.
     pub(super) fn withdraw_attempt(&mut self) {
         if let Some(current) = self.tried.checked_sub(1) {
-            self.attempts.remove(current);
+            let same = self.attempts.remove(current);
+            self.attempts.retain(|attempt| !attempt.is_same_as(&same));
             self.tried = current;
         }
     }
 
+    /// The upstream of this attempt would say the same again.
+    pub(super) fn forsake_upstream(&mut self) {
+        let Some(upstream) = self.attempt().map(|attempt| attempt.upstream.clone()) else {
+            return;
+        };
+        let later = self.attempts.split_off(self.tried);
+        let elsewhere = later.into_iter();
+        let elsewhere = elsewhere.filter(|attempt| !Arc::ptr_eq(&attempt.upstream, &upstream));
+        self.attempts.extend(elsewhere);
+    }
+
     pub(super) fn may_try_again(&self) -> bool {
-        !self.header_sent && self.tried < self.attempts.len()
+        !self.header_sent
+            && self.tried < self.attempts.len()
+            && self.give_up.is_none_or(|at| Moment::now() < at)
     }
 
     /// The name of the upstream that is answering, or that was tried last.
@@ -105,5 +168,12 @@ impl Exchange {
     pub(super) fn note_first_byte(&mut self) {
         let elapsed = self.started.elapsed();
         self.first_byte.get_or_insert(elapsed);
+    }
+}
+
+fn earliest(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
+use tokio::time::timeout;
 
 use super::exchange::Exchange;
 use crate::model::{Fault, FaultKind};
@@ -34,6 +35,19 @@ pub(super) async fn read(
         let written = session.write_continue_response().await;
         written.map_err(|error| Refused::Client(error.into_down()))?;
     }
+    let timeouts = exchange.snapshot.server.timeouts;
+    match timeout(timeouts.body, gather(session, exchange, length, limit)).await {
+        Ok(read) => read,
+        Err(_) => Err(Refused::Fault(too_slow())),
+    }
+}
+
+async fn gather(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    length: Option<u64>,
+    limit: usize,
+) -> std::result::Result<Bytes, Refused> {
     let Some(first) = next(session).await? else {
         return Ok(Bytes::new());
     };
@@ -70,12 +84,16 @@ async fn finish(session: &mut Session, body: Bytes) -> std::result::Result<Bytes
 async fn next(session: &mut Session) -> std::result::Result<Option<Bytes>, Refused> {
     session.read_request_body().await.map_err(|error| {
         if *error.etype() == ErrorType::ReadTimedout {
-            let mut fault = Fault::new(FaultKind::Timeout, "the body did not arrive in time");
-            fault.status = 408;
-            return Refused::Fault(fault);
+            return Refused::Fault(too_slow());
         }
         Refused::Client(error.into_down())
     })
+}
+
+fn too_slow() -> Fault {
+    let mut fault = Fault::new(FaultKind::Timeout, "the body did not arrive in time");
+    fault.status = 408;
+    fault
 }
 
 fn length(session: &Session) -> Option<u64> {

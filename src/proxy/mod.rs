@@ -2,6 +2,8 @@
 
 mod answer;
 mod attempt;
+mod checks;
+mod counting;
 mod drive;
 mod entry;
 mod exchange;
@@ -10,6 +12,7 @@ mod intake;
 mod outgoing;
 mod plain;
 mod relay;
+mod retry;
 mod route;
 mod settle;
 
@@ -27,6 +30,7 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+pub use checks::Checks;
 pub use exchange::Exchange;
 pub use front::Front;
 pub use settle::AccessLog;
@@ -74,7 +78,8 @@ impl Gateway {
             Err(Refused::Client(error)) => return Err(error),
             Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
         };
-        match route::route(exchange, *operation, model.as_deref()) {
+        let client = &session.req_header().headers;
+        match route::route(exchange, client, *operation, model.as_deref()) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
         }
@@ -91,7 +96,11 @@ impl Gateway {
         if exchange.has_format {
             let query = query.filter(|_| entry.key_in_query());
             let key = access::admit(&exchange.snapshot, &header.headers, query)?;
-            exchange.key = Some(key);
+            exchange.key = Some(key.clone());
+            if let Entry::Call { .. } = entry {
+                let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
+                exchange.admission = Some(admission);
+            }
         }
         Ok(entry)
     }
@@ -102,7 +111,7 @@ impl Gateway {
         error.set_retry(
             exchange.tried > 0
                 && exchange.may_try_again()
-                && relay::may_be_better_elsewhere(fault.kind),
+                && retry::may_be_better_elsewhere(fault.kind),
         );
         exchange.fault = Some(fault);
         error
@@ -142,25 +151,23 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         exchange: &mut Exchange,
     ) -> Result<Box<HttpPeer>> {
-        exchange.tried += 1;
-        exchange.reply = None;
-        exchange.fault = None;
-        let Some(attempt) = exchange.attempt().cloned() else {
+        let Some(attempt) = exchange.begin_attempt() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
-        let limit = attempt.upstream.timeouts.connect;
+        attempt.health.begin(std::time::Instant::now());
+        let limit = attempt.timeouts.connect;
         let looked_up = timeout(limit, self.runtime.names.addresses(&attempt.upstream)).await;
         match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
             Ok(mut addresses) => {
                 let first = addresses.remove(0);
                 exchange.other_addresses = addresses;
-                Ok(Box::new(attempt::peer(&attempt.upstream, first)))
+                let connect = attempt.timeouts.connect;
+                Ok(Box::new(attempt::peer(&attempt.upstream, connect, first)))
             }
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", attempt.upstream.name);
-                self.metrics
-                    .upstream_failed(&attempt.upstream.name, Cause::Connect);
                 let fault = Fault::bad_gateway("the upstream cannot be reached");
+                self.upstream_failed(exchange, Cause::Connect, &fault);
                 Err(self.park(exchange, fault))
             }
         }
@@ -205,7 +212,7 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    /// What the upstream's header means: a reply to relay, an error to tell, or a reason to go on.
+    /// What the upstream's header means: a reply to relay, or nothing: an error to read.
     async fn upstream_response_filter(
         &self,
         _session: &mut Session,
@@ -228,18 +235,10 @@ impl ProxyHttp for Gateway {
                     Ok(())
                 }
                 Err(fault) => {
-                    self.metrics
-                        .upstream_failed(exchange.upstream_name(), Cause::Unreadable);
+                    self.upstream_failed(exchange, Cause::Unreadable, &fault);
                     Err(self.park(exchange, fault))
                 }
             };
-        }
-        let kind = FaultKind::of_status(status);
-        if relay::may_be_better_elsewhere(kind) && exchange.may_try_again() {
-            self.metrics
-                .upstream_failed(exchange.upstream_name(), Cause::Status);
-            let fault = Fault::new(kind, "the upstream failed");
-            return Err(self.park(exchange, fault));
         }
         Ok(())
     }
@@ -255,6 +254,9 @@ impl ProxyHttp for Gateway {
             header.insert_header(name, value)?;
         }
         for (name, value) in outgoing::lost(exchange) {
+            header.insert_header(name, value)?;
+        }
+        for (name, value) in answer::allowance(exchange) {
             header.insert_header(name, value)?;
         }
         Ok(())
@@ -286,8 +288,9 @@ impl ProxyHttp for Gateway {
         if relay::is_about_credentials(fault.kind) {
             fault = relay::refused_credentials(exchange.upstream_name(), fault.status);
         }
-        self.metrics
-            .upstream_failed(exchange.upstream_name(), cause);
+        if retry::may_be_better_elsewhere(fault.kind) {
+            self.upstream_failed(exchange, cause, &fault);
+        }
         Err(self.park(exchange, fault))
     }
 
@@ -321,7 +324,7 @@ impl ProxyHttp for Gateway {
             error.set_retry(false);
             return error;
         };
-        let (fault, cause) = attempt::meaning(&error, &attempt.upstream);
+        let (fault, cause) = attempt::meaning(&error, &attempt.timeouts);
         // What an unreadable header holds may name an account: it is not for the log.
         match error.etype() {
             ErrorType::InvalidHTTPHeader => {
@@ -329,7 +332,7 @@ impl ProxyHttp for Gateway {
             }
             _ => log::warn!("upstream {}: {error}", attempt.upstream.name),
         }
-        self.metrics.upstream_failed(&attempt.upstream.name, cause);
+        self.upstream_failed(exchange, cause, &fault);
         self.park(exchange, fault)
     }
 

@@ -1,5 +1,7 @@
 //! The reply on its way to the client: gathered as a whole, piece by piece, or as an error.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http::Version;
@@ -12,9 +14,11 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant;
 
+use super::counting;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
+use super::retry::may_be_better_elsewhere;
 use super::{Gateway, answer};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
@@ -22,6 +26,9 @@ use crate::translate::{Gathered, Reply};
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
+
+/// How long an error's body is waited for while another upstream could be asked.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
 
 /// Error bodies are short; what goes on for longer is not worth reading.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
@@ -36,7 +43,8 @@ pub(super) async fn whole(
     mut plain: Plain,
 ) -> Result<()> {
     let body = loop {
-        let piece = unless_gone(session, upstream.read_response_body()).await?;
+        let reading = upstream.read_response_body();
+        let piece = unless_gone(session, exchange.deadline(), reading).await?;
         set_idle_timeout(upstream, exchange);
         let end = piece.is_none();
         let mut piece = plain.chunk(piece)?;
@@ -70,9 +78,9 @@ pub(super) async fn stream(
     let mut held = Held::new(out);
     loop {
         let piece = if exchange.header_sent {
-            unless_gone(session, upstream.read_response_body()).await
+            unless_gone(session, exchange.deadline(), upstream.read_response_body()).await
         } else {
-            match piece_or_hold(session, upstream, held.since).await {
+            match piece_or_hold(session, upstream, held.since, exchange.deadline()).await {
                 Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
                     held.release(gateway, session, exchange).await?;
@@ -254,51 +262,96 @@ pub(super) async fn error(
     header: &ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
-    set_idle_timeout(upstream, exchange);
     let status = header.status.as_u16();
-    let mut body = BytesMut::new();
-    loop {
-        let piece = unless_gone(session, upstream.read_response_body()).await?;
-        let end = piece.is_none();
-        body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
-        if end || body.len() > ERROR_BODY_LIMIT {
-            break;
-        }
-    }
-    let name = exchange.upstream_name().to_owned();
-    // A client's own mistake is no failure of the upstream.
-    if !(400..500).contains(&status) || matches!(status, 401 | 403 | 408 | 429) {
-        gateway.metrics.upstream_failed(&name, Cause::Status);
-    }
+    let body = error_body(session, exchange, upstream, &mut plain).await?;
     let upstream_format = exchange
         .attempt()
         .map_or(exchange.format, |attempt| attempt.upstream.format);
-    let mut fault = upstream_format.codec().decode_error(status, &body);
-    if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
-        let fault = refused_credentials(&name, status);
-        return Err(gateway.park(exchange, fault));
+    let fault = upstream_format.codec().decode_error(status, &body);
+    // What cannot be read here cannot be estimated either: then the refusal stands.
+    if counting::is_missing(exchange, status, &fault)
+        && let Ok(body) = counting::estimated(exchange)
+    {
+        return counting::tell(session, exchange, body).await;
     }
-    if !(400..=599).contains(&status) {
-        let message = format!("the upstream answered with status {status}, which is not followed");
-        return Err(gateway.park(exchange, Fault::bad_gateway(message)));
+    let mut fault = told(fault, exchange, header);
+    if is_failure(status) {
+        gateway.upstream_failed(exchange, Cause::Status, &fault);
     }
-    let retry_after = header.headers.get(RETRY_AFTER).cloned();
-    let same_format = upstream_format == exchange.format;
-    let is_json = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body);
-    if !same_format || is_json.is_err() {
-        if same_format {
+    if matches!(fault.kind, FaultKind::OverQuota) || matches!(status, 401 | 403) {
+        exchange.forsake_upstream();
+    }
+    let own_words = upstream_format == exchange.format
+        && (400..=599).contains(&status)
+        && fault.kind != FaultKind::BadGateway
+        && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_ok();
+    let goes_on = may_be_better_elsewhere(fault.kind) && exchange.may_try_again();
+    if goes_on || !own_words {
+        if upstream_format == exchange.format && fault.kind != FaultKind::BadGateway {
             fault.status = status;
         }
-        let seconds = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let told = seconds.map(std::time::Duration::from_secs);
-        fault.retry_after = told.or(fault.retry_after);
         return Err(gateway.park(exchange, fault));
     }
     let mut extra: Vec<_> = answer::provenance(exchange).into();
-    if let Some(value) = retry_after.as_ref().and_then(|value| value.to_str().ok()) {
+    let retry_after = header.headers.get(RETRY_AFTER);
+    if let Some(value) = retry_after.and_then(|value| value.to_str().ok()) {
         extra.push(("retry-after", value.to_owned()));
     }
     answer::json(session, exchange, status, body.to_vec(), &extra).await
+}
+
+/// The body of an error, or as much of it as came in time: it is no reason to wait when another
+/// upstream is there.
+async fn error_body(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    upstream: &mut Upstreaming,
+    plain: &mut Plain,
+) -> Result<BytesMut> {
+    set_idle_timeout(upstream, exchange);
+    let mut body = BytesMut::new();
+    let hurry = exchange
+        .may_try_again()
+        .then(|| Instant::now() + ERROR_BODY_WAIT);
+    loop {
+        let deadline = hurry.or(exchange.deadline());
+        let reading = upstream.read_response_body();
+        let piece = match unless_gone(session, deadline, reading).await {
+            Err(error) if hurry.is_some() && !is_downstream(&error) => {
+                exchange.unread = true;
+                return Ok(body);
+            }
+            piece => piece?,
+        };
+        let end = piece.is_none();
+        body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
+        if end || body.len() > ERROR_BODY_LIMIT {
+            exchange.unread = !end;
+            return Ok(body);
+        }
+    }
+}
+
+/// What a client may know of an upstream's error.
+fn told(mut fault: Fault, exchange: &Exchange, header: &ResponseHeader) -> Fault {
+    let status = header.status.as_u16();
+    if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
+        return refused_credentials(exchange.upstream_name(), status);
+    }
+    if !(400..=599).contains(&status) {
+        let message = format!("the upstream answered with status {status}, which is not followed");
+        return Fault::bad_gateway(message);
+    }
+    let value = header.headers.get(RETRY_AFTER);
+    let seconds = value.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let pause = seconds.map(Duration::from_secs);
+    fault.retry_after = pause.or(fault.retry_after);
+    fault
+}
+
+/// A client's own mistake is no failure of the upstream.
+const fn is_failure(status: u16) -> bool {
+    !matches!(status, 400..500) || matches!(status, 401 | 402 | 403 | 408 | 429)
 }
 
 /// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.
@@ -335,19 +388,6 @@ fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut ResponseHea
 
 fn set_idle_timeout(upstream: &mut Upstreaming, exchange: &Exchange) {
     if let Some(attempt) = exchange.attempt() {
-        upstream.set_read_timeout(Some(attempt.upstream.timeouts.idle));
+        upstream.set_read_timeout(attempt.timeouts.idle);
     }
-}
-
-/// Whether another upstream may do better with the same request.
-pub(super) const fn may_be_better_elsewhere(kind: FaultKind) -> bool {
-    matches!(
-        kind,
-        FaultKind::RateLimited
-            | FaultKind::OverQuota
-            | FaultKind::Internal
-            | FaultKind::BadGateway
-            | FaultKind::Overloaded
-            | FaultKind::Timeout
-    )
 }

@@ -1,12 +1,15 @@
 //! From a request's header and body to the attempts that may answer it.
 
+use http::HeaderMap;
 use pingora_http::RequestHeader;
+use tokio::time::Instant;
 
 use super::answer;
 use super::exchange::Exchange;
 use crate::access;
+use crate::config::Balance;
 use crate::formats::Operation;
-use crate::model::{Fault, FaultKind, Format};
+use crate::model::Fault;
 use crate::runtime::{Model, attempts};
 use crate::translate::Wanted;
 
@@ -16,6 +19,7 @@ const HEADER_LIMIT: usize = 64 << 10;
 /// The model that is wanted, if the key opens it, and who may answer for it.
 pub(super) fn route(
     exchange: &mut Exchange,
+    client: &HeaderMap,
     operation: Operation,
     path_model: Option<&str>,
 ) -> Result<(), Fault> {
@@ -28,26 +32,27 @@ pub(super) fn route(
     let model = model
         .ok_or_else(|| answer::unknown_model(&wanted.model))?
         .clone();
-    exchange.attempts = attempts(&exchange.snapshot, &model);
-    if operation == Operation::CountTokens {
-        let format = exchange.format;
-        exchange
-            .attempts
-            .retain(|attempt| attempt.upstream.format == format);
-    }
-    if exchange.attempts.is_empty() {
-        return Err(not_counted(&model, exchange.format));
-    }
+    exchange.attempts = attempts(
+        &exchange.snapshot,
+        &model,
+        affinity(exchange, client, &model),
+    );
+    let limit = model.settings.retries.total_timeout;
+    exchange.give_up = limit.map(|limit| Instant::now() + limit);
     exchange.model = Some(model);
     exchange.wanted = Some(wanted);
     Ok(())
 }
 
-/// Counters of other formats count by other rules; a wrong number is worse than none.
-fn not_counted(model: &Model, asked: Format) -> Fault {
-    let (id, asked) = (&model.settings.id, asked.name());
-    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
-    Fault::new(FaultKind::Unsupported, message).at("model")
+/// What ties a conversation to one of several upstreams.
+fn affinity<'a>(exchange: &'a Exchange, client: &'a HeaderMap, model: &Model) -> Option<&'a [u8]> {
+    let key = || exchange.key.as_ref().map(|key| key.name.as_bytes());
+    match &model.settings.balance {
+        Balance::Weighted | Balance::LeastInFlight => None,
+        Balance::Key => key(),
+        // Without the header it is still the same caller.
+        Balance::Header(name) => client.get(name).map(|value| value.as_bytes()).or_else(key),
+    }
 }
 
 pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pingora_proxy::Session;
 use serde::Serialize;
@@ -18,6 +18,10 @@ const WAITING_LINES: usize = 65_536;
 pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &Exchange) {
     let watch = exchange.reply.as_ref().map(|reply| reply.watch());
     let usage = watch.and_then(|watch| watch.usage);
+    if let (Some(key), Some(usage)) = (&exchange.key, usage) {
+        let tokens = usage.input + usage.output;
+        key.used.charge(&key.limits, tokens, Instant::now());
+    }
     let model = exchange.model.as_ref().map_or("", |model| &model.label);
     let total = exchange.started.elapsed();
     gateway.metrics.served(&Served {

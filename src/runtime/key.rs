@@ -6,14 +6,16 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::Snapshot;
-use crate::config;
+use super::{Live, Snapshot, Used};
+use crate::config::{self, Limits};
 
 pub struct Key {
     pub name: Arc<str>,
     sha256: [u8; 32],
     /// `None`: every model.
     models: Option<GlobSet>,
+    pub limits: Limits,
+    pub used: Arc<Used>,
 }
 
 pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
@@ -21,7 +23,7 @@ pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
 }
 
 impl Key {
-    pub(super) fn build(settings: config::Key) -> Key {
+    pub(super) fn build(settings: config::Key, live: &Live) -> Key {
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -31,10 +33,17 @@ impl Key {
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
         Key {
+            used: live.used(&settings.name),
+            limits: settings.limits,
             name: settings.name.into(),
             sha256: settings.sha256,
             models,
         }
+    }
+
+    /// Whether anything it does is counted per minute.
+    pub fn is_limited(&self) -> bool {
+        self.limits.requests_per_minute.is_some() || self.limits.tokens_per_minute.is_some()
     }
 
     pub fn allows(&self, model: &str) -> bool {

@@ -1,12 +1,20 @@
 //! The config made ready to run on, and the one place where a reload swaps it.
 
+mod allowance;
+mod health;
 mod key;
+mod live;
+mod load;
 mod resolve;
 mod route;
 mod snapshot;
 mod upstream;
 
+pub use allowance::{Permit, Reached, Used};
+pub use health::Health;
 pub use key::{Key, fingerprint};
+pub use live::{Call, Live};
+pub use load::{Full, Load, Place};
 pub use resolve::Names;
 pub use route::{Attempt, attempts};
 pub use snapshot::{Model, Snapshot};
@@ -24,13 +32,16 @@ pub struct Runtime {
     /// What the process began with; some of it stays in force until it ends.
     started: Server,
     pub names: Names,
+    pub live: Live,
 }
 
 impl Runtime {
     pub fn new(config: Config) -> Runtime {
+        let live = Live::default();
         Runtime {
             started: config.server.clone(),
-            current: ArcSwap::from_pointee(Snapshot::build(config)),
+            current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
+            live,
             names: Names::default(),
         }
     }
@@ -42,8 +53,9 @@ impl Runtime {
 
     /// Puts a new config in force; returns what of it needs a restart instead.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
-        let next = Arc::new(Snapshot::build(config));
+        let next = Arc::new(Snapshot::build(config, &self.live));
         self.current.store(next.clone());
+        self.live.tidy();
         next.server.needs_restart_after(&self.started)
     }
 }

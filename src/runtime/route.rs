@@ -1,11 +1,14 @@
 //! From a model id to the attempts that may answer it, in order.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rand::RngExt as _;
 
 use super::snapshot::Target;
-use super::{Model, Snapshot, Upstream};
+use super::{Health, Model, Snapshot, Upstream};
+use crate::config::{Balance, UpstreamTimeouts};
 
 /// One upstream to try, with its own name for the model.
 #[derive(Clone)]
@@ -14,10 +17,19 @@ pub struct Attempt {
     pub model: Arc<str>,
     /// The configured model it stands for: the one asked for, or a fallback of it.
     pub settings: Arc<Model>,
+    pub timeouts: UpstreamTimeouts,
+    pub health: Arc<Health>,
 }
 
-/// The model's upstreams drawn by weight without putting back, then those of its fallbacks.
-pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>) -> Vec<Attempt> {
+impl Attempt {
+    pub fn is_same_as(&self, other: &Attempt) -> bool {
+        Arc::ptr_eq(&self.health, &other.health) && Arc::ptr_eq(&self.settings, &other.settings)
+    }
+}
+
+/// The model's upstreams by priority and balance, then those of its fallbacks; what is out of
+/// order comes last of all. Begun again from the front where more attempts are wanted.
+pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>) -> Vec<Attempt> {
     let mut order = Vec::with_capacity(model.targets.len());
     let mut visited: Vec<Arc<Model>> = Vec::new();
     let mut waiting = vec![model.clone()];
@@ -25,38 +37,102 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>) -> Vec<Attempt> {
         if visited.iter().any(|seen| Arc::ptr_eq(seen, &model)) {
             continue;
         }
-        draw(&model, &mut order);
+        order_targets(&model, affinity, &mut order);
         let fallbacks = model.settings.fallbacks.iter().rev();
         waiting.extend(fallbacks.filter_map(|id| snapshot.models.get(id)).cloned());
         visited.push(model);
     }
+    if order.len() > 1 {
+        let now = Instant::now();
+        // Stable, so that both parts keep their order.
+        order.sort_by_cached_key(|attempt| !is_fit(attempt, now));
+    }
+    let wanted = model.settings.retries.attempts.unwrap_or(order.len());
+    order.truncate(wanted);
+    let once = order.len();
+    while !order.is_empty() && order.len() < wanted {
+        order.push(order[order.len() % once].clone());
+    }
     order
 }
 
-fn draw(model: &Arc<Model>, order: &mut Vec<Attempt>) {
-    let mut left: Vec<&Target> = model.targets.iter().collect();
-    while !left.is_empty() {
-        let target = left.swap_remove(pick(&left));
-        order.push(Attempt {
+fn is_fit(attempt: &Attempt, now: Instant) -> bool {
+    let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_fit(now);
+    !attempt.upstream.load.is_down() && !is_left_alone
+}
+
+/// Lower priorities first, and within one the way the model wants it.
+fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
+    let mut rest = model.targets.as_slice();
+    while let Some(first) = rest.first() {
+        let tier = rest
+            .iter()
+            .take_while(|target| target.priority == first.priority)
+            .count();
+        let (group, later) = rest.split_at(tier);
+        rest = later;
+        let group = ranked(model, affinity, group);
+        order.extend(group.into_iter().map(|target| Attempt {
             upstream: target.upstream.clone(),
             model: target.model.clone(),
             settings: model.clone(),
-        });
+            timeouts: target.timeouts,
+            health: target.health.clone(),
+        }));
     }
 }
 
-fn pick(left: &[&Target]) -> usize {
-    if left.len() == 1 {
-        return 0;
+fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Vec<&'t Target> {
+    let mut group: Vec<&Target> = group.iter().collect();
+    if group.len() == 1 {
+        return group;
     }
-    let total: u64 = left.iter().map(|target| u64::from(target.weight)).sum();
-    let mut mark = rand::rng().random_range(0..total.max(1));
-    for (at, target) in left.iter().enumerate() {
-        let weight = u64::from(target.weight);
-        if mark < weight {
-            return at;
+    let ranks = |target: &&Target| match (&model.settings.balance, affinity) {
+        (Balance::Key | Balance::Header(_), Some(value)) => {
+            draw(target.weight, even(hash(value, target)))
         }
-        mark -= weight;
+        (Balance::LeastInFlight, _) => {
+            target.upstream.load.in_flight() as f64 / f64::from(target.weight)
+        }
+        _ => draw(target.weight, rand::rng().random()),
+    };
+    let mut ranked: Vec<_> = group
+        .drain(..)
+        .map(|target| (ranks(&target), target))
+        .collect();
+    if model.settings.balance == Balance::LeastInFlight {
+        // Else the first in the file would get every request of a quiet moment.
+        let start = rand::rng().random_range(0..ranked.len());
+        ranked.rotate_left(start);
     }
-    0
+    // Whoever has no place left comes behind those that have.
+    ranked.sort_by(|(one, target), (other, other_target)| {
+        let full = |target: &Target| !target.upstream.load.has_space(&target.upstream.room);
+        let fullness = full(target).cmp(&full(other_target));
+        fullness.then(one.total_cmp(other))
+    });
+    ranked.into_iter().map(|(_, target)| target).collect()
 }
+
+/// When a clock of this rate strikes first: the smallest wins with a chance that is its weight's
+/// share, and the next ones too among those that are left.
+fn draw(weight: u32, even: f64) -> f64 {
+    -(1.0 - even).ln() / f64::from(weight)
+}
+
+/// From 0 up to, but not including, 1.
+fn even(hash: u64) -> f64 {
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// The same in every process of the same build: its keys are fixed.
+fn hash(value: &[u8], target: &Target) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    target.upstream.name.hash(&mut hasher);
+    target.model.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

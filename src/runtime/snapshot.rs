@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Key, Upstream};
-use crate::config::{self, Config, Server};
+use super::{Health, Key, Live, Upstream};
+use crate::config::{self, Config, Server, UpstreamTimeouts};
 use crate::formats::Capabilities;
 
 pub struct Snapshot {
     pub server: Server,
+    pub upstreams: Vec<Arc<Upstream>>,
     pub models: HashMap<String, Arc<Model>>,
     /// In the order of the file, for lists.
     pub listed: Vec<Arc<Model>>,
@@ -19,6 +20,7 @@ pub struct Model {
     pub settings: config::Model,
     /// The id as label values want it.
     pub label: Arc<str>,
+    /// By priority.
     pub targets: Vec<Target>,
     /// What its upstreams take.
     pub capabilities: Capabilities,
@@ -30,23 +32,31 @@ pub struct Target {
     /// The upstream's own name for the model.
     pub model: Arc<str>,
     pub weight: u32,
+    pub priority: u32,
+    /// The upstream's, but for what the model says otherwise.
+    pub timeouts: UpstreamTimeouts,
+    pub health: Arc<Health>,
 }
 
 impl Snapshot {
-    /// From a config that has passed its checks.
-    pub fn build(config: Config) -> Snapshot {
+    /// From a config that has passed its checks, and what has been going on so far.
+    pub fn build(config: Config, live: &Live) -> Snapshot {
         let upstreams: HashMap<String, Arc<Upstream>> = config
             .upstreams
             .into_iter()
-            .map(|settings| (settings.name.clone(), Arc::new(Upstream::build(settings))))
+            .map(|settings| {
+                let name = settings.name.clone();
+                (name, Arc::new(Upstream::build(settings, live)))
+            })
             .collect();
         let listed: Vec<Arc<Model>> = config
             .models
             .into_iter()
-            .map(|settings| Arc::new(Model::build(settings, &upstreams)))
+            .map(|settings| Arc::new(Model::build(settings, &upstreams, live)))
             .collect();
         Snapshot {
             server: config.server,
+            upstreams: upstreams.into_values().collect(),
             models: listed
                 .iter()
                 .map(|model| (model.settings.id.clone(), model.clone()))
@@ -55,25 +65,35 @@ impl Snapshot {
             keys: config
                 .keys
                 .into_iter()
-                .map(|settings| (settings.sha256, Arc::new(Key::build(settings))))
+                .map(|settings| (settings.sha256, Arc::new(Key::build(settings, live))))
                 .collect(),
         }
     }
 }
 
 impl Model {
-    fn build(settings: config::Model, upstreams: &HashMap<String, Arc<Upstream>>) -> Model {
-        let targets = settings
+    fn build(
+        settings: config::Model,
+        upstreams: &HashMap<String, Arc<Upstream>>,
+        live: &Live,
+    ) -> Model {
+        let mut targets: Vec<Target> = settings
             .upstreams
             .iter()
             .filter_map(|target| {
+                let upstream = upstreams.get(&target.name)?.clone();
+                let model = target.model.as_deref().unwrap_or(&settings.id);
                 Some(Target {
-                    upstream: upstreams.get(&target.name)?.clone(),
-                    model: target.model.as_deref().unwrap_or(&settings.id).into(),
+                    model: model.into(),
                     weight: target.weight,
+                    priority: target.priority,
+                    timeouts: settings.timeouts.over(upstream.timeouts),
+                    health: live.health(&upstream.name, model),
+                    upstream,
                 })
             })
             .collect();
+        targets.sort_by_key(|target| target.priority);
         let mut capabilities = Capabilities::default();
         for (name, value) in &settings.capabilities {
             // The config was checked; what it could not mean is left at its default.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
-use crate::config::{self, Auth, BaseUrl, Protocol, UpstreamTimeouts};
+use super::{Live, Load};
+use crate::config::{self, Auth, BaseUrl, Breaker, HealthCheck, Protocol, Room, UpstreamTimeouts};
 use crate::model::Format;
 
 pub struct Upstream {
@@ -17,6 +18,11 @@ pub struct Upstream {
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
     pub timeouts: UpstreamTimeouts,
+    pub room: Room,
+    pub load: Arc<Load>,
+    /// Absent: it is never left alone.
+    pub breaker: Option<Breaker>,
+    pub health: Option<HealthCheck>,
     /// What stands for the vendor in the names of its own tools.
     pub brand: String,
     /// Credentials and configured headers, in that order.
@@ -24,7 +30,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn build(settings: config::Upstream) -> Upstream {
+    pub(super) fn build(settings: config::Upstream, live: &Live) -> Upstream {
         let auth = settings.auth.and_then(|auth| auth_header(&auth));
         let configured = settings.headers.iter().filter_map(|(name, value)| {
             Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
@@ -36,6 +42,7 @@ impl Upstream {
             .ok()
             .map(|address| SocketAddr::new(address, settings.base_url.port));
         Upstream {
+            load: live.load(&settings.name),
             name: settings.name.into(),
             format: settings.format,
             headers: auth.into_iter().chain(configured).collect(),
@@ -43,6 +50,9 @@ impl Upstream {
             literal,
             protocol: settings.protocol,
             timeouts: settings.timeouts,
+            room: settings.room,
+            breaker: settings.breaker,
+            health: settings.health,
             brand: settings.brand,
         }
     }

@@ -2,6 +2,8 @@
 
 mod array;
 mod convert;
+mod count;
+mod estimate;
 mod gather;
 mod halves;
 mod relay;
@@ -13,6 +15,7 @@ mod undo;
 mod whole;
 
 pub use convert::{Outgoing, error, request, response, stream};
+pub use count::{estimated, question};
 pub use gather::Gathered;
 pub use reply::{Reply, ReplyKind};
 
@@ -75,16 +78,16 @@ impl Wanted {
 
     /// The body for an upstream of the client's own format: the client's bytes, but for the
     /// upstream's name of the model and the question for usage.
-    pub fn body_for(&self, body: &Bytes, upstream_model: &str) -> Bytes {
-        let rename = self
-            .model_at
-            .clone()
-            .filter(|_| upstream_model != self.model)
-            .map(|range| Edit {
-                range,
-                with: quoted(upstream_model),
-            });
-        let mut edits: Vec<Edit> = rename.into_iter().chain(self.ask_usage.clone()).collect();
+    pub fn body_for(&self, codec: &dyn Codec, body: &Bytes, upstream_model: &str) -> Bytes {
+        let mut edits: Vec<Edit> = self.ask_usage.clone().into_iter().collect();
+        if upstream_model != self.model {
+            let with = quoted(upstream_model);
+            edits.extend(self.model_at.clone().map(|range| Edit { range, with }));
+            let counter = codec
+                .counter()
+                .filter(|_| self.operation == Operation::CountTokens);
+            edits.extend(counter.and_then(|counter| counter.rename(body, upstream_model)));
+        }
         if edits.is_empty() {
             return body.clone();
         }

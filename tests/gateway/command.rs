@@ -130,8 +130,7 @@ fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
     assert_eq!(rows[4][1..5], ["small", "chat", "acme-eu", "1"]);
     assert_eq!(
         told.stderr,
-        "keys.dev: spending_cap is not enforced by this version\n\
-         keys.dev: limits are not enforced by this version\n"
+        "keys.dev: spending_cap is not enforced by this version\n"
     );
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::config::Pricing;
+use crate::config::{Balance, Pricing, Retries, TimeoutChanges};
 
 fn plain(id: &str) -> Model {
     Model {
@@ -17,6 +17,9 @@ fn plain(id: &str) -> Model {
         capabilities: Vec::new(),
         upstreams: Vec::new(),
         fallbacks: Vec::new(),
+        balance: Balance::default(),
+        retries: Retries::default(),
+        timeouts: TimeoutChanges::default(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! One entry of `models`.
 
+use super::upstream::timeout_changes;
 use crate::config::capabilities;
 use crate::config::check::{ModelNames, Names};
-use crate::config::settings::{Model, Pricing, Target};
+use crate::config::settings::{Balance, Model, Pricing, Retries, Target};
 use crate::config::table::{Field, Placed, Reader, Table};
+use crate::config::tree::Kind;
 use crate::config::values;
 
 pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Model> {
@@ -21,6 +23,12 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let flags = flags.map(|table| capabilities::read(reader, table));
     let targets = targets_list(reader, &mut table);
     let fallbacks = reader.items(&mut table, "fallbacks", values::name);
+    let balance = table.take("balance");
+    let balance = balance.and_then(|field| balance_of(reader, field));
+    let retries = table.take("retries");
+    let retries = retries.and_then(|field| retries_table(reader, field));
+    let timeouts = table.take("timeouts");
+    let timeouts = timeouts.and_then(|field| timeout_changes(reader, field));
     reader.finish(table);
     let upstreams: Vec<_> = targets.iter().map(|target| target.value.clone()).collect();
     let first = upstreams.first().map(|target| target.name.clone());
@@ -40,6 +48,9 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         capabilities: flags.unwrap_or_default(),
         upstreams,
         fallbacks: fallbacks.into_iter().map(|id| id.value).collect(),
+        balance: balance.unwrap_or_default(),
+        retries: retries.unwrap_or_default(),
+        timeouts: timeouts.unwrap_or_default(),
     })
 }
 
@@ -58,6 +69,40 @@ fn pricing_table(reader: &mut Reader, field: Field) -> Option<Pricing> {
     Some(pricing)
 }
 
+/// `weighted`, `least_in_flight`, `key`, or `{header: NAME}`.
+fn balance_of(reader: &mut Reader, field: Field) -> Option<Balance> {
+    if let Kind::Map(_) = field.node.kind {
+        let mut table = reader.table("balance", field)?;
+        let name = reader.required(&mut table, "header", values::header_name);
+        reader.finish(table);
+        return Some(Balance::Header(name?.value));
+    }
+    let words = ["weighted", "least_in_flight", "key"];
+    let parse = |text: &str| match text {
+        "weighted" => Ok(Balance::Weighted),
+        "least_in_flight" => Ok(Balance::LeastInFlight),
+        "key" => Ok(Balance::Key),
+        _ => Err(format!("{}, or {{header: NAME}}", values::either(&words))),
+    };
+    reader.value(field, parse).map(|balance| balance.value)
+}
+
+fn retries_table(reader: &mut Reader, field: Field) -> Option<Retries> {
+    let mut table = reader.table("retries", field)?;
+    let attempts = reader.optional(&mut table, "attempts", values::attempts);
+    let mut duration = |name| reader.optional(&mut table, name, values::duration);
+    let retries = Retries {
+        attempts,
+        per_attempt_timeout: duration("per_attempt_timeout"),
+        total_timeout: duration("total_timeout"),
+        backoff: reader
+            .optional(&mut table, "backoff", values::duration_or_zero)
+            .unwrap_or(Retries::default().backoff),
+    };
+    reader.finish(table);
+    Some(retries)
+}
+
 fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
     let Some(field) = reader.required_field(table, "upstreams") else {
         return Vec::new();
@@ -73,12 +118,14 @@ fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
             model.map(|model| model.value).unwrap_or_default()
         });
         let weight = reader.optional(&mut table, "weight", values::weight);
+        let priority = reader.optional(&mut table, "priority", values::priority);
         reader.finish(table);
         targets.extend(name.map(|name| Placed {
             value: Target {
                 name: name.value,
                 model,
                 weight: weight.unwrap_or(1),
+                priority: priority.unwrap_or(0),
             },
             written: name.written,
             place: name.place,

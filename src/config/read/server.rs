@@ -17,6 +17,7 @@ const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
     header: Duration::from_secs(10),
     body_idle: Duration::from_secs(30),
+    body: Duration::from_secs(300),
     write_idle: Duration::from_secs(60),
 };
 
@@ -32,6 +33,7 @@ pub fn default() -> Server {
         on_unsupported: OnUnsupported::Report,
         access_log: AccessLog::Off,
         timeouts: DEFAULT_TIMEOUTS,
+        max_in_flight: None,
     }
 }
 
@@ -61,6 +63,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
     let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| client_timeouts(reader, field));
+    let max_in_flight = reader.optional(&mut table, "max_in_flight", values::count);
     reader.finish(table);
     Server {
         listen,
@@ -70,6 +73,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
         access_log: access_log.unwrap_or(default.access_log),
         timeouts: timeouts.unwrap_or(default.timeouts),
+        max_in_flight,
     }
 }
 
@@ -127,6 +131,7 @@ fn client_timeouts(reader: &mut Reader, field: Field) -> Option<ClientTimeouts> 
     let timeouts = ClientTimeouts {
         header: timeout("header", DEFAULT_TIMEOUTS.header),
         body_idle: timeout("body_idle", DEFAULT_TIMEOUTS.body_idle),
+        body: timeout("body", DEFAULT_TIMEOUTS.body),
         write_idle: timeout("write_idle", DEFAULT_TIMEOUTS.write_idle),
     };
     reader.finish(table);

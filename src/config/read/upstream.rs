@@ -5,16 +5,32 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::config::check::Names;
-use crate::config::settings::{Auth, Protocol, Upstream, UpstreamTimeouts};
+use crate::config::settings::{
+    Auth, Breaker, HealthCheck, Protocol, Room, TimeoutChanges, Upstream, UpstreamTimeouts,
+};
 use crate::config::table::{Field, Reader, Table};
+use crate::config::tree::Kind;
 use crate::config::values;
 use crate::model::Format;
 
 const DEFAULT_TIMEOUTS: UpstreamTimeouts = UpstreamTimeouts {
     connect: Duration::from_secs(3),
-    first_byte: Duration::from_secs(120),
-    idle: Duration::from_secs(60),
+    first_byte: Some(Duration::from_secs(120)),
+    idle: Some(Duration::from_secs(60)),
+    total: None,
 };
+
+const DEFAULT_QUEUE: u64 = 100;
+const DEFAULT_QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
+
+const DEFAULT_BREAKER: Breaker = Breaker {
+    failures: 5,
+    percent: 50,
+    open_for: Duration::from_secs(10),
+};
+
+const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Upstream> {
     let name = reader.required(&mut table, "name", values::name);
@@ -36,6 +52,19 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     ];
     let protocol = reader.optional(&mut table, "protocol", values::one_of(&choices));
     let brand = reader.optional(&mut table, "brand", values::brand);
+    let room = Room {
+        max_in_flight: reader.optional(&mut table, "max_in_flight", values::count),
+        queue: reader
+            .optional(&mut table, "queue", values::queue)
+            .unwrap_or(DEFAULT_QUEUE),
+        queue_timeout: reader
+            .optional(&mut table, "queue_timeout", values::duration)
+            .unwrap_or(DEFAULT_QUEUE_TIMEOUT),
+    };
+    let breaker = table.take("breaker");
+    let breaker = breaker.map_or(Some(DEFAULT_BREAKER), |field| breaker_or_off(reader, field));
+    let health = table.take("health");
+    let health = health.and_then(|field| health_table(reader, field));
     reader.finish(table);
     Some(Upstream {
         name: name?.value,
@@ -46,6 +75,9 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         timeouts: timeouts.unwrap_or(DEFAULT_TIMEOUTS),
         protocol: protocol.unwrap_or(Protocol::Auto),
         brand: brand.unwrap_or_else(|| "google".to_owned()),
+        room,
+        breaker,
+        health,
     })
 }
 
@@ -110,16 +142,52 @@ fn header_list(reader: &mut Reader, field: Field) -> Vec<(String, String)> {
 }
 
 fn timeouts_table(reader: &mut Reader, field: Field) -> Option<UpstreamTimeouts> {
+    let changes = timeout_changes(reader, field)?;
+    Some(changes.over(DEFAULT_TIMEOUTS))
+}
+
+/// What is said of timeouts, by an upstream or by a model.
+pub fn timeout_changes(reader: &mut Reader, field: Field) -> Option<TimeoutChanges> {
     let mut table = reader.table("timeouts", field)?;
-    let mut timeout = |name, default| {
-        let given = reader.optional(&mut table, name, values::duration);
-        given.unwrap_or(default)
-    };
-    let timeouts = UpstreamTimeouts {
-        connect: timeout("connect", DEFAULT_TIMEOUTS.connect),
-        first_byte: timeout("first_byte", DEFAULT_TIMEOUTS.first_byte),
-        idle: timeout("idle", DEFAULT_TIMEOUTS.idle),
+    let connect = reader.optional(&mut table, "connect", values::duration);
+    let mut timeout = |name| reader.optional(&mut table, name, values::duration_or_off);
+    let changes = TimeoutChanges {
+        connect,
+        first_byte: timeout("first_byte"),
+        idle: timeout("idle"),
+        total: timeout("total"),
     };
     reader.finish(table);
-    Some(timeouts)
+    Some(changes)
+}
+
+/// `off`, or a table.
+fn breaker_or_off(reader: &mut Reader, field: Field) -> Option<Breaker> {
+    if let Kind::Scalar(_) = field.node.kind {
+        reader.value(field, values::one_of(&[("off", ())]));
+        return None;
+    }
+    let mut table = reader.table("breaker", field)?;
+    let failures = reader.optional(&mut table, "failures", values::failures);
+    let percent = reader.optional(&mut table, "failure_rate", values::percent);
+    let open_for = reader.optional(&mut table, "open_for", values::duration);
+    reader.finish(table);
+    Some(Breaker {
+        failures: failures.unwrap_or(DEFAULT_BREAKER.failures),
+        percent: percent.unwrap_or(DEFAULT_BREAKER.percent),
+        open_for: open_for.unwrap_or(DEFAULT_BREAKER.open_for),
+    })
+}
+
+fn health_table(reader: &mut Reader, field: Field) -> Option<HealthCheck> {
+    let mut table = reader.table("health", field)?;
+    let path = reader.required(&mut table, "path", values::path);
+    let interval = reader.optional(&mut table, "interval", values::duration);
+    let timeout = reader.optional(&mut table, "timeout", values::duration);
+    reader.finish(table);
+    Some(HealthCheck {
+        path: path?.value,
+        interval: interval.unwrap_or(DEFAULT_CHECK_INTERVAL),
+        timeout: timeout.unwrap_or(DEFAULT_CHECK_TIMEOUT),
+    })
 }

@@ -8,6 +8,7 @@ mod nesting;
 mod outgoing;
 mod pass;
 mod paths;
+mod rates;
 mod reasoning;
 mod reply_in;
 mod request;
@@ -26,12 +27,13 @@ mod wire;
 
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
 pub(in crate::formats) use pass::named;
+pub(in crate::formats) use rates::headers as allowance_headers;
 
 use super::{
     Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
     Target, Watch,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Chat;
@@ -118,5 +120,9 @@ impl Codec for Chat {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        rates::headers(allowance)
     }
 }

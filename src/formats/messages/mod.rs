@@ -2,6 +2,7 @@
 
 mod blocks_out;
 mod call_ids;
+mod count;
 mod decoder;
 mod drafts_out;
 mod error;
@@ -9,6 +10,7 @@ mod incoming;
 mod outgoing;
 mod pass;
 mod paths;
+mod rates;
 mod request;
 mod response;
 mod schema_out;
@@ -22,10 +24,10 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Passed, Peek,
-    StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation,
+    Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -124,5 +126,13 @@ impl Codec for Messages {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        rates::headers(allowance, jiff::Timestamp::now())
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

@@ -1,6 +1,7 @@
 //! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
 
 mod contents_out;
+mod count;
 mod decoder;
 mod error;
 mod framing;
@@ -34,8 +35,8 @@ mod wire;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -63,11 +64,11 @@ pub(super) struct Native;
 impl Codec for Native {
     fn decode_request<'a>(
         &self,
-        head: &Head<'_>,
+        _head: &Head<'_>,
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
-        request::decode(head, body, losses)
+        request::decode(body, losses)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -156,5 +157,9 @@ impl Codec for Native {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

@@ -3,25 +3,17 @@
 
 use super::spelling::{self, Spellings};
 use super::{pairing, settings, tools, turns, validate};
-use crate::formats::Head;
 use crate::json::{Fields, Node};
 use crate::model::{Fault, Losses, Place, Request, Text};
 
-pub(super) fn decode<'a>(
-    _head: &Head<'_>,
-    body: &'a [u8],
-    losses: &mut Losses,
-) -> Result<Request<'a>, Fault> {
-    let mut fields = Fields::of_body(body)?;
-    // Whoever counts tokens may wrap the whole request that is to be counted.
-    let wrapped: Spellings = &["generateContentRequest", "generate_content_request"];
-    if let Some(inner) = spelling::node(&mut fields, wrapped) {
-        return inner.fields(|fields| read(fields, losses));
-    }
-    read(fields, losses)
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+    read(Fields::of_body(body)?, losses)
 }
 
-fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'a>, Fault> {
+pub(super) fn read<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Request<'a>, Fault> {
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");

@@ -2,6 +2,7 @@
 
 mod content;
 mod content_out;
+mod count;
 mod decoder;
 mod draft;
 mod error;
@@ -26,10 +27,10 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch, chat,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch, chat,
 };
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Responses;
@@ -120,5 +121,13 @@ impl Codec for Responses {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        chat::allowance_headers(allowance)
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

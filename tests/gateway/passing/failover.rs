@@ -13,7 +13,7 @@ fn with_fallback(mock: &Mock, names: &[String], first_at: SocketAddr) -> String 
     for (format, prefix) in FORMATS {
         for (name, address) in [("first", first_at), ("good", mock.address)] {
             upstreams += &format!(
-                "  - {{name: {name}-{format}, format: {format}, base_url: \"http://{address}{prefix}\"}}\n"
+                "  - {{name: {name}-{format}, format: {format}, base_url: \"http://{address}{prefix}\", breaker: off}}\n"
             );
         }
         for (number, name) in names.iter().enumerate() {

@@ -1,0 +1,47 @@
+//! May this request go on now? The limits of its key, and of the gateway as a whole.
+
+use std::time::{Duration, Instant};
+
+use crate::model::{Fault, FaultKind};
+use crate::runtime::{Call, Key, Permit, Reached, Runtime, Snapshot};
+
+/// Places that others hold come free at any time.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Held while a call is served; everything is given back when it is dropped.
+pub struct Admission {
+    _call: Call,
+    _permit: Permit,
+}
+
+pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, Fault> {
+    let call = runtime.live.call(snapshot.server.max_in_flight);
+    let call = call.ok_or_else(|| {
+        let message = "the gateway is serving as many requests as it may; try again";
+        again_after(Fault::new(FaultKind::Overloaded, message), ASK_AGAIN)
+    })?;
+    let permit = key
+        .used
+        .admit(&key.limits, Instant::now())
+        .map_err(|reached| refused(&reached, key))?;
+    Ok(Admission {
+        _call: call,
+        _permit: permit,
+    })
+}
+
+fn refused(reached: &Reached, key: &Key) -> Fault {
+    let (limit, unit, wait) = match reached {
+        Reached::Requests(wait) => (key.limits.requests_per_minute, "requests per minute", *wait),
+        Reached::Tokens(wait) => (key.limits.tokens_per_minute, "tokens per minute", *wait),
+        Reached::Concurrency => (key.limits.concurrency, "requests at once", ASK_AGAIN),
+    };
+    let limit = limit.unwrap_or_default();
+    let message = format!("this API key has reached its limit of {limit} {unit}");
+    again_after(Fault::new(FaultKind::RateLimited, message), wait)
+}
+
+fn again_after(mut fault: Fault, wait: Duration) -> Fault {
+    fault.retry_after = Some(wait);
+    fault
+}

@@ -1,0 +1,134 @@
+//! Requests of the gateway's own that show whether an upstream is alive, for those that name a path.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ACCEPT_ENCODING, USER_AGENT};
+use pingora_core::connectors::ConnectorOptions;
+use pingora_core::connectors::http::Connector;
+use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::attempt;
+use crate::config::HealthCheck;
+use crate::runtime::{Names, Runtime, Upstream};
+
+/// How soon a reloaded config is noticed.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub struct Checks {
+    runtime: Arc<Runtime>,
+    tools: Arc<Tools>,
+}
+
+/// Not those of the requests: they belong to another thread's runtime.
+struct Tools {
+    connector: Connector,
+    names: Names,
+}
+
+impl Checks {
+    pub fn new(runtime: Arc<Runtime>, options: ConnectorOptions) -> Checks {
+        let tools = Tools {
+            connector: Connector::new(Some(options)),
+            names: Names::default(),
+        };
+        Checks {
+            runtime,
+            tools: Arc::new(tools),
+        }
+    }
+
+    /// For ever; every check has a task of its own, and at most one at a time.
+    pub async fn run(&self) {
+        let mut due: HashMap<Arc<str>, Instant> = HashMap::new();
+        let mut running = JoinSet::new();
+        loop {
+            let now = Instant::now();
+            let snapshot = self.runtime.snapshot();
+            let checked = snapshot.upstreams.iter();
+            let checked =
+                checked.filter_map(|upstream| Some((upstream, upstream.health.as_ref()?)));
+            let mut next: HashMap<Arc<str>, Instant> = HashMap::new();
+            for (upstream, check) in checked {
+                let at = due.get(&upstream.name).copied().unwrap_or(now);
+                let at = if at <= now {
+                    running.spawn(examine(self.tools.clone(), upstream.clone(), check.clone()));
+                    // The timeout is never longer than this: two checks cannot overlap.
+                    now + check.interval.max(check.timeout)
+                } else {
+                    at
+                };
+                next.insert(upstream.name.clone(), at);
+            }
+            for upstream in &snapshot.upstreams {
+                if upstream.health.is_none() {
+                    upstream.load.set_down(false);
+                }
+            }
+            due = next;
+            while running.try_join_next().is_some() {}
+            let soonest = due.values().min().copied().unwrap_or(now + LOOK);
+            sleep_until(soonest.min(now + LOOK)).await;
+        }
+    }
+}
+
+async fn examine(tools: Arc<Tools>, upstream: Arc<Upstream>, check: HealthCheck) {
+    let asking = ask(&tools, &upstream, &check);
+    let outcome = timeout(check.timeout, asking)
+        .await
+        .unwrap_or_else(|_| Error::e_explain(ErrorType::ReadTimedout, "no answer in time"));
+    let news = upstream.load.set_down(outcome.is_err());
+    let name = &upstream.name;
+    match outcome {
+        Err(error) if news => log::warn!("upstream {name}: its health check fails: {error}"),
+        Ok(()) if news => log::info!("upstream {name}: its health check succeeds again"),
+        _ => {}
+    }
+}
+
+async fn ask(tools: &Tools, upstream: &Upstream, check: &HealthCheck) -> Result<()> {
+    let addresses = tools.names.addresses(upstream).await;
+    let addresses = addresses.map_err(|reason| Error::explain(ErrorType::ConnectError, reason))?;
+    let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
+    for address in addresses {
+        let peer = attempt::peer(upstream, check.timeout, address);
+        let (mut session, _) = match tools.connector.get_http_session(&peer).await {
+            Ok(connected) => connected,
+            Err(error) => {
+                failure = error;
+                continue;
+            }
+        };
+        let header = request(upstream, check, matches!(session, HttpSession::H2(_)))?;
+        session.write_request_header(Box::new(header)).await?;
+        session.finish_request_body().await?;
+        session.read_response_header().await?;
+        let status = session.response_header().map(|header| header.status);
+        session.shutdown().await;
+        return match status {
+            Some(status) if status.is_success() || status.is_redirection() => Ok(()),
+            status => {
+                let status = status.map_or(0, |status| status.as_u16());
+                Error::e_explain(ErrorType::HTTPStatus(status), "an unhealthy status")
+            }
+        };
+    }
+    Err(failure)
+}
+
+fn request(upstream: &Upstream, check: &HealthCheck, http2: bool) -> Result<RequestHeader> {
+    let target = format!("{}{}", upstream.base.prefix, check.path);
+    let mut header = attempt::head("GET", &upstream.base, target, http2)?;
+    header.insert_header(USER_AGENT, attempt::OUR_NAME)?;
+    header.insert_header(ACCEPT_ENCODING, "identity")?;
+    for (name, value) in &upstream.headers {
+        header.insert_header(name.clone(), value.clone())?;
+    }
+    Ok(header)
+}

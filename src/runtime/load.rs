@@ -1,0 +1,118 @@
+//! What an upstream is carrying right now, and the queue before its door.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::config::Room;
+
+/// Outlives reloads: requests that began before one still count after it.
+#[derive(Default)]
+pub struct Load {
+    in_flight: AtomicU64,
+    waiting: AtomicU64,
+    freed: Notify,
+    /// What the upstream's own health check said last.
+    down: AtomicBool,
+}
+
+/// Why an upstream cannot be asked now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// Nobody else may wait.
+    Queue,
+    /// Waited for as long as is allowed.
+    Patience,
+}
+
+/// One request that the upstream is carrying.
+#[must_use = "the place is given back when this is dropped"]
+pub struct Place(Arc<Load>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.freed.notify_one();
+    }
+}
+
+impl Load {
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub fn is_down(&self) -> bool {
+        self.down.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether this is news.
+    pub fn set_down(&self, down: bool) -> bool {
+        self.down.swap(down, Ordering::Relaxed) != down
+    }
+
+    pub fn has_space(&self, room: &Room) -> bool {
+        room.max_in_flight
+            .is_none_or(|limit| self.in_flight() < limit)
+    }
+
+    /// A place now, or after a wait in the queue.
+    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<Place, Full> {
+        let Some(limit) = room.max_in_flight else {
+            self.in_flight.fetch_add(1, Ordering::AcqRel);
+            return Ok(Place(self.clone()));
+        };
+        // Who comes later must not overtake those who wait.
+        if self.waiting() == 0
+            && let Some(place) = self.take(limit)
+        {
+            return Ok(place);
+        }
+        let _turn = self.queue_up(room.queue).ok_or(Full::Queue)?;
+        let freed = async {
+            loop {
+                let freed = self.freed.notified();
+                if let Some(place) = self.take(limit) {
+                    return place;
+                }
+                freed.await;
+            }
+        };
+        timeout(room.queue_timeout, freed)
+            .await
+            .map_err(|_| Full::Patience)
+    }
+
+    fn take(self: &Arc<Load>, limit: u64) -> Option<Place> {
+        let below = |count: u64| (count < limit).then_some(count + 1);
+        self.in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
+            .ok()
+            .map(|_| Place(self.clone()))
+    }
+
+    fn queue_up(&self, queue: u64) -> Option<Turn<'_>> {
+        let below = |count: u64| (count < queue).then_some(count + 1);
+        self.waiting
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
+            .ok()
+            .map(|_| Turn(self))
+    }
+}
+
+/// One who waits; a client that goes away leaves the queue.
+struct Turn<'l>(&'l Load);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! Upstreams that keep failing are left alone, and found again when they work.
+
+use super::{Scripted, ask, config, failure, good, outcome, reply};
+use crate::stage::{Gateway, until};
+
+const OPEN_LONG: &str = "breaker: {failures: 2, open_for: 1h}";
+
+#[tokio::test]
+async fn after_failures_in_a_row_the_next_one_is_asked_first() {
+    let bad = Scripted::start(vec![failure(500)]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let gateway = Gateway::start(&config(&[&bad, &spare], OPEN_LONG, ""));
+    for _ in 0..2 {
+        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    }
+    for _ in 0..3 {
+        assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+    }
+    assert_eq!(bad.asked(), 2);
+    let open = gateway.metric("omniglot_upstream_breaker_open").await;
+    assert!(
+        open.contains(&r#"omniglot_upstream_breaker_open{upstream="u0",model="m"} 1"#.to_owned()),
+        "{open:?}"
+    );
+    assert!(
+        open.contains(&r#"omniglot_upstream_breaker_open{upstream="u1",model="m"} 0"#.to_owned()),
+        "{open:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_probe_finds_an_upstream_that_works_again() {
+    let healing = Scripted::start(vec![failure(500), failure(500), good()]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let breaker = "breaker: {failures: 2, open_for: 200ms}";
+    let gateway = Gateway::start(&config(&[&healing, &spare], breaker, ""));
+    for _ in 0..2 {
+        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    }
+    until("the first upstream answers again", async || {
+        outcome(&ask(&gateway).await) == (200, "1", "u0")
+    })
+    .await;
+    let open = gateway
+        .metric("omniglot_upstream_breaker_open{upstream=\"u0\"")
+        .await;
+    assert_eq!(
+        open,
+        [r#"omniglot_upstream_breaker_open{upstream="u0",model="m"} 0"#]
+    );
+}
+
+#[tokio::test]
+async fn where_nothing_else_is_left_an_open_breaker_is_no_answer() {
+    let bad = Scripted::start(vec![failure(500), failure(500), failure(500), good()]).await;
+    let gateway = Gateway::start(&config(&[&bad], OPEN_LONG, ""));
+    for _ in 0..3 {
+        assert_eq!(outcome(&ask(&gateway).await), (500, "1", "u0"));
+    }
+    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u0"));
+}
+
+#[tokio::test]
+async fn a_clients_own_mistakes_open_nothing() {
+    let strict = Scripted::start(vec![failure(400)]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let gateway = Gateway::start(&config(&[&strict, &spare], OPEN_LONG, ""));
+    for _ in 0..6 {
+        assert_eq!(outcome(&ask(&gateway).await), (400, "1", "u0"));
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_asks_for_a_pause_gets_it_from_every_request() {
+    let busy = reply(
+        429,
+        "retry-after: 300\r\n",
+        r#"{"error":{"message":"busy","type":"rate_limit_error","param":null,"code":null}}"#,
+    );
+    let polite = Scripted::start(vec![busy]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let gateway = Gateway::start(&config(&[&polite, &spare], "", ""));
+    assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    for _ in 0..3 {
+        assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+    }
+    assert_eq!(polite.asked(), 1);
+}
+
+#[tokio::test]
+async fn with_the_breaker_off_nobody_is_left_alone() {
+    let bad = Scripted::start(vec![failure(500)]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let gateway = Gateway::start(&config(&[&bad, &spare], "breaker: off", ""));
+    for _ in 0..8 {
+        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    }
+}
+
+#[tokio::test]
+async fn a_health_check_shows_who_is_down() {
+    // Health checks and requests are answered in turn here, so each has its own upstream.
+    let ill = Scripted::start(vec![failure(500)]).await;
+    let spare = Scripted::start(vec![good()]).await;
+    let text = config(&[&ill, &spare], "", "").replace(
+        "name: u0, format: chat,",
+        "name: u0, format: chat, health: {path: /alive, interval: 50ms, timeout: 5s},",
+    );
+    let gateway = Gateway::start(&text);
+    until("the check has failed", async || {
+        gateway.metric("omniglot_upstream_down").await
+            == [r#"omniglot_upstream_down{upstream="u0"} 1"#]
+    })
+    .await;
+    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+
+    let well = Scripted::start(vec![good()]).await;
+    let healed = text.replace(&ill.upstream.base(), &well.upstream.base());
+    gateway.rewrite(&healed);
+    gateway.process.signal("HUP");
+    until("the check succeeds", async || {
+        gateway.metric("omniglot_upstream_down").await
+            == [r#"omniglot_upstream_down{upstream="u0"} 0"#]
+    })
+    .await;
+    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u0"));
+}

@@ -1,0 +1,132 @@
+//! How many requests an upstream gets at once, who waits, and which upstream a conversation stays at.
+
+use super::{Scripted, config, good, outcome};
+use crate::asking::{client, post, send};
+use crate::bodies::CHAT;
+use crate::stage::{Gateway, KEY, Mock, request, single, until};
+
+fn crowded(mock: &Mock, room: &str) -> Gateway {
+    let base = format!("base_url: \"http://{}/v1\"", mock.address);
+    Gateway::start(&single("", &format!("{base}, {room}")))
+}
+
+fn held(name: &str) -> String {
+    let (_, body) = request(
+        "chat",
+        "m",
+        &format!("mock:name={name} mock:wait={name} hello"),
+        true,
+    );
+    body.to_string()
+}
+
+#[tokio::test]
+async fn beyond_the_queue_a_request_is_refused_and_in_it_served_later() {
+    let mock = Mock::start();
+    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
+    let url = gateway.url(CHAT);
+    let first = tokio::spawn(post(url.clone(), held("first")));
+    mock.until_seen("first", "waiting", 1).await;
+    let second = tokio::spawn(post(url.clone(), held("second")));
+    until("one waits", async || {
+        gateway.metric("omniglot_upstream_requests_waiting").await
+            == [r#"omniglot_upstream_requests_waiting{upstream="up"} 1"#]
+    })
+    .await;
+    let third = post(url, held("third")).await;
+    assert_eq!(outcome(&third), (503, "1", "up"), "{}", third.text());
+    assert_eq!(third.header("retry-after"), "1");
+    assert!(third.error("chat").contains("no more may wait"));
+    assert_eq!(mock.seen("second", "started").await, 0);
+
+    mock.signal("first", 1000).await;
+    assert_eq!(first.await.expect("no panic").status, 200);
+    mock.until_seen("second", "waiting", 1).await;
+    mock.signal("second", 1000).await;
+    assert_eq!(second.await.expect("no panic").status, 200);
+    gateway.until_idle().await;
+    let left = gateway.metric("omniglot_upstream_requests_in_flight").await;
+    assert_eq!(
+        left,
+        [r#"omniglot_upstream_requests_in_flight{upstream="up"} 0"#]
+    );
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_and_a_client_that_goes_leave_the_queue() {
+    let mock = Mock::start();
+    let gateway = crowded(&mock, "max_in_flight: 1, queue: 2, queue_timeout: 200ms");
+    let url = gateway.url(CHAT);
+    let first = tokio::spawn(post(url.clone(), held("first")));
+    mock.until_seen("first", "waiting", 1).await;
+    let late = post(url.clone(), held("late")).await;
+    assert_eq!(late.status, 503);
+    assert!(late.error("chat").contains("the wait was too long"));
+    let waiting = tokio::spawn(post(url.clone(), held("gone")));
+    until("one waits", async || {
+        gateway.metric("omniglot_upstream_requests_waiting").await
+            == [r#"omniglot_upstream_requests_waiting{upstream="up"} 1"#]
+    })
+    .await;
+    waiting.abort();
+    first.abort();
+    gateway.until_idle().await;
+    assert_eq!(mock.seen("gone", "started").await, 0);
+    let (_, body) = request("chat", "m", "hello", false);
+    assert_eq!(post(url, body.to_string()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_full_upstream_is_passed_over_for_one_with_room() {
+    let mock = Mock::start();
+    let spare = Scripted::start(vec![good()]).await;
+    let text = config(&[&spare], "", "").replace(
+        "upstreams:\n",
+        &format!(
+            "upstreams:\n  - {{name: full, format: chat, base_url: \"http://{}/v1\", max_in_flight: 1, queue: 0}}\n",
+            mock.address
+        ),
+    );
+    let text = text.replace(
+        "[{name: u0, priority: 0}]",
+        "[{name: full}, {name: u0, priority: 1}]",
+    );
+    let gateway = Gateway::start(&text);
+    let first = tokio::spawn(post(gateway.url(CHAT), held("first")));
+    mock.until_seen("first", "waiting", 1).await;
+    let (_, body) = request("chat", "m", "hello", false);
+    let second = post(gateway.url(CHAT), body.to_string()).await;
+    assert_eq!(outcome(&second), (200, "2", "u0"));
+    mock.signal("first", 1000).await;
+    assert_eq!(first.await.expect("no panic").status, 200);
+}
+
+#[tokio::test]
+async fn a_conversation_stays_at_its_upstream() {
+    let upstreams = [
+        Scripted::start(vec![good()]).await,
+        Scripted::start(vec![good()]).await,
+        Scripted::start(vec![good()]).await,
+    ];
+    let all: Vec<&Scripted> = upstreams.iter().collect();
+    let text = config(&all, "", "balance: {header: x-session-id}");
+    // Without priorities: the header alone decides.
+    let text = (0..3).fold(text, |text, number| {
+        text.replace(&format!(", priority: {number}"), "")
+    });
+    let gateway = Gateway::start(&text);
+    let mut used = std::collections::BTreeSet::new();
+    for session in 0..12 {
+        let mut upstreams = std::collections::BTreeSet::new();
+        for _ in 0..4 {
+            let (_, body) = request("chat", "m", "hello", false);
+            let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+            let call = call.header("x-session-id", format!("session-{session}"));
+            let answer = send(call.json(&body)).await;
+            upstreams.insert(answer.header("x-omniglot-upstream").to_owned());
+        }
+        assert_eq!(upstreams.len(), 1, "{upstreams:?}");
+        used.extend(upstreams);
+    }
+    assert!(used.len() > 1, "every session at {used:?}");
+}
