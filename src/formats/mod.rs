@@ -65,8 +65,8 @@ pub trait Codec: Sync {
     fn decode_error(&self, status: u16, body: &[u8]) -> Fault;
     /// The status goes with the body: formats disagree on some.
     fn encode_error(&self, fault: &Fault, request_id: &str) -> (u16, Vec<u8>);
-    /// The format's own error event, for a stream that has begun and cannot go on.
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter);
+    /// The format's own error, for an upstream's stream that has passed so far and cannot go on.
+    fn encode_stream_error(&self, fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter);
 
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
@@ -226,6 +226,18 @@ pub struct Watch {
     /// One bit per choice: those that have appeared, and those that are complete.
     appeared: u128,
     completed: u128,
+    /// The number of the next event, where a format counts them.
+    next_event: u64,
+    /// Id and time of the reply, where the format ends a stream with the whole of it.
+    reply: Option<(String, i64)>,
+}
+
+/// What a client has seen of a stream that goes no further.
+#[derive(Debug, Clone, Copy)]
+pub struct Passed<'a> {
+    pub watch: &'a Watch,
+    /// The id that the client asked for.
+    pub model: &'a str,
 }
 
 impl Watch {
@@ -260,6 +272,9 @@ impl Format {
         }
     }
 }
+
+/// What is told of an upstream's error that tells nothing itself.
+const NO_WORDS: &str = "upstream error";
 
 /// A name as a JSON string.
 pub fn quoted(name: &str) -> Vec<u8> {

@@ -10,6 +10,7 @@ mod relay;
 mod rename;
 mod reply;
 mod tap;
+mod think;
 mod undo;
 mod whole;
 

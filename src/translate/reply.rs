@@ -9,7 +9,7 @@ use super::array::ArrayTap;
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Asked, Codec, Framing, Operation, Watch, quoted};
+use crate::formats::{Asked, Codec, Framing, Operation, Passed, Watch};
 use crate::model::{Fault, FaultKind, Format};
 use crate::sse::SseWriter;
 
@@ -60,7 +60,7 @@ impl Reply {
         } else if wanted.stream && !array && is("text/event-stream") {
             Way::Events(Tap::new(
                 client.codec(),
-                quoted(&wanted.model),
+                &wanted.model,
                 wanted.hides_usage(),
             ))
         } else {
@@ -116,7 +116,13 @@ impl Reply {
                 out.raw(&body);
                 out.raw(b"]");
             }
-            Way::Events(_) => codec.encode_stream_error(fault, &mut out),
+            Way::Events(tap) => {
+                let passed = Passed {
+                    watch: &self.watch,
+                    model: tap.model(),
+                };
+                codec.encode_stream_error(fault, &passed, &mut out);
+            }
             Way::Whole(_) => {}
         }
         out.take()

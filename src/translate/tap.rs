@@ -6,26 +6,32 @@
 use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
-use crate::formats::{Codec, Watch};
+use crate::formats::{Codec, Watch, quoted};
 use crate::model::Fault;
 use crate::sse::{Frame, Frames};
 
 pub(super) struct Tap {
     codec: &'static dyn Codec,
     frames: Frames,
-    /// The client's id for the model, as JSON.
+    /// The client's id for the model, and the same as JSON.
+    model: String,
     name: Vec<u8>,
     hide_usage: bool,
 }
 
 impl Tap {
-    pub(super) fn new(codec: &'static dyn Codec, name: Vec<u8>, hide_usage: bool) -> Tap {
+    pub(super) fn new(codec: &'static dyn Codec, model: &str, hide_usage: bool) -> Tap {
         Tap {
             codec,
             frames: Frames::default(),
-            name,
+            model: model.to_owned(),
+            name: quoted(model),
             hide_usage,
         }
+    }
+
+    pub(super) fn model(&self) -> &str {
+        &self.model
     }
 
     pub(super) fn push(

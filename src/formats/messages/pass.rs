@@ -87,6 +87,7 @@ impl RawUsage {
             thinking: details
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(known.thinking),
+            ..Usage::default()
         }
     }
 }

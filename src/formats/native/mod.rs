@@ -28,14 +28,15 @@ mod tests;
 mod tools;
 mod tools_out;
 mod turns;
+mod usage;
 mod validate;
 mod wire;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -124,7 +125,7 @@ impl Codec for Native {
         error::encode(fault)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
         error::encode_in_stream(fault, out);
     }
 

@@ -93,9 +93,12 @@ fn read_logprobs(fields: &mut Fields<'_, '_>) -> Result<(bool, Option<u32>), Fau
 }
 
 fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Output<'a>, Fault> {
+    let shape = read_shape(fields, losses)?;
+    let (images, sound) = read_modalities(fields)?;
     Ok(Output {
-        shape: read_shape(fields, losses)?,
-        images: read_modalities(fields)?,
+        shape,
+        images,
+        sound,
         verbosity: None,
     })
 }
@@ -134,15 +137,19 @@ fn read_shape<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Sh
     }
 }
 
-/// Whether pictures are wanted; sound and film nobody else can answer with.
-fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<bool, Fault> {
-    let mut images = false;
+/// Whether pictures and whether sound is wanted; film nobody else can answer with.
+fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), Fault> {
+    let (mut images, mut sound) = (false, false);
     let spellings: Spellings = &["responseModalities", "response_modalities"];
     spelling::each(fields, spellings, |_, node| {
-        images |= validate::word(node, &["TEXT", "IMAGE"])? == Some("IMAGE");
+        match validate::word(node, &["TEXT", "IMAGE", "AUDIO"])? {
+            Some("IMAGE") => images = true,
+            Some("AUDIO") => sound = true,
+            _ => {}
+        }
         Ok(())
     })?;
-    Ok(images)
+    Ok((images, sound))
 }
 
 fn read_thinking(mut fields: Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, Fault> {

@@ -6,9 +6,10 @@ use super::error;
 use super::framing::Framer;
 use super::grounding::{Run, ground};
 use super::response::{
-    Candidate, Reply, UsageMetadata, WirePart, average, call_part, content, finish_words,
-    is_cut_off, logprobs_result, timestamp, usage_metadata, whole_arguments,
+    Candidate, Reply, WirePart, average, call_part, content, finish_words, is_cut_off,
+    logprobs_result, timestamp, whole_arguments,
 };
+use super::usage::UsageMetadata;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
     Arguments, Block, Call, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, Usage,
@@ -178,7 +179,7 @@ impl Encoder {
             .choices
             .iter()
             .map(|(index, choice)| choice.last_words(*index));
-        let usage = self.usage.map(usage_metadata);
+        let usage = self.usage.map(UsageMetadata::from);
         self.pieces.write(candidates.collect(), usage, out);
         self.pieces.framer.close(out);
     }

@@ -434,7 +434,7 @@ fn the_web_may_be_searched_from_somewhere() {
             "user_location": {"type": "approximate", "city": "Bern", "country": "CH"}}])
     );
     assert_eq!(lost, [Action::Dropped]);
-    let flags = [("messages_web_search", "false")];
+    let flags = [("messages_web_search", "none")];
     assert_eq!(refused(Format::Chat, &chat(fields), &flags), 400);
 }
 
