@@ -25,6 +25,8 @@ pub struct Server {
     pub body_limit: usize,
     pub drain_timeout: Duration,
     pub on_unsupported: OnUnsupported,
+    /// Native requests for native upstreams are held against the rules of the format too.
+    pub validate_native: bool,
     pub access_log: AccessLog,
     pub timeouts: ClientTimeouts,
 }
@@ -159,6 +161,13 @@ pub struct Model {
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<Target>,
     pub fallbacks: Vec<String>,
+}
+
+impl Model {
+    pub fn has_image_output(&self) -> bool {
+        let mut features = self.features.iter();
+        self.model_type == "image" || features.any(|feature| feature == "image_output")
+    }
 }
 
 /// Prices as written in the file: they are shown in the catalog, and money is never a float.

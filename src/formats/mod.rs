@@ -70,6 +70,16 @@ pub trait Codec: Sync {
 
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
+    /// Looks through a request that will pass unchanged, for what the format promises to refuse
+    /// (`by_the_rules`) and for places where a word stands for the upstream's vendor.
+    fn inspect(
+        &self,
+        _head: &Head<'_>,
+        _body: &[u8],
+        _by_the_rules: bool,
+    ) -> Result<Vec<Range<usize>>, Fault> {
+        Ok(Vec::new())
+    }
     /// What metering and honesty must know of a whole reply that passes unchanged.
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault>;
     /// The same for one event of a stream.
@@ -122,11 +132,13 @@ pub enum Framing {
     Array,
 }
 
-/// What the path of a request says, for formats that do not say it in the body.
+/// What is known of a request besides its body.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Head<'a> {
     pub path_model: Option<&'a str>,
     pub stream: bool,
+    /// The model is known to answer with words only.
+    pub text_only: bool,
 }
 
 /// What a request becomes part of: one model of one upstream.

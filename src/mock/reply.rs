@@ -93,6 +93,7 @@ fn plan_conversation(
     let head = Head {
         path_model: entry.path_model.as_deref(),
         stream,
+        text_only: false,
     };
     let request = codec.decode_request(&head, &received.body, &mut Losses::default())?;
     let body_model = peek.model.as_ref().map(|named| named.name.as_ref());

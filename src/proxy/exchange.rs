@@ -97,6 +97,12 @@ impl Exchange {
         !self.header_sent && self.tried < self.attempts.len()
     }
 
+    /// The model that was asked for answers with words only.
+    pub(super) fn is_text_only(&self) -> bool {
+        let model = self.model.as_ref().map(|model| &model.settings);
+        model.is_some_and(|model| !model.has_image_output())
+    }
+
     /// The name of the upstream that is answering, or that was tried last.
     pub(super) fn upstream_name(&self) -> &str {
         self.attempt().map_or("", |attempt| &attempt.upstream.name)

@@ -48,6 +48,9 @@ pub const DECODED: &[Refusal] = &[
     ),
 ];
 
+/// By the rules of the surface, which has no store of files.
+pub const BEYOND_THE_RULES: &[Refusal] = &[refusal(Format::Native, "expected a public https URL")];
+
 /// By the encoder of another format.
 pub const ENCODED: &[Refusal] = &[
     refusal(Format::Chat, "does not take audio/"),

@@ -30,6 +30,7 @@ pub fn default() -> Server {
         body_limit: DEFAULT_BODY_LIMIT,
         drain_timeout: DEFAULT_DRAIN_TIMEOUT,
         on_unsupported: OnUnsupported::Report,
+        validate_native: true,
         access_log: AccessLog::Off,
         timeouts: DEFAULT_TIMEOUTS,
     }
@@ -57,6 +58,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         ("reject", OnUnsupported::Reject),
     ];
     let on_unsupported = reader.optional(&mut table, "on_unsupported", values::one_of(&choices));
+    let choices = [("on", true), ("off", false)];
+    let validate_native = reader.optional(&mut table, "validate_native", values::one_of(&choices));
     let choices = [("off", AccessLog::Off), ("json", AccessLog::Json)];
     let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
     let timeouts = table.take("timeouts");
@@ -68,6 +71,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         body_limit: body_limit.unwrap_or(default.body_limit),
         drain_timeout: drain.unwrap_or(default.drain_timeout),
         on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
+        validate_native: validate_native.unwrap_or(default.validate_native),
         access_log: access_log.unwrap_or(default.access_log),
         timeouts: timeouts.unwrap_or(default.timeouts),
     }

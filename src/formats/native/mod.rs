@@ -11,11 +11,14 @@ mod outgoing;
 mod pairing;
 mod partial;
 mod pass;
+mod public_address;
 mod reply_losses;
 mod request;
 mod response;
+mod rules;
 mod schema;
 mod schema_out;
+mod setting_rules;
 mod settings;
 mod settings_out;
 mod sources;
@@ -27,8 +30,9 @@ mod tests;
 mod tools;
 mod tools_out;
 mod turns;
-mod validate;
 mod wire;
+
+use std::ops::Range;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
@@ -127,8 +131,20 @@ impl Codec for Native {
         error::encode_in_stream(fault, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
-        pass::peek(body)
+    fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+        Ok(pass::PEEK)
+    }
+
+    fn inspect(
+        &self,
+        head: &Head<'_>,
+        body: &[u8],
+        by_the_rules: bool,
+    ) -> Result<Vec<Range<usize>>, Fault> {
+        match by_the_rules {
+            true => rules::hold(body, head.text_only),
+            false => rules::skim(body),
+        }
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

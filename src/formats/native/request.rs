@@ -1,21 +1,21 @@
 //! Requests, read into the model. They are read only on the way to another format: what no other
-//! format can say is refused or reported here.
+//! format can say is refused or reported here. What the rules refuse has been refused before.
 
 use super::spelling::{self, Spellings};
-use super::{pairing, settings, tools, turns, validate};
+use super::{pairing, rules, settings, tools, turns};
 use crate::formats::Head;
-use crate::json::{Fields, Node};
+use crate::json::{Fields, Node, Path};
 use crate::model::{Fault, Losses, Place, Request, Text};
 
 pub(super) fn decode<'a>(
-    _head: &Head<'_>,
+    head: &Head<'_>,
     body: &'a [u8],
     losses: &mut Losses,
 ) -> Result<Request<'a>, Fault> {
+    rules::hold(body, head.text_only)?;
     let mut fields = Fields::of_body(body)?;
     // Whoever counts tokens may wrap the whole request that is to be counted.
-    let wrapped: Spellings = &["generateContentRequest", "generate_content_request"];
-    if let Some(inner) = spelling::node(&mut fields, wrapped) {
+    if let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) {
         return inner.fields(|fields| read(fields, losses));
     }
     read(fields, losses)
@@ -25,8 +25,7 @@ fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");
-    let system: Spellings = &["systemInstruction", "system_instruction"];
-    if let Some(node) = spelling::node(&mut fields, system) {
+    if let Some(node) = spelling::node(&mut fields, spelling::SYSTEM) {
         let turn = node.fields(|fields| turns::read_system(fields, losses))?;
         request.turns.extend(turn);
     }
@@ -41,17 +40,16 @@ fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'
     if let Some(node) = fields.node("tools") {
         tools::read_tools(node, &mut request, losses)?;
     }
-    if let Some(node) = spelling::node(&mut fields, &["toolConfig", "tool_config"]) {
+    if let Some(node) = spelling::node(&mut fields, spelling::TOOL_CONFIG) {
         tools::read_config(node, &mut request, losses)?;
     }
-    let safety: Spellings = &["safetySettings", "safety_settings"];
-    validate::drop_checked(&mut fields, safety, validate::safety_settings, losses)?;
-    if let Some(node) = spelling::node(&mut fields, &["generationConfig", "generation_config"]) {
+    spelling::report(&mut fields, spelling::SAFETY, losses);
+    if let Some(node) = spelling::node(&mut fields, spelling::GENERATION) {
         settings::read(node, &mut request, losses)?;
     }
     for stateful in STATEFUL {
         if let Some(node) = spelling::node(&mut fields, stateful) {
-            return Err(validate::no_counterpart(&node.path));
+            return Err(no_counterpart(&node.path));
         }
     }
     if let Some(node) = spelling::node(&mut fields, &["serviceTier", "service_tier"]) {
@@ -62,9 +60,14 @@ fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'
 }
 
 const STATEFUL: [Spellings; 2] = [
-    &["cachedContent", "cached_content"],
+    spelling::CACHED,
     &["continuationToken", "continuation_token"],
 ];
+
+/// For what only an upstream of this very format could do.
+pub(super) fn no_counterpart(path: &Path<'_>) -> Fault {
+    Fault::invalid(format!("{path} is not available for this model")).at(path.to_string())
+}
 
 /// The word that the other formats share for a tier.
 fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<'a>>, Fault> {
