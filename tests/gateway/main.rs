@@ -9,6 +9,7 @@ mod drain;
 mod keys;
 mod lists;
 mod logging;
+mod native;
 mod passing;
 mod protocols;
 mod refusals;
