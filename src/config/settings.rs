@@ -61,6 +61,8 @@ pub struct ClientTimeouts {
     pub header: Duration,
     pub body_idle: Duration,
     pub write_idle: Duration,
+    /// How long a stream may say nothing before a sign of life is sent; absent: for ever.
+    pub keep_alive: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]

@@ -51,6 +51,17 @@ pub fn duration(text: &str) -> Parsed<Duration> {
     }
 }
 
+/// A duration, or none at all.
+pub fn interval(text: &str) -> Parsed<Option<Duration>> {
+    if text == "off" {
+        return Ok(None);
+    }
+    match duration_or_zero(text) {
+        Ok(interval) => Ok(Some(interval).filter(|interval| !interval.is_zero())),
+        Err(expected) => Err(format!("off, or {expected}")),
+    }
+}
+
 pub fn size(text: &str) -> Parsed<usize> {
     let bytes = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
     bytes

@@ -68,6 +68,18 @@ pub trait Codec: Sync {
     /// The format's own error event, for a stream that has begun and cannot go on.
     fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter);
 
+    /// Whether readers of a stream skip what is no event.
+    fn takes_comments(&self) -> bool {
+        true
+    }
+    /// A sign of life, for a stream that has nothing to say; nothing where none is understood.
+    /// `opened`: the event that opens the reply is out.
+    fn keep_alive(&self, _opened: bool, out: &mut SseWriter) {
+        if self.takes_comments() {
+            out.comment("ping");
+        }
+    }
+
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
     /// Looks through a request that will pass unchanged, for what the format promises to refuse
@@ -187,6 +199,8 @@ pub struct Named<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     pub usage: Option<Usage>,
+    /// The event that opens the reply has come, in formats that have one.
+    pub opened: bool,
     /// Content has come, not only the frame around it.
     pub begun: bool,
     /// The format's own mark of a proper end has come.

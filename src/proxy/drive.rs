@@ -190,7 +190,7 @@ pub(super) async fn piece_or_hold(
     }
 }
 
-fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     match outcome {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),

@@ -47,6 +47,8 @@ pub struct Exchange {
     pub(super) first_byte: Option<Duration>,
     pub(super) received: u64,
     pub(super) sent: u64,
+    /// When the client was last sent a piece of the reply.
+    pub(super) last_sent: Instant,
     _in_flight: InFlight,
 }
 
@@ -76,6 +78,7 @@ impl Exchange {
             first_byte: None,
             received: 0,
             sent: 0,
+            last_sent: Instant::now(),
             _in_flight: in_flight,
         }
     }

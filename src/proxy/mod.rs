@@ -12,6 +12,7 @@ mod plain;
 mod relay;
 mod route;
 mod settle;
+mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
+use super::silence::Silence;
 use super::{Gateway, answer};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
@@ -68,9 +69,10 @@ pub(super) async fn stream(
         out.insert_header(TRANSFER_ENCODING, "chunked")?;
     }
     let mut held = Held::new(out);
+    let mut silence = Silence::watched(exchange);
     loop {
         let piece = if exchange.header_sent {
-            unless_gone(session, upstream.read_response_body()).await
+            silence.next_piece(session, exchange, upstream).await
         } else {
             match piece_or_hold(session, upstream, held.since).await {
                 Ok(Some(piece)) => Ok(piece),
@@ -213,7 +215,7 @@ impl Held {
     }
 }
 
-async fn write(
+pub(super) async fn write(
     session: &mut Session,
     exchange: &mut Exchange,
     piece: Option<Bytes>,
@@ -223,6 +225,7 @@ async fn write(
     exchange.writing = true;
     let written = session.write_response_body(piece, end).await;
     exchange.writing = false;
+    exchange.last_sent = std::time::Instant::now();
     written.map_err(|error| error.into_down())
 }
 

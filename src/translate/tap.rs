@@ -81,10 +81,11 @@ impl Passing<'_> {
         }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
             self.fault = bare_error(self.codec, frame.raw);
-            if self.fault.is_none() {
-                self.pass(frame.raw);
-            }
-            return;
+            return match self.fault {
+                Some(_) => {}
+                None if self.codec.takes_comments() => self.pass(frame.raw),
+                None => self.copy_what_was_untouched(),
+            };
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,

@@ -12,6 +12,7 @@ mod logging;
 mod native;
 mod passing;
 mod protocols;
+mod quiet;
 mod refusals;
 mod reload;
 mod secure;

@@ -48,8 +48,11 @@ pub const DECODED: &[Refusal] = &[
     ),
 ];
 
-/// By the rules of the surface, which has no store of files.
-pub const BEYOND_THE_RULES: &[Refusal] = &[refusal(Format::Native, "expected a public https URL")];
+/// By the rules of the surface, which has no store of files and knows no projects.
+pub const BEYOND_THE_RULES: &[Refusal] = &[
+    refusal(Format::Native, "expected a public https URL"),
+    refusal(Format::Native, "cachedContent: expected a name"),
+];
 
 /// By the encoder of another format.
 pub const ENCODED: &[Refusal] = &[

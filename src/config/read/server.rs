@@ -18,6 +18,7 @@ const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
     header: Duration::from_secs(10),
     body_idle: Duration::from_secs(30),
     write_idle: Duration::from_secs(60),
+    keep_alive: Some(Duration::from_secs(15)),
 };
 
 pub fn default() -> Server {
@@ -124,11 +125,13 @@ fn tls_files(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Tls
 
 fn client_timeouts(reader: &mut Reader, field: Field) -> Option<ClientTimeouts> {
     let mut table = reader.table("timeouts", field)?;
+    let keep_alive = reader.optional(&mut table, "keep_alive", values::interval);
     let mut timeout = |name, default| {
         let given = reader.optional(&mut table, name, values::duration);
         given.unwrap_or(default)
     };
     let timeouts = ClientTimeouts {
+        keep_alive: keep_alive.unwrap_or(DEFAULT_TIMEOUTS.keep_alive),
         header: timeout("header", DEFAULT_TIMEOUTS.header),
         body_idle: timeout("body_idle", DEFAULT_TIMEOUTS.body_idle),
         write_idle: timeout("write_idle", DEFAULT_TIMEOUTS.write_idle),

@@ -131,6 +131,10 @@ impl Codec for Native {
         error::encode_in_stream(fault, out);
     }
 
+    fn takes_comments(&self) -> bool {
+        false
+    }
+
     fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         Ok(pass::PEEK)
     }
