@@ -198,6 +198,55 @@ async fn tokens_are_counted_in_words() {
 }
 
 #[tokio::test]
+async fn counters_refuse_what_they_do_not_know() {
+    within(async {
+        let mock = Mock::start().await;
+        let messages = json!([{"role": "user", "content": "Hi"}]);
+        let contents = json!([{"parts": [{"text": "Hi"}]}]);
+        let native = "/v1beta/models/demo:countTokens";
+        for (path, body, words) in [
+            (
+                "/v1/messages/count_tokens",
+                json!({"model": "demo", "messages": messages, "max_tokens": 9}),
+                "max_tokens: Extra inputs are not permitted",
+            ),
+            (
+                "/v1/responses/input_tokens",
+                json!({"model": "demo", "input": "Hi", "store": false}),
+                "Unknown parameter: 'store'.",
+            ),
+            (
+                native,
+                json!({"contents": contents, "systemInstruction": {"parts": []}}),
+                "Unknown name \"systemInstruction\"",
+            ),
+            (
+                native,
+                json!({"generateContentRequest": {"contents": contents}}),
+                "GenerateContentRequest.model",
+            ),
+            (
+                native,
+                json!({"generateContentRequest": {"model": "models/other"}}),
+                "GenerateContentRequest.model",
+            ),
+            (
+                native,
+                json!({"generateContentRequest": {"model": "models/demo", "stream": 1}}),
+                "Unknown name \"stream\"",
+            ),
+        ] {
+            let refused = mock.post(path, &body).await;
+            assert_eq!(refused.status(), 400, "{body}");
+            let refused: Value = refused.json().await.unwrap();
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(message.contains(words), "{message}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn models_are_listed_in_the_shape_of_the_asker() {
     within(async {
         let mock = Mock::start().await;

@@ -1,4 +1,4 @@
-//! The small answers beside conversations: model lists and token counts, in each format's shape.
+//! Model lists, in each format's shape.
 
 use serde_json::{Value, json};
 
@@ -60,13 +60,5 @@ pub(super) fn entry(format: Format, id: &str) -> Value {
             "outputTokenLimit": 65_536,
             "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
         }),
-    }
-}
-
-pub(super) fn token_count(format: Format, tokens: u64) -> Value {
-    match format {
-        Format::Chat | Format::Messages => json!({"input_tokens": tokens}),
-        Format::Responses => json!({"object": "response.input_tokens", "input_tokens": tokens}),
-        Format::Native => json!({"totalTokens": tokens}),
     }
 }

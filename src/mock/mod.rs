@@ -1,6 +1,7 @@
 //! A model backend that is none: all four formats and images on one port, steered by words in the prompt.
 
 mod answer;
+mod counters;
 mod deliver;
 mod images;
 mod lists;
@@ -193,10 +194,9 @@ async fn unknown(uri: Uri) -> Response {
         path if path.starts_with("/v1/messages") => Format::Messages,
         _ => Format::Chat,
     };
-    let fault = Fault::new(
-        FaultKind::NotFound,
-        format!("the mock has no {}", uri.path()),
-    );
+    let message = format!("the mock has no {}", uri.path());
+    let mut fault = Fault::new(FaultKind::NotFound, message);
+    fault.code = Some("unknown_path".to_owned());
     let (status, body) = format.codec().encode_error(&fault, "mock");
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
     (status, [(header::CONTENT_TYPE, JSON)], body).into_response()

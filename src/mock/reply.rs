@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
-use super::answer::{Asking, CREATED, Fingerprint, answer, words_of_request};
+use super::answer::{Asking, CREATED, Fingerprint, answer};
+use super::counters;
 use super::images::{self, Wanted};
-use super::lists;
 use super::received::Received;
 use super::script::{Delivery, Instead, Plan};
 use super::stream::{broken_off, pieces};
@@ -95,7 +95,11 @@ fn plan_conversation(
         stream,
         text_only: false,
     };
-    let request = codec.decode_request(&head, &received.body, &mut Losses::default())?;
+    let counter = counters::of(entry);
+    let request = match counter {
+        Some(counter) => counters::read(counter, entry, &received.body)?,
+        None => codec.decode_request(&head, &received.body, &mut Losses::default())?,
+    };
     let body_model = peek.model.as_ref().map(|named| named.name.as_ref());
     let model = head.path_model.or(body_model).unwrap_or("mock");
     let plan = Plan::for_request(&request, model)?;
@@ -125,13 +129,10 @@ fn plan_conversation(
         asked: &asked,
         plan: &plan,
     };
-    let reply = match &plan.instead {
-        Some(instead) => conversation.instead(instead, &make),
-        None if entry.operation == Operation::CountTokens => {
-            let count = lists::token_count(entry.format, words_of_request(&request));
-            Reply::json(count.to_string())
-        }
-        None => conversation.reply(&make),
+    let reply = match (&plan.instead, counter) {
+        (Some(instead), _) => conversation.instead(instead, &make),
+        (None, Some(counter)) => Reply::json(counter.encode_count(counters::count(&request))),
+        (None, None) => conversation.reply(&make),
     };
     Ok((reply, plan.delivery))
 }

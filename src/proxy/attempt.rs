@@ -69,9 +69,10 @@ pub(super) fn request_line(
     let (operation, query) = if same {
         (wanted.operation, query.and_then(without_key))
     } else {
-        let operation = match wanted.stream {
-            true => Operation::Stream(Framing::Sse),
-            false => Operation::Generate,
+        let operation = match wanted.operation {
+            Operation::CountTokens => Operation::CountTokens,
+            _ if wanted.stream => Operation::Stream(Framing::Sse),
+            _ => Operation::Generate,
         };
         let query = codec.upstream_query(wanted.stream);
         (operation, query.map(str::to_owned))

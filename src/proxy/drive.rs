@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::attempt;
+use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::relay;
@@ -56,6 +57,9 @@ impl Gateway {
     }
 
     async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        if counting::is_ours(exchange) {
+            return counting::estimate(self, session, exchange).await;
+        }
         let mut peer = self.upstream_peer(session, exchange).await?;
         let mut body = None;
         self.request_body_filter(session, &mut body, true, exchange)

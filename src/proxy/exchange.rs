@@ -88,6 +88,12 @@ impl Exchange {
         self.attempts.get(self.tried.checked_sub(1)?)
     }
 
+    pub(super) fn begin_attempt(&mut self) {
+        self.tried += 1;
+        self.reply = None;
+        self.fault = None;
+    }
+
     /// The attempt under way cannot be made at all: it does not count.
     pub(super) fn withdraw_attempt(&mut self) {
         if let Some(current) = self.tried.checked_sub(1) {

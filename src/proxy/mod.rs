@@ -2,6 +2,7 @@
 
 mod answer;
 mod attempt;
+mod counting;
 mod drive;
 mod entry;
 mod exchange;
@@ -143,9 +144,7 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         exchange: &mut Exchange,
     ) -> Result<Box<HttpPeer>> {
-        exchange.tried += 1;
-        exchange.reply = None;
-        exchange.fault = None;
+        exchange.begin_attempt();
         let Some(attempt) = exchange.attempt().cloned() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };

@@ -6,7 +6,7 @@ use super::exchange::Exchange;
 use crate::config::OnUnsupported;
 use crate::formats::{Asked, Framing, Operation, Target};
 use crate::model::{Action, Fault, FaultKind, Losses, Memory};
-use crate::translate::{self, Wanted};
+use crate::translate::{self, Outgoing, Wanted};
 
 /// Longer lists of losses are cut: they must fit into a header.
 const LOST_LIMIT: usize = 4096;
@@ -27,7 +27,12 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
     let mut losses = Losses::default();
     if upstream.format == exchange.format {
         return Ok(Prepared {
-            body: wanted.body_for(&exchange.body, &attempt.model, &upstream.brand),
+            body: wanted.body_for(
+                upstream.format.codec(),
+                &exchange.body,
+                &attempt.model,
+                &upstream.brand,
+            ),
             losses,
             memory: Memory::default(),
         });
@@ -40,14 +45,17 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
     };
-    let outgoing = translate::request(
-        exchange.format,
-        upstream.format,
-        &head,
-        &exchange.body,
-        &target,
-        &mut losses,
-    )?;
+    let (from, to, given) = (exchange.format, upstream.format, &exchange.body);
+    let outgoing = if wanted.operation == Operation::CountTokens {
+        let question = translate::question(from, to, given, &target, &mut losses)?;
+        Outgoing {
+            // Without a counter nobody is asked; then only the losses matter.
+            body: question.unwrap_or_default(),
+            memory: Memory::default(),
+        }
+    } else {
+        translate::request(from, to, &head, given, &target, &mut losses)?
+    };
     let dropped = paths(exchange, &losses, |action| action == Action::Dropped);
     if exchange.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
         let message = format!(

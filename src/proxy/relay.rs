@@ -12,6 +12,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant;
 
+use super::counting;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
@@ -268,15 +269,21 @@ pub(super) async fn error(
             break;
         }
     }
+    let upstream_format = exchange
+        .attempt()
+        .map_or(exchange.format, |attempt| attempt.upstream.format);
+    let mut fault = upstream_format.codec().decode_error(status, &body);
+    // What cannot be read here cannot be estimated either: then the refusal stands.
+    if counting::is_missing(exchange, status, &fault)
+        && let Ok(body) = counting::estimated(exchange)
+    {
+        return counting::tell(session, exchange, body).await;
+    }
     let name = exchange.upstream_name().to_owned();
     // A client's own mistake is no failure of the upstream.
     if !(400..500).contains(&status) || matches!(status, 401 | 403 | 408 | 429) {
         gateway.metrics.upstream_failed(&name, Cause::Status);
     }
-    let upstream_format = exchange
-        .attempt()
-        .map_or(exchange.format, |attempt| attempt.upstream.format);
-    let mut fault = upstream_format.codec().decode_error(status, &body);
     if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
         let fault = refused_credentials(&name, status);
         return Err(gateway.park(exchange, fault));

@@ -6,8 +6,8 @@ use super::answer;
 use super::exchange::Exchange;
 use crate::access;
 use crate::formats::Operation;
-use crate::model::{Fault, FaultKind, Format};
-use crate::runtime::{Model, attempts};
+use crate::model::Fault;
+use crate::runtime::attempts;
 use crate::translate::Wanted;
 
 /// More than any client needs; what is longer is an accident or an attack.
@@ -29,15 +29,6 @@ pub(super) fn route(
         .ok_or_else(|| answer::unknown_model(&wanted.model))?
         .clone();
     exchange.attempts = attempts(&exchange.snapshot, &model);
-    if operation == Operation::CountTokens {
-        let format = exchange.format;
-        exchange
-            .attempts
-            .retain(|attempt| attempt.upstream.format == format);
-    }
-    if exchange.attempts.is_empty() {
-        return Err(not_counted(&model, exchange.format));
-    }
     exchange.model = Some(model);
     let format = exchange.format;
     let mut formats = exchange.attempts.iter();
@@ -47,13 +38,6 @@ pub(super) fn route(
     }
     exchange.wanted = Some(wanted);
     Ok(())
-}
-
-/// Counters of other formats count by other rules; a wrong number is worse than none.
-fn not_counted(model: &Model, asked: Format) -> Fault {
-    let (id, asked) = (&model.settings.id, asked.name());
-    let message = format!("tokens of the model `{id}` cannot be counted in the {asked} format");
-    Fault::new(FaultKind::Unsupported, message).at("model")
 }
 
 pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {

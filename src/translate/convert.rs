@@ -31,7 +31,7 @@ pub fn request(
 }
 
 /// Encoders know the place of a fault, the client's codec knows the words for it.
-fn in_words_of(client: Format, mut fault: Fault) -> Fault {
+pub(super) fn in_words_of(client: Format, mut fault: Fault) -> Fault {
     if let Some(place) = &fault.place {
         let path = client.codec().path_of(place);
         if !fault.message.contains(&path) {

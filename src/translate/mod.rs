@@ -2,6 +2,8 @@
 
 mod array;
 mod convert;
+mod count;
+mod estimate;
 mod gather;
 mod halves;
 mod relay;
@@ -12,6 +14,7 @@ mod undo;
 mod whole;
 
 pub use convert::{Outgoing, error, request, response, stream};
+pub use count::{estimated, question};
 pub use gather::Gathered;
 pub use reply::{Reply, ReplyKind};
 
@@ -99,26 +102,31 @@ impl Wanted {
 
     /// The body for an upstream of the client's own format: the client's bytes, but for the
     /// upstream's name of the model, its brand, and the question for usage.
-    pub fn body_for(&self, body: &Bytes, upstream_model: &str, brand: &str) -> Bytes {
-        let rename = self
-            .model_at
-            .clone()
-            .filter(|_| upstream_model != self.model)
-            .map(|range| Edit {
-                range,
-                with: quoted(upstream_model),
-            });
+    pub fn body_for(
+        &self,
+        codec: &dyn Codec,
+        body: &Bytes,
+        upstream_model: &str,
+        brand: &str,
+    ) -> Bytes {
+        let mut edits: Vec<Edit> = self.ask_usage.clone().into_iter().collect();
+        if upstream_model != self.model {
+            let with = quoted(upstream_model);
+            edits.extend(self.model_at.clone().map(|range| Edit { range, with }));
+            let counter = codec
+                .counter()
+                .filter(|_| self.operation == Operation::CountTokens);
+            edits.extend(counter.and_then(|counter| counter.rename(body, upstream_model)));
+        }
         let brand = brand.as_bytes();
-        let vendors = self.vendor_at.iter().filter(|range| {
+        let others = self.vendor_at.iter().filter(|range| {
             let written = body.get(range.start..range.end);
             written != Some(brand)
         });
-        let branded = vendors.map(|range| Edit {
+        edits.extend(others.map(|range| Edit {
             range: range.clone(),
             with: brand.to_vec(),
-        });
-        let others = rename.into_iter().chain(self.ask_usage.clone());
-        let mut edits: Vec<Edit> = others.chain(branded).collect();
+        }));
         if edits.is_empty() {
             return body.clone();
         }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Wanted;
+use super::count;
 use super::gather::Gathered;
 use super::reply::too_long;
 use super::undo;
@@ -24,14 +25,17 @@ enum Reading {
         to: Format,
         asked: Asked,
     },
-    /// A count of tokens is no reply of a model: it must be JSON, and nothing in it is read.
-    Counted,
+    /// A count of tokens is no reply of a model.
+    Counted { from: Format, to: Format },
 }
 
 impl Whole {
     pub(super) fn new(client: Format, upstream: Format, wanted: &Wanted, asked: &Asked) -> Whole {
         let reading = if wanted.operation == Operation::CountTokens {
-            Reading::Counted
+            Reading::Counted {
+                from: upstream,
+                to: client,
+            }
         } else if client == upstream {
             Reading::Same(client, quoted(&wanted.model))
         } else {
@@ -48,7 +52,11 @@ impl Whole {
     }
 
     pub(super) fn is_translated(&self) -> bool {
-        matches!(self.reading, Reading::Translated { .. })
+        match self.reading {
+            Reading::Same(..) => false,
+            Reading::Translated { .. } => true,
+            Reading::Counted { from, to } => from != to,
+        }
     }
 
     pub(super) fn push(
@@ -72,11 +80,9 @@ impl Whole {
     fn finish(&mut self, watch: &mut Watch) -> Result<Bytes, Fault> {
         let body = self.gathered.take();
         match &self.reading {
-            Reading::Counted => {
-                let _: serde::de::IgnoredAny = serde_json::from_slice(&body).map_err(|error| {
-                    Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
-                })?;
-                Ok(body)
+            Reading::Counted { from, to } => {
+                let answer = count::answer(*from, *to, &body)?;
+                Ok(if from == to { body } else { answer.into() })
             }
             Reading::Same(format, name) => {
                 let glance = format.codec().glance_reply(&body, watch)?;

@@ -4,6 +4,7 @@ mod admin;
 mod asking;
 mod bodies;
 mod command;
+mod counting;
 mod demo;
 mod drain;
 mod keys;

@@ -178,16 +178,19 @@ async fn counts_of_tokens_pass() {
     ] {
         for (ours, theirs) in [("same", "same"), ("other", "theirs")] {
             let (ours, theirs) = (format!("{ours}-{format}"), format!("{theirs}-{format}"));
-            let body = |model| request(format, model, "one two three", false).1.to_string();
+            let body = |model| {
+                let (_, mut body) = request(format, model, "one two three", false);
+                // Counters take no more than they need.
+                let fields = body.as_object_mut().expect("an object");
+                fields.retain(|name, _| name != "stream" && name != "max_tokens");
+                body.to_string()
+            };
             let through = gateway.url(&path.replace("MODEL", &ours));
             let through = post(through, body(&ours)).await;
             let direct = post(mock.url(&path.replace("MODEL", &theirs)), body(&theirs)).await;
             assert_same(&through, &direct, path);
             assert!(through.text().contains('3'), "{}", through.text());
         }
-        let url = gateway.url(&path.replace("MODEL", "same-chat"));
-        let body = request(format, "same-chat", "hi", false).1.to_string();
-        assert_eq!(post(url, body).await.status, 501, "{path}");
     }
 }
 

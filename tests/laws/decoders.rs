@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use omniglot::formats::{Capabilities, Head, Operation, Target, Watch};
 use omniglot::model::{Format, Losses, Request};
-use omniglot::translate::Wanted;
+use omniglot::translate::{self, Wanted};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -133,6 +133,14 @@ fn read(format: Format, bytes: &[u8]) {
             let _ = to.codec().encode_response(&response, &asked, losses);
         }
     }
+    if let Some(counter) = codec.counter() {
+        let _ = counter.decode_count(bytes);
+        let _ = counter.rename(bytes, "n");
+        let _ = translate::estimated(format, bytes, losses);
+        if let Ok(question) = counter.decode_question(bytes, losses) {
+            encode(&question.request, losses);
+        }
+    }
     let text = String::from_utf8_lossy(bytes);
     let _ = codec.glance_event(&text, &mut Watch::default());
     let mut decoder = codec.stream_decoder();
@@ -153,6 +161,9 @@ fn encode(request: &Request<'_>, losses: &mut Losses) {
     };
     for to in Format::ALL {
         let _ = to.codec().encode_request(request, &target, losses);
+        if let Some(counter) = to.codec().counter() {
+            let _ = counter.encode_question(request, &target, losses);
+        }
     }
 }
 

@@ -135,6 +135,39 @@ fn what_an_upstream_took_is_within_the_rules() {
 }
 
 #[test]
+fn every_request_can_be_counted_wherever_it_can_be_said() {
+    let capabilities = Capabilities::default();
+    for recording in recordings() {
+        let (from, name) = (recording.format, &recording.name);
+        let (Some(body), Some(_)) = (&recording.request, from.codec().counter()) else {
+            continue;
+        };
+        let target = Target {
+            model: &recording.model,
+            stream: false,
+            max_output_tokens: None,
+            capabilities: &capabilities,
+            brand: "vendor",
+        };
+        for to in others(from) {
+            let (head, losses) = (head(&recording), &mut Losses::default());
+            let said = translate::request(from, to, &head, body, &target, losses).map(drop);
+            let asked = translate::question(from, to, body, &target, losses);
+            assert_eq!(asked.as_ref().err(), said.as_ref().err(), "{name} {to:?}");
+            if let (Ok(Some(asked)), Some(counter)) = (asked, to.codec().counter()) {
+                let again = counter.decode_question(&asked, losses);
+                assert!(again.is_ok(), "{name} {to:?}: {again:?}");
+            }
+        }
+        let read = from
+            .codec()
+            .decode_request(&head(&recording), body, &mut Losses::default());
+        let estimated = translate::estimated(from, body, &mut Losses::default());
+        assert_eq!(estimated.is_ok(), read.is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn pass_through_changes_no_byte_but_what_it_must() {
     for recording in recordings() {
         let Some(body) = recording.request.map(Bytes::from) else {
@@ -144,12 +177,11 @@ fn pass_through_changes_no_byte_but_what_it_must() {
         let path_model = (recording.format == Format::Native).then_some("m");
         let wanted = Wanted::of(codec, Operation::Generate, path_model, &body)
             .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
-        let same = wanted.body_for(&body, &wanted.model, "vendor");
+        let same = wanted.body_for(codec, &body, &wanted.model, "vendor");
         assert_eq!(same == body, !wanted.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
-        let mut renamed: Value =
-            serde_json::from_slice(&wanted.body_for(&body, "an \"other\"", "vendor"))
-                .expect("JSON");
+        let renamed = wanted.body_for(codec, &body, "an \"other\"", "vendor");
+        let mut renamed: Value = serde_json::from_slice(&renamed).expect("JSON");
         if wanted.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");
             renamed["stream_options"] = original["stream_options"].clone();

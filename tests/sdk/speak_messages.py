@@ -190,8 +190,10 @@ def parse_stream(client, model, prompt, shape):
     return gather(client, model, prompt, output_format=shape).parsed_output
 
 
-def count(client, model, prompt):
-    return client.messages.count_tokens(model=model, messages=user(prompt)).input_tokens
+def count(client, model, turns, tools=()):
+    fields = body(model, turns, tools)
+    del fields["max_tokens"]
+    return client.messages.count_tokens(**fields).input_tokens
 
 
 def headers(client, model, prompt, **more):

@@ -188,8 +188,9 @@ def parse_stream(client, model, prompt, shape):
     return shape.model_validate_json(text(gather(client, model, prompt, **options)))
 
 
-def count(client, model, prompt):
-    return client.models.count_tokens(model=model, contents=user(prompt)).total_tokens
+def count(client, model, turns, tools=()):
+    assert not tools, "this SDK has no way to say them to a counter"
+    return client.models.count_tokens(model=model, contents=turns).total_tokens
 
 
 def headers(client, model, prompt, **more):

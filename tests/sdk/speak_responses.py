@@ -168,8 +168,10 @@ def parse_stream(client, model, prompt, shape):
     return gather(client, model, prompt, text_format=shape).output_parsed
 
 
-def count(client, model, prompt):
-    return client.responses.input_tokens.count(model=model, input=prompt).input_tokens
+def count(client, model, turns, tools=()):
+    fields = body(model, turns, tools)
+    del fields["store"]
+    return client.responses.input_tokens.count(**fields).input_tokens
 
 
 def headers(client, model, prompt, **more):

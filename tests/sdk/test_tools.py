@@ -130,6 +130,17 @@ def test_media(talk, what, mime, data, way):
     assert mime in body
 
 
+@pytest.mark.clients("messages", "native", "responses")
+def test_count_tokens(talk):
+    tools = () if talk.client_format == "native" else DECLARED
+    turns = talk.speak.user("one two three", picture=PICTURE)
+    counted = talk.speak.count(talk.client, talk.model, turns, tools)
+    if talk.upstream_format == "chat":
+        assert counted > 700, "a picture has its price"
+    else:
+        assert counted == 3 + 1 + len(tools), "the mock counts by pieces"
+
+
 @WAYS
 @pytest.mark.clients("chat", "native")
 def test_sound(talk, way):

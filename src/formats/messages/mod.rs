@@ -1,6 +1,7 @@
 //! The messages format: `POST /v1/messages`.
 
 mod blocks_out;
+mod count;
 mod decoder;
 mod drafts_out;
 mod error;
@@ -21,7 +22,7 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
     StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
@@ -135,5 +136,9 @@ impl Codec for Messages {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

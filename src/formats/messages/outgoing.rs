@@ -13,18 +13,9 @@ use crate::model::{Fault, Labels, Losses, Place, Request, Sampling, Setting};
 
 #[derive(Serialize)]
 struct Body<'a> {
-    model: &'a str,
+    #[serde(flatten)]
+    prompt: Prompt<'a>,
     max_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
-    #[serde(skip_serializing_if = "Config::is_empty")]
-    output_config: Config<'a>,
     #[serde(flatten)]
     dice: Dice,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -35,6 +26,22 @@ struct Body<'a> {
     service_tier: Option<&'static str>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
+}
+
+/// All that tokens are counted of.
+#[derive(Serialize)]
+pub(super) struct Prompt<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Config::is_empty")]
+    output_config: Config<'a>,
     messages: Vec<Message<'a>>,
 }
 
@@ -73,6 +80,30 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
+    let (prompt, max_tokens) = prompt(request, target, losses)?;
+    if request.sampling.max_tokens.is_none() {
+        losses.added(Place::Setting(Setting::MaxTokens));
+    }
+    let thinks = prompt.thinking.is_some_and(|thinking| thinking.is_on());
+    let body = Body {
+        prompt,
+        max_tokens,
+        dice: dice(&request.sampling, target, thinks, losses),
+        stop_sequences: stop(&request.sampling, losses),
+        metadata: metadata(&request.labels, losses),
+        service_tier: tier(&request.labels, losses),
+        stream: target.stream,
+    };
+    drop_settings(&request.sampling, losses);
+    Ok(serde_json::to_vec(&body).expect("a struct with string keys always serialises"))
+}
+
+/// What the model is given to read, and the limit of an answer that leaves room for its thoughts.
+pub(super) fn prompt<'a>(
+    request: &'a Request<'_>,
+    target: &Target<'a>,
+    losses: &mut Losses,
+) -> Result<(Prompt<'a>, u64), Fault> {
     refuse_pictures(request)?;
     let conversation = turns_out::write(request, target.capabilities, losses)?;
     let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
@@ -80,10 +111,11 @@ pub(super) fn encode(
     let unproven = conversation.ends_in_unproven_loop;
     let plan = thinking_out::plan(request, target, forced, unproven, losses);
     let format = schema_out::write(&request.output.shape, losses);
-    let thinks = plan.thinking.is_some_and(|thinking| thinking.is_on());
-    let body = Body {
+    if request.output.verbosity.is_some() {
+        losses.dropped(Place::Setting(Setting::Verbosity));
+    }
+    let prompt = Prompt {
         model: target.model,
-        max_tokens: plan.max_tokens,
         system: conversation.system,
         tools,
         tool_choice,
@@ -92,15 +124,9 @@ pub(super) fn encode(
             effort: plan.effort,
             format,
         },
-        dice: dice(&request.sampling, target, thinks, losses),
-        stop_sequences: stop(&request.sampling, losses),
-        metadata: metadata(&request.labels, losses),
-        service_tier: tier(&request.labels, losses),
-        stream: target.stream,
         messages: conversation.messages,
     };
-    drop_settings(request, losses);
-    Ok(serde_json::to_vec(&body).expect("a struct with string keys always serialises"))
+    Ok((prompt, plan.max_tokens))
 }
 
 /// A picture as an answer is content that nobody else can give.
@@ -174,8 +200,7 @@ fn tier(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
 }
 
 /// Settings that the format has no word for.
-fn drop_settings(request: &Request<'_>, losses: &mut Losses) {
-    let sampling = &request.sampling;
+fn drop_settings(sampling: &Sampling<'_>, losses: &mut Losses) {
     for (setting, present) in [
         (Setting::Seed, sampling.seed.is_some()),
         (
@@ -188,7 +213,6 @@ fn drop_settings(request: &Request<'_>, losses: &mut Losses) {
         ),
         (Setting::Choices, sampling.choices.is_some_and(|n| n > 1)),
         (Setting::Logprobs, sampling.logprobs),
-        (Setting::Verbosity, request.output.verbosity.is_some()),
     ] {
         if present {
             losses.dropped(Place::Setting(setting));

@@ -65,9 +65,6 @@ pub(super) fn plan(
         // A model that cannot but think is told nothing.
         thinking = target.capabilities.off_effort.then_some(Thinking::Disabled);
     }
-    if request.sampling.max_tokens.is_none() {
-        losses.added(Place::Setting(Setting::MaxTokens));
-    }
     let needed = match thinking {
         Some(Thinking::Enabled { budget_tokens, .. }) => budget_tokens.saturating_add(USUAL_LIMIT),
         _ => USUAL_LIMIT,

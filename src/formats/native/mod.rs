@@ -1,6 +1,7 @@
 //! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
 
 mod contents_out;
+mod count;
 mod decoder;
 mod error;
 mod framing;
@@ -37,8 +38,8 @@ use std::ops::Range;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
-    Watch,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
+    Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -175,5 +176,9 @@ impl Codec for Native {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<SystemInstruction<'a>>,
     contents: Vec<Content<'a>>,
@@ -24,6 +24,22 @@ struct Body<'a> {
     service_tier: Option<&'static str>,
 }
 
+impl Body<'_> {
+    /// About how many bytes it takes to write.
+    pub(super) fn size(&self) -> usize {
+        self.contents.iter().map(Content::size).sum()
+    }
+
+    /// Whether there is nothing but the conversation.
+    pub(super) fn is_bare(&self) -> bool {
+        self.system_instruction.is_none()
+            && self.tools.is_empty()
+            && self.tool_config.is_none()
+            && self.generation_config.is_none()
+            && self.service_tier.is_none()
+    }
+}
+
 #[derive(Serialize)]
 struct SystemInstruction<'a> {
     parts: Vec<SystemText<'a>>,
@@ -34,22 +50,29 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
+    let body = body(request, target, losses)?;
+    let mut bytes = Vec::with_capacity(body.size() + 1024);
+    serde_json::to_writer(&mut bytes, &body)
+        .expect("our own structs with string keys always serialise");
+    Ok(bytes)
+}
+
+pub(super) fn body<'a>(
+    request: &'a Request<'_>,
+    target: &Target<'a>,
+    losses: &mut Losses,
+) -> Result<Body<'a>, Fault> {
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
     let system = conversation.system;
-    let body = Body {
+    Ok(Body {
         system_instruction: (!system.is_empty()).then_some(SystemInstruction { parts: system }),
         contents: conversation.contents,
         tools,
         tool_config,
         generation_config: settings_out::write(request, target.capabilities, losses),
         service_tier: write_labels(&request.labels, losses),
-    };
-    let room = body.contents.iter().map(Content::size).sum::<usize>();
-    let mut bytes = Vec::with_capacity(room + 1024);
-    serde_json::to_writer(&mut bytes, &body)
-        .expect("our own structs with string keys always serialise");
-    Ok(bytes)
+    })
 }
 
 /// The service tier; nothing else that a request says of itself has a place here.

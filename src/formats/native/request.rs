@@ -13,15 +13,13 @@ pub(super) fn decode<'a>(
     losses: &mut Losses,
 ) -> Result<Request<'a>, Fault> {
     rules::hold(body, head.text_only)?;
-    let mut fields = Fields::of_body(body)?;
-    // Whoever counts tokens may wrap the whole request that is to be counted.
-    if let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) {
-        return inner.fields(|fields| read(fields, losses));
-    }
-    read(fields, losses)
+    read(Fields::of_body(body)?, losses)
 }
 
-fn read<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Request<'a>, Fault> {
+pub(super) fn read<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Request<'a>, Fault> {
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");

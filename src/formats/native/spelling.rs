@@ -6,6 +6,7 @@ use crate::model::{Fault, Json, Losses, Place, Text};
 /// The documented spelling first: it wins where a field is written twice.
 pub(super) type Spellings = &'static [&'static str];
 
+/// The whole request that is to be counted, where there is more to it than the conversation.
 pub(super) const WRAPPED: Spellings = &["generateContentRequest", "generate_content_request"];
 pub(super) const SYSTEM: Spellings = &["systemInstruction", "system_instruction"];
 pub(super) const TOOL_CONFIG: Spellings = &["toolConfig", "tool_config"];

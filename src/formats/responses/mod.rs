@@ -2,6 +2,7 @@
 
 mod content;
 mod content_out;
+mod count;
 mod decoder;
 mod draft;
 mod error;
@@ -26,8 +27,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
-    Watch, chat,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
+    Target, Watch, chat,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -120,5 +121,9 @@ impl Codec for Responses {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn counter(&self) -> Option<&'static dyn Counter> {
+        Some(&count::Count)
     }
 }

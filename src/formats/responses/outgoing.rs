@@ -10,10 +10,8 @@ use crate::model::{Fault, Json, Losses, Place, Request, Sampling, Setting, Text}
 
 #[derive(Serialize)]
 struct Body<'r> {
-    model: &'r str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<Text<'r>>,
-    input: Vec<Item<'r>>,
+    #[serde(flatten)]
+    prompt: Prompt<'r>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,16 +20,6 @@ struct Body<'r> {
     top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_logprobs: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'r>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<TextSettings<'r>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     include: Vec<&'static str>,
     /// Written always: the upstream would keep the conversation otherwise.
@@ -48,6 +36,25 @@ struct Body<'r> {
     stream: Option<bool>,
 }
 
+/// All that tokens are counted of.
+#[derive(Serialize)]
+pub(super) struct Prompt<'r> {
+    model: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'r>>,
+    input: Vec<Item<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextSettings<'r>>,
+}
+
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 const LOGPROBS: &str = "message.output_text.logprobs";
 
@@ -56,11 +63,7 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
-    let Conversation {
-        instructions,
-        input,
-        sealed,
-    } = turns_out::write(&request.turns, losses)?;
+    let (prompt, sealed) = prompt(request, target, losses)?;
     let sampling = &request.sampling;
     report_unknown(sampling, losses);
     let takes_sampling = target.capabilities.sampling;
@@ -74,18 +77,11 @@ pub(super) fn encode(
     let top_p = sampled(sampling.top_p, Setting::TopP);
     let labels = &request.labels;
     let body = Body {
-        model: target.model,
-        instructions,
-        input,
+        prompt,
         max_output_tokens: max_tokens(sampling, losses),
         temperature,
         top_p,
         top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
-        tools: tools_out::write(request, losses),
-        tool_choice: tools_out::choose(request),
-        parallel_tool_calls: one_at_a_time(request, target, losses),
-        reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
-        text: settings_out::text(&request.output, losses),
         include: included(request, sealed),
         store: false,
         metadata: labels.metadata.as_ref(),
@@ -95,6 +91,30 @@ pub(super) fn encode(
         stream: target.stream.then_some(true),
     };
     Ok(serde_json::to_vec(&body).expect("our own structs with string keys always serialise"))
+}
+
+/// What the model is given to read, and whether there are sealed thoughts in it.
+pub(super) fn prompt<'r>(
+    request: &'r Request<'_>,
+    target: &Target<'r>,
+    losses: &mut Losses,
+) -> Result<(Prompt<'r>, bool), Fault> {
+    let Conversation {
+        instructions,
+        input,
+        sealed,
+    } = turns_out::write(&request.turns, losses)?;
+    let prompt = Prompt {
+        model: target.model,
+        instructions,
+        input,
+        tools: tools_out::write(request, losses),
+        tool_choice: tools_out::choose(request),
+        parallel_tool_calls: one_at_a_time(request, target, losses),
+        reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
+        text: settings_out::text(&request.output, losses),
+    };
+    Ok((prompt, sealed))
 }
 
 /// What this format has no word for.

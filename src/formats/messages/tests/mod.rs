@@ -1,5 +1,6 @@
 //! The format seen from outside: bodies in, bodies and events out.
 
+mod count;
 mod decoder;
 mod grammar;
 mod incoming;

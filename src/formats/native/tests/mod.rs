@@ -1,5 +1,6 @@
 //! What the format reads and writes, by examples.
 
+mod count;
 mod incoming;
 mod outgoing;
 mod refusals;

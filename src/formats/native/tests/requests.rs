@@ -349,14 +349,6 @@ fn shapes_of_the_answer() {
 }
 
 #[test]
-fn what_counts_tokens_may_wrap_the_request() {
-    let request = read(
-        r#"{"generateContentRequest":{"model":"models/m","contents":[{"parts":[{"text":"Hi"}]}]}}"#,
-    );
-    assert_eq!(request.turns.len(), 1);
-}
-
-#[test]
 fn null_is_the_same_as_absent() {
     let request = read(
         r#"{"contents":[{"role":null,"parts":[{"text":"Hi","thought":null}]}],"tools":null,

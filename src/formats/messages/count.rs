@@ -1,0 +1,62 @@
+//! Counting tokens: `POST /v1/messages/count_tokens`.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+use super::{error, outgoing, request};
+use crate::formats::{Counter, Question, Target, read_reply};
+use crate::model::{Fault, Losses, Request};
+
+pub(super) struct Count;
+
+#[derive(Serialize)]
+struct Counted {
+    input_tokens: u64,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    input_tokens: Option<u64>,
+    error: Option<IgnoredAny>,
+}
+
+impl Counter for Count {
+    fn decode_question<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Question<'a>, Fault> {
+        let request = request::decode(body, losses)?;
+        let within = None;
+        Ok(Question { request, within })
+    }
+
+    fn encode_question(
+        &self,
+        request: &Request<'_>,
+        target: &Target<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, Fault> {
+        let (prompt, _) = outgoing::prompt(request, target, losses)?;
+        Ok(serde_json::to_vec(&prompt).expect("a struct with string keys always serialises"))
+    }
+
+    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {
+        match read_reply(body)? {
+            Answer { error: Some(_), .. } => Err(error::decode(200, body)),
+            Answer { input_tokens, .. } => input_tokens
+                .ok_or_else(|| Fault::bad_gateway("the upstream's count has no input_tokens")),
+        }
+    }
+
+    fn encode_count(&self, tokens: u64) -> Vec<u8> {
+        let counted = Counted {
+            input_tokens: tokens,
+        };
+        serde_json::to_vec(&counted).expect("a number always serialises")
+    }
+
+    fn count_path(&self) -> &'static str {
+        "input_tokens"
+    }
+}

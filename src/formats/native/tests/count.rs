@@ -1,0 +1,146 @@
+//! What a counter of this format is asked, and what it answers.
+
+use serde_json::{Value, json};
+
+use super::super::Native;
+use crate::formats::{Capabilities, Codec as _, Counter, Target};
+use crate::json::replace;
+use crate::model::{Format, Losses, Role};
+use crate::translate;
+
+fn counter() -> &'static dyn Counter {
+    Native.counter().expect("a counter")
+}
+
+fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<String>) {
+    let target = Target {
+        model: "m-1",
+        stream: false,
+        max_output_tokens: None,
+        capabilities: &Capabilities::default(),
+        brand: "vendor",
+    };
+    let mut losses = Losses::default();
+    let body = body.to_string();
+    let asked = translate::question(from, to, body.as_bytes(), &target, &mut losses);
+    let asked = asked.expect("a question");
+    let paths = losses.0.iter();
+    let paths = paths.map(|lost| from.codec().path_of(&lost.place));
+    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).expect("JSON");
+    (asked.map(read), paths.collect())
+}
+
+#[test]
+fn a_conversation_alone_is_asked_about_as_it_is() {
+    let body = json!({"model": "m", "max_tokens": 9, "temperature": 0.5,
+        "messages": [{"role": "user", "content": "Hi"}]});
+    let (asked, lost) = question(Format::Messages, Format::Native, &body);
+    let contents = json!([{"role": "user", "parts": [{"text": "Hi"}]}]);
+    assert_eq!(asked, Some(json!({"contents": contents})));
+    assert_eq!(lost, [] as [&str; 0]);
+}
+
+#[test]
+fn what_stands_beside_the_conversation_makes_a_whole_request_of_it() {
+    let body = json!({"model": "m", "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}}}],
+        "metadata": {"user_id": "u"}});
+    let (asked, lost) = question(Format::Messages, Format::Native, &body);
+    let asked = asked.expect("a counter");
+    assert_eq!(asked.as_object().map(|fields| fields.len()), Some(1));
+    let inside = &asked["generateContentRequest"];
+    assert_eq!(inside["model"], "models/m-1");
+    let system = json!({"parts": [{"text": "Be brief."}]});
+    assert_eq!(inside["systemInstruction"], system);
+    assert_eq!(inside["tools"][0]["functionDeclarations"][0]["name"], "f");
+    assert_eq!(inside["contents"][0]["parts"][0]["text"], "Hi");
+    assert_eq!(lost, [] as [&str; 0]);
+}
+
+#[test]
+fn both_shapes_of_a_question_are_read() {
+    let contents = r#"[{"parts":[{"text":"Hi"}]}]"#;
+    let system = r#"{"parts":[{"text":"Be brief."}]}"#;
+    for (body, roles) in [
+        (format!(r#"{{"contents":{contents}}}"#), &[Role::User][..]),
+        (
+            format!(
+                r#"{{"generateContentRequest":{{"model":"models/m","contents":{contents},
+                "systemInstruction":{system}}},"contents":null}}"#
+            ),
+            &[Role::System, Role::User],
+        ),
+        (
+            format!(r#"{{"generate_content_request":{{"contents":{contents}}}}}"#),
+            &[Role::User],
+        ),
+    ] {
+        let mut losses = Losses::default();
+        let question = counter().decode_question(body.as_bytes(), &mut losses);
+        let question = question.expect("a question");
+        let turns = question.request.turns.iter();
+        assert!(turns.map(|turn| turn.role).eq(roles.iter().copied()));
+        assert_eq!(losses.0, []);
+    }
+    let both = format!(r#"{{"generateContentRequest":{{}},"contents":{contents}}}"#);
+    let fault = counter().decode_question(both.as_bytes(), &mut Losses::default());
+    assert_eq!(fault.unwrap_err().param.as_deref(), Some("contents"));
+}
+
+#[test]
+fn a_reply_is_not_asked_for_in_the_shape_of_a_count() {
+    let body = r#"{"generateContentRequest":{"contents":[{"parts":[{"text":"Hi"}]}]}}"#;
+    let (request, lost) = super::decode(body).expect("a request");
+    assert_eq!(request.turns, []);
+    assert_eq!(lost[0].1, "generateContentRequest");
+}
+
+#[test]
+fn losses_are_told_where_the_client_wrote_them() {
+    let body = json!({"generateContentRequest": {
+        "contents": [{"parts": [{"text": "Hi"}]}],
+        "safetySettings": [],
+        "generationConfig": {"thinkingConfig": {"thinkingBudget": 9}, "temperature": 1},
+    }, "other": 1});
+    let (_, lost) = question(Format::Native, Format::Responses, &body);
+    assert_eq!(
+        lost,
+        [
+            "generateContentRequest.safetySettings",
+            "other",
+            "generateContentRequest.generationConfig.thinkingConfig"
+        ]
+    );
+    let unasked = question(Format::Native, Format::Chat, &body).0;
+    assert_eq!(unasked, None);
+}
+
+#[test]
+fn a_name_inside_of_a_question_changes_with_that_of_the_path() {
+    let body = br#"{ "generateContentRequest": {"model" : "models/ours", "contents": [] } }"#;
+    let edit = counter().rename(body, "their \"m\"").expect("a name");
+    assert_eq!(
+        replace(body, &[edit]).as_ref(),
+        br#"{ "generateContentRequest": {"model" : "models/their \"m\"", "contents": [] } }"#
+    );
+    for body in [
+        &br#"{"contents":[]}"#[..],
+        br#"{"generateContentRequest":{}}"#,
+    ] {
+        assert_eq!(counter().rename(body, "m"), None);
+    }
+}
+
+#[test]
+fn a_count_is_a_number_and_zero_may_be_left_out() {
+    assert_eq!(counter().encode_count(7), br#"{"totalTokens":7}"#);
+    let more = br#"{"totalTokens":7,"promptTokensDetails":[{"modality":"TEXT","tokenCount":7}]}"#;
+    assert_eq!(counter().decode_count(more), Ok(7));
+    assert_eq!(counter().decode_count(b"{}"), Ok(0));
+    let error = br#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#;
+    assert_eq!(counter().decode_count(error).unwrap_err().status, 503);
+    for bad in [&b"[]"[..], b"7", b"", br#"{"totalTokens":"many"}"#] {
+        assert_eq!(counter().decode_count(bad).unwrap_err().status, 502);
+    }
+}

@@ -1,0 +1,73 @@
+//! Counts of tokens that no upstream gives: estimated here, and said to be so.
+
+use pingora_core::Result;
+use pingora_proxy::{ProxyHttp as _, Session};
+
+use super::exchange::Exchange;
+use super::{Gateway, answer, outgoing};
+use crate::formats::Operation;
+use crate::model::Fault;
+use crate::translate;
+
+/// Whether the next attempt is at an upstream whose format has no way to ask for a count.
+pub(super) fn is_ours(exchange: &Exchange) -> bool {
+    let next = exchange.attempts.get(exchange.tried);
+    counts(exchange)
+        && next.is_some_and(|attempt| attempt.upstream.format.codec().counter().is_none())
+}
+
+fn counts(exchange: &Exchange) -> bool {
+    let wanted = exchange.wanted.as_ref();
+    wanted.is_some_and(|wanted| wanted.operation == Operation::CountTokens)
+}
+
+/// An attempt that ends here: what the upstream could not be told is found out, nobody is asked.
+pub(super) async fn estimate(
+    gateway: &Gateway,
+    session: &mut Session,
+    exchange: &mut Exchange,
+) -> Result<()> {
+    exchange.begin_attempt();
+    gateway
+        .request_body_filter(session, &mut None, true, exchange)
+        .await?;
+    exchange.withdraw_attempt();
+    match estimated(exchange) {
+        Ok(body) => tell(session, exchange, body).await,
+        Err(fault) => Err(gateway.park(exchange, fault)),
+    }
+}
+
+/// Whether an upstream's refusal says that it has no counter, though its format has one. Where
+/// it speaks of the model instead, nothing would answer for that model either.
+pub(super) fn is_missing(exchange: &Exchange, status: u16, fault: &Fault) -> bool {
+    let Some(attempt) = exchange.attempt().filter(|_| counts(exchange)) else {
+        return false;
+    };
+    let codec = attempt.upstream.format.codec();
+    let path = codec.upstream_path(Operation::CountTokens, &attempt.model);
+    let counter = path.rsplit(['/', ':']).next().unwrap_or(&path);
+    let (message, model) = (&fault.message, &*attempt.model);
+    let names_model = message.contains(model) && !message.contains(counter);
+    match status {
+        405 | 501 => true,
+        404 => !names_model,
+        _ => false,
+    }
+}
+
+pub(super) fn estimated(exchange: &mut Exchange) -> Result<Vec<u8>, Fault> {
+    translate::estimated(exchange.format, &exchange.body, &mut exchange.losses)
+}
+
+pub(super) async fn tell(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    body: Vec<u8>,
+) -> Result<()> {
+    // No upstream answers, not even one that was asked.
+    exchange.attempts.clear();
+    let mut extra: Vec<_> = outgoing::lost(exchange).collect();
+    extra.push(("x-omniglot-estimated", "true".to_owned()));
+    answer::json(session, exchange, 200, body, &extra).await
+}
