@@ -240,6 +240,12 @@ mod tests {
         let both = "data: {\"candidates\":[{\"content\":{}}]}\n\n: hi\n\ndata: {}\n\n";
         let (out, _) = after(&mut native, both);
         assert_eq!(out, both.replace(": hi\n\n", ""));
+        // A line end that was cut in two is no comment.
+        assert_eq!(after(&mut native, "data: {}\r\n\r").0, "data: {}\r\n\r");
+        assert_eq!(
+            after(&mut native, "\ndata: {}\r\n\r\n").0,
+            "\ndata: {}\r\n\r\n"
+        );
     }
 
     #[test]

@@ -83,7 +83,10 @@ impl Passing<'_> {
             self.fault = bare_error(self.codec, frame.raw);
             return match self.fault {
                 Some(_) => {}
-                None if self.codec.takes_comments() => self.pass(frame.raw),
+                // A blank line alone may be the second half of the one before it.
+                None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
+                    self.pass(frame.raw);
+                }
                 None => self.copy_what_was_untouched(),
             };
         };
