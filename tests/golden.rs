@@ -85,6 +85,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
     let head = Head {
         path_model: (from == Format::Native).then_some(model),
         stream,
+        text_only: false,
     };
     let target = Target {
         model,

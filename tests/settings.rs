@@ -46,6 +46,8 @@ fn silence_means_the_defaults() {
     assert_eq!(server.timeouts.header, Duration::from_secs(10));
     assert_eq!(server.timeouts.body_idle, Duration::from_secs(30));
     assert_eq!(server.timeouts.write_idle, Duration::from_secs(60));
+    assert_eq!(server.timeouts.keep_alive, Some(Duration::from_secs(15)));
+    assert!(server.validate_native);
     assert!(config.keys.is_empty() && config.upstreams.is_empty() && config.models.is_empty());
 }
 

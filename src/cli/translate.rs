@@ -114,6 +114,7 @@ impl Translate {
         let head = Head {
             path_model: (self.from == Format::Native).then_some(model.as_str()),
             stream,
+            text_only: false,
         };
         let target = Target {
             model: &model,

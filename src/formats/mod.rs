@@ -68,8 +68,30 @@ pub trait Codec: Sync {
     /// The format's own error, for an upstream's stream that has passed so far and cannot go on.
     fn encode_stream_error(&self, fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter);
 
+    /// Whether readers of a stream skip what is no event.
+    fn takes_comments(&self) -> bool {
+        true
+    }
+    /// A sign of life, for a stream that has nothing to say; nothing where none is understood.
+    /// `opened`: the event that opens the reply is out.
+    fn keep_alive(&self, _opened: bool, out: &mut SseWriter) {
+        if self.takes_comments() {
+            out.comment("ping");
+        }
+    }
+
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
+    /// Looks through a request that will pass unchanged, for what the format promises to refuse
+    /// (`by_the_rules`) and for places where a word stands for the upstream's vendor.
+    fn inspect(
+        &self,
+        _head: &Head<'_>,
+        _body: &[u8],
+        _by_the_rules: bool,
+    ) -> Result<Vec<Range<usize>>, Fault> {
+        Ok(Vec::new())
+    }
     /// What metering and honesty must know of a whole reply that passes unchanged.
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault>;
     /// The same for one event of a stream.
@@ -164,11 +186,13 @@ pub enum Framing {
     Array,
 }
 
-/// What the path of a request says, for formats that do not say it in the body.
+/// What is known of a request besides its body.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Head<'a> {
     pub path_model: Option<&'a str>,
     pub stream: bool,
+    /// The model is known to answer with words only.
+    pub text_only: bool,
 }
 
 /// What a request becomes part of: one model of one upstream.
@@ -217,6 +241,8 @@ pub struct Named<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     pub usage: Option<Usage>,
+    /// The event that opens the reply has come, in formats that have one.
+    pub opened: bool,
     /// Content has come, not only the frame around it.
     pub begun: bool,
     /// The format's own mark of a proper end has come.

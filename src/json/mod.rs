@@ -2,8 +2,10 @@
 
 mod elements;
 mod fields;
+mod shape;
 mod splice;
 
 pub use elements::Elements;
 pub use fields::{Fields, Node, Path};
+pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED, check};
 pub use splice::{Edit, range_of, replace};

@@ -196,7 +196,7 @@ pub(super) async fn unless_gone<T>(
     }
 }
 
-async fn passing(moment: Option<Instant>) {
+pub(super) async fn passing(moment: Option<Instant>) {
     if let Some(moment) = moment {
         sleep_until(moment).await;
     }
@@ -220,7 +220,7 @@ pub(super) async fn piece_or_hold(
     }
 }
 
-fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     match outcome {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),

@@ -141,7 +141,8 @@ fn note(watch: &mut Watch, event: &Event<'_>) {
         Event::Open { .. } | Event::Delta { .. } | Event::Finish { .. } => watch.begun = true,
         Event::Usage(usage) => watch.usage = Some(*usage),
         Event::End => watch.ended = true,
-        Event::Start { .. } | Event::Close { .. } => {}
+        Event::Start { .. } => watch.opened = true,
+        Event::Close { .. } => {}
     }
 }
 

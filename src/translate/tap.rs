@@ -87,10 +87,14 @@ impl Passing<'_> {
         }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
             self.fault = bare_error(self.codec, frame.raw);
-            if self.fault.is_none() {
-                self.pass(frame.raw);
-            }
-            return;
+            return match self.fault {
+                Some(_) => {}
+                // A blank line alone may be the second half of the one before it.
+                None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
+                    self.pass(frame.raw);
+                }
+                None => self.copy_what_was_untouched(),
+            };
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,

@@ -46,6 +46,12 @@ pub const DECODED: &[Refusal] = &[
     ),
 ];
 
+/// By the rules of the surface, which has no store of files and knows no projects.
+pub const BEYOND_THE_RULES: &[Refusal] = &[
+    refusal(Format::Native, "expected a public https URL"),
+    refusal(Format::Native, "cachedContent: expected a name"),
+];
+
 /// By the encoder of another format.
 pub const ENCODED: &[Refusal] = &[
     refusal(Format::Chat, "cannot answer with sound"),

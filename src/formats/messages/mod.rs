@@ -96,6 +96,18 @@ impl Codec for Messages {
         error::encode_in_stream(fault, out);
     }
 
+    /// An event of its own, but never the first.
+    fn keep_alive(&self, opened: bool, out: &mut SseWriter) {
+        #[derive(serde::Serialize)]
+        struct Ping {
+            r#type: &'static str,
+        }
+        match opened {
+            true => out.event("ping", &Ping { r#type: "ping" }),
+            false => out.comment("ping"),
+        }
+    }
+
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         pass::peek(body)
     }

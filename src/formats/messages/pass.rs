@@ -112,6 +112,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
             watch.fault = Some(super::error::decode(200, data.as_bytes()));
             watch.ended = true;
         }
+        "message_start" => watch.opened = true,
         "content_block_start" | "content_block_delta" | "message_delta" => watch.begun = true,
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}

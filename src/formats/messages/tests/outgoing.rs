@@ -30,6 +30,7 @@ fn send(
     let head = Head {
         path_model: Some("m-1"),
         stream: false,
+        text_only: false,
     };
     let sent = translate::request(
         from,
