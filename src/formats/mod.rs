@@ -4,19 +4,21 @@ mod base64_text;
 mod blocks;
 mod capabilities;
 mod chat;
+mod few;
 mod free_text;
 mod identity;
 mod messages;
 mod names;
 mod native;
 mod responses;
+mod written;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
 
-use crate::json::Edit;
+use crate::json::{self, Edit};
 use crate::model::{
     Allowance, Event, Fault, Format, Losses, Memory, Place, Request, Response, Usage, shortened,
 };
@@ -322,7 +324,14 @@ fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
 }
 
 fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
-    serde_json::from_slice(body).map_err(|error| {
-        Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
-    })
+    json::read(body).map_err(|error| unreadable(&error))
+}
+
+/// One event of a stream, or a part of it.
+fn read_event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, Fault> {
+    serde_json::from_str(data).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Fault {
+    Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
 }

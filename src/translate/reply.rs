@@ -98,7 +98,7 @@ impl Reply {
         let bytes = chunk.take().unwrap_or_default();
         match &mut self.way {
             Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
-            Way::Events(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
+            Way::Events(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
             Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
         }

@@ -36,7 +36,7 @@ impl Tap {
 
     pub(super) fn push(
         &mut self,
-        chunk: &Bytes,
+        mut chunk: Bytes,
         end: bool,
         limit: usize,
         watch: &mut Watch,
@@ -47,16 +47,23 @@ impl Tap {
             name: &self.name,
             hide_usage: self.hide_usage,
             watch,
-            chunk,
+            chunk: &chunk,
             untouched: (self.frames.held() == 0).then_some(0),
             copied: BytesMut::new(),
             fault: None,
         };
-        self.frames.push(chunk, |frame| passing.frame(&frame));
+        self.frames.push(&chunk, |frame| passing.frame(&frame));
         if end {
             passing.rest(&mut self.frames);
         }
-        let (bytes, fault) = passing.finish();
+        let (untouched, copied, fault) = (passing.untouched, passing.copied, passing.fault);
+        let bytes = match untouched {
+            Some(count) => {
+                chunk.truncate(count);
+                chunk
+            }
+            None => copied.freeze(),
+        };
         *out = (!bytes.is_empty()).then_some(bytes);
         match fault {
             Some(fault) => Err(fault),
@@ -73,7 +80,7 @@ struct Passing<'a> {
     name: &'a [u8],
     hide_usage: bool,
     watch: &'a mut Watch,
-    chunk: &'a Bytes,
+    chunk: &'a [u8],
     /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
     untouched: Option<usize>,
     copied: BytesMut,
@@ -142,15 +149,8 @@ impl Passing<'_> {
 
     fn copy_what_was_untouched(&mut self) {
         if let Some(count) = self.untouched.take() {
+            self.copied.reserve(self.chunk.len() + self.name.len());
             self.copied.extend_from_slice(&self.chunk[..count]);
         }
-    }
-
-    fn finish(self) -> (Bytes, Option<Fault>) {
-        let bytes = match self.untouched {
-            Some(count) => self.chunk.slice(..count),
-            None => self.copied.freeze(),
-        };
-        (bytes, self.fault)
     }
 }

@@ -4,7 +4,7 @@ use super::nesting::Nesting;
 use super::reply_in::{Choice, Reply, Summary, Words};
 use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
-use crate::formats::{StreamDecoder, read_reply};
+use crate::formats::{StreamDecoder, read_event};
 use crate::model::{Block, Delta, Event, Fault, Text, ToolKind};
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
@@ -45,7 +45,7 @@ impl StreamDecoder for Decoder {
         if data == "[DONE]" {
             return self.end(out);
         }
-        let mut reply: Reply<'_> = read_reply(data.as_bytes())?;
+        let mut reply: Reply<'_> = read_event(data)?;
         if let Some(fault) = reply.fault() {
             return Err(fault);
         }
@@ -104,7 +104,8 @@ impl Decoder {
             summary: &mut progress.summary,
             out,
         };
-        if let Some(said) = choice.delta.take().or(choice.message.take()) {
+        let message = choice.message.take().map(|message| *message);
+        if let Some(said) = choice.delta.take().or(message) {
             said.walk(
                 &mut progress.has_plain_thoughts,
                 SOUND_IN_PIECES,

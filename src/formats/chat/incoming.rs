@@ -41,7 +41,10 @@ fn read_choice<'a>(
 ) -> Result<Choice<'a>, Fault> {
     let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
     let mut answer = Answer::default();
-    let said: Said<'a> = choice.message.take().unwrap_or_default();
+    let said: Said<'a> = choice
+        .message
+        .take()
+        .map_or_else(Said::default, |said| *said);
     said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
     if answer.fasten_seals() {
         losses.dropped(place("message.reasoning_details"));

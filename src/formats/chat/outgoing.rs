@@ -6,6 +6,7 @@ use super::paths::refuse;
 use super::shape_out::{self, ResponseFormat};
 use super::tools_out::{self, Choice, Declared};
 use super::turns_out::{self, Message};
+use crate::formats::written::written;
 use crate::formats::{Capabilities, Target};
 use crate::model::{
     Depth, Effort, Fault, Json, Losses, Output, Place, Request, Sampling, Search, Setting, Text,
@@ -161,7 +162,7 @@ pub(super) fn encode(
             include_usage: true,
         }),
     };
-    Ok(serde_json::to_vec(&body).expect("our own structs with string keys always serialise"))
+    Ok(written(&body, request.size()))
 }
 
 /// Pictures are no official answer of this format, sound is.
@@ -210,7 +211,7 @@ fn encode_sampling<'a>(
     const MOST_STOPS: usize = 4;
     let max_tokens = sampling
         .max_tokens
-        .map(|tokens| within(tokens, 1..=u64::MAX, Setting::MaxTokens, losses));
+        .map(|tokens| within(tokens, 1..=u64::from(u32::MAX), Setting::MaxTokens, losses));
     let choices = sampling
         .choices
         .map(|count| within(count, 1..=128, Setting::Choices, losses));

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
-use crate::formats::{Glance, Named, Peek, Watch, read_reply, read_request};
+use crate::formats::few::Few;
+use crate::formats::{Glance, Named, Peek, Watch, read_event, read_reply, read_request};
 use crate::json::{Edit, range_of};
 use crate::model::Fault;
 
@@ -101,7 +102,7 @@ struct Piece<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     #[serde(default, borrow)]
-    choices: Option<Vec<PieceChoice<'a>>>,
+    choices: Option<Few<PieceChoice<'a>>>,
     usage: Option<RawUsage>,
     /// One compatible backend reports the usage of streams here.
     x_groq: Option<Groq>,
@@ -164,7 +165,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         watch.ended = true;
         return Ok(Glance::default());
     }
-    let piece: Piece<'_> = read_reply(data.as_bytes())?;
+    let piece: Piece<'_> = read_event(data)?;
     note_usage(&piece, watch);
     let model = piece.model.map(|raw| range_of(data.as_bytes(), raw));
     if piece.error.is_some() {
@@ -175,8 +176,8 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
             usage_only: false,
         });
     }
-    let choices = piece.choices.as_deref().unwrap_or(&[]);
-    for choice in choices {
+    let choices = piece.choices.unwrap_or_default();
+    for choice in choices.iter() {
         watch.begun |= choice.delta.as_ref().is_some_and(Delta::holds_content);
         // One backend has an empty reason on every piece, the last included.
         let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");

@@ -7,6 +7,7 @@ use super::usage::Tokens;
 use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::Asked;
 use crate::formats::identity::call_id;
+use crate::formats::written::written;
 use crate::model::{
     Call, Choice, Finish, Losses, Part, PartKind, Place, Response, Seal, Text, ToolKind,
 };
@@ -76,7 +77,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
             .collect(),
         usage: response.usage.map(Tokens::from),
     };
-    serde_json::to_vec(&body).expect("our own structs with string keys always serialise")
+    written(&body, response.size())
 }
 
 /// What this format cannot say of a choice.

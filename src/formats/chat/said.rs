@@ -89,7 +89,7 @@ impl<'a> Said<'a> {
         }
         let calls = self.tool_calls.unwrap_or_default().into_iter();
         let calls = calls.map(read_call);
-        let calls = calls.chain(self.function_call.map(read_called));
+        let calls = calls.chain(self.function_call.map(|called| read_called(*called)));
         for call in calls.filter(CallBit::says_something) {
             each(Bit::Call(call));
         }
@@ -199,7 +199,7 @@ fn picture(address: Address<'_>) -> Media<'_> {
 
 fn read_call(call: ToolCall<'_>) -> CallBit<'_> {
     let (called, kind) = match (call.function, call.custom) {
-        (None, Some(custom)) => (custom, ToolKind::Custom),
+        (None, Some(custom)) => (*custom, ToolKind::Custom),
         (function, _) => (function.unwrap_or_default(), ToolKind::Function),
     };
     CallBit {

@@ -8,16 +8,23 @@ use super::reasoning::Detail;
 use super::usage::Tokens;
 use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
+use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{Block, Citation, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
+/// What every chunk of a stream begins with.
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct Repeated<'a> {
     id: &'a str,
     object: &'static str,
     created: i64,
     model: &'a str,
+}
+
+/// What else it says.
+#[derive(Serialize)]
+struct Chunk<'a> {
     choices: &'a [ChunkChoice<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Tokens>,
@@ -57,6 +64,8 @@ struct Piece<'a> {
 pub(super) struct Encoder {
     asked: Asked,
     heading: Heading,
+    /// The heading as JSON, written once.
+    repeated: Vec<u8>,
     /// Ids of calls are made from it.
     upstream_id: String,
     choices: BTreeMap<u32, Progress>,
@@ -126,9 +135,11 @@ enum Open {
 
 impl Encoder {
     pub(super) fn new(asked: &Asked) -> Encoder {
+        let heading = Heading::new("", 0, "", asked);
         Encoder {
             asked: asked.clone(),
-            heading: Heading::default(),
+            repeated: repeated(&heading),
+            heading,
             upstream_id: String::new(),
             choices: BTreeMap::new(),
             usage: None,
@@ -138,7 +149,7 @@ impl Encoder {
 
     fn open(&mut self, choice: u32, block: Block<'_>, out: &mut SseWriter) {
         self.close(choice, out);
-        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        let progress = begin(&mut self.choices, &self.repeated, choice, out);
         progress.open = Some(match block {
             Block::Text => Open::Text,
             Block::Refusal => {
@@ -153,7 +164,7 @@ impl Encoder {
                 let made = || call_id(&self.upstream_id, choice, progress.calls);
                 let id = id.map_or_else(made, Text::into_owned);
                 let call = ToolCall::first(progress.calls, &id, kind, &name);
-                write(&self.heading, choice, Piece::of_call(call), out);
+                write(&self.repeated, choice, Piece::of_call(call), out);
                 progress.calls += 1;
                 Open::Call {
                     id,
@@ -164,15 +175,15 @@ impl Encoder {
             }
             Block::Media(media) => {
                 let piece = Piece::of_media(&media, &self.heading, progress);
-                write(&self.heading, choice, piece, out);
+                write(&self.repeated, choice, piece, out);
                 Open::Media
             }
         });
     }
 
     fn delta(&mut self, choice: u32, delta: &Delta<'_>, out: &mut SseWriter) {
-        let heading = &self.heading;
-        let progress = begin(&mut self.choices, heading, choice, out);
+        let repeated = &self.repeated;
+        let progress = begin(&mut self.choices, repeated, choice, out);
         let mut piece = Piece::default();
         match (&mut progress.open, delta) {
             (_, Delta::Citation(citation)) => {
@@ -180,7 +191,7 @@ impl Encoder {
             }
             (_, Delta::Logprob(logprob)) => {
                 let logprobs = Logprobs::new(std::slice::from_ref(logprob));
-                return write_choice(heading, choice, piece, Some(logprobs), None, out);
+                return write_choice(repeated, choice, piece, Some(logprobs), None, out);
             }
             (_, Delta::Text(text) | Delta::Arguments(text)) if text.is_empty() => return,
             (Some(Open::Text), Delta::Text(text)) => piece.content = Some(text),
@@ -207,16 +218,16 @@ impl Encoder {
             // The grammar allows no other pairing.
             (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => return,
         }
-        write(heading, choice, piece, out);
+        write(repeated, choice, piece, out);
     }
 
     fn close(&mut self, choice: u32, out: &mut SseWriter) {
-        let heading = &self.heading;
-        let progress = begin(&mut self.choices, heading, choice, out);
+        let repeated = &self.repeated;
+        let progress = begin(&mut self.choices, repeated, choice, out);
         let index = progress.details;
         match progress.open.take() {
             Some(Open::Thought { text, seal }) => progress.close_thought(text, seal, |detail| {
-                write(heading, choice, Piece::of_detail(detail), out);
+                write(repeated, choice, Piece::of_detail(detail), out);
             }),
             Some(Open::Call {
                 id,
@@ -226,11 +237,11 @@ impl Encoder {
             }) => {
                 if !has_arguments && kind == ToolKind::Function {
                     let call = ToolCall::later(progress.calls - 1, kind, "{}");
-                    write(heading, choice, Piece::of_call(call), out);
+                    write(repeated, choice, Piece::of_call(call), out);
                 }
                 if let Some(seal) = seal {
                     let detail = Detail::of_call(id.into(), seal, index);
-                    write(heading, choice, Piece::of_detail(detail), out);
+                    write(repeated, choice, Piece::of_detail(detail), out);
                     progress.details += 1;
                 }
             }
@@ -239,7 +250,7 @@ impl Encoder {
     }
 
     fn finish(&mut self, choice: u32, reason: &Finish<'_>, out: &mut SseWriter) {
-        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        let progress = begin(&mut self.choices, &self.repeated, choice, out);
         if let Finish::Filtered(Some(words)) = reason
             && !progress.refused
         {
@@ -248,13 +259,13 @@ impl Encoder {
                 refusal: Some(words),
                 ..Piece::default()
             };
-            write(&self.heading, choice, piece, out);
+            write(&self.repeated, choice, piece, out);
         }
         progress.finish = Some(finish_reason(reason, progress.calls > 0));
     }
 
     fn end(&mut self, out: &mut SseWriter) {
-        begin(&mut self.choices, &self.heading, 0, out);
+        begin(&mut self.choices, &self.repeated, 0, out);
         let numbers: Vec<u32> = self.choices.keys().copied().collect();
         for choice in numbers {
             self.close(choice, out);
@@ -268,13 +279,13 @@ impl Encoder {
                     annotations: Some(annotations),
                     ..Piece::default()
                 };
-                write(&self.heading, *choice, piece, out);
+                write(&self.repeated, *choice, piece, out);
             }
             let piece = Piece::default();
-            write_choice(&self.heading, *choice, piece, None, Some(reason), out);
+            write_choice(&self.repeated, *choice, piece, None, Some(reason), out);
         }
         if let Some(usage) = self.usage.filter(|_| self.asked.include_usage) {
-            write_chunk(&self.heading, &[], Some(usage.into()), out);
+            write_chunk(&self.repeated, &[], Some(usage.into()), out);
         }
         out.word("[DONE]");
         self.over = true;
@@ -289,8 +300,9 @@ impl StreamEncoder for Encoder {
         match event {
             Event::Start { id, model, created } => {
                 self.heading = Heading::new(&id, created, &model, &self.asked);
+                self.repeated = repeated(&self.heading);
                 self.upstream_id = id.into_owned();
-                begin(&mut self.choices, &self.heading, 0, out);
+                begin(&mut self.choices, &self.repeated, 0, out);
             }
             Event::Open { choice, block } => self.open(choice, block, out),
             Event::Delta { choice, delta } => self.delta(choice, &delta, out),
@@ -344,7 +356,7 @@ impl<'a> Piece<'a> {
 /// The choice's progress; a choice that is new says first who speaks.
 fn begin<'p>(
     choices: &'p mut BTreeMap<u32, Progress>,
-    heading: &Heading,
+    repeated: &[u8],
     choice: u32,
     out: &mut SseWriter,
 ) -> &'p mut Progress {
@@ -354,17 +366,17 @@ fn begin<'p>(
             content: Some(""),
             ..Piece::default()
         };
-        write(heading, choice, piece, out);
+        write(repeated, choice, piece, out);
         Progress::default()
     })
 }
 
-fn write(heading: &Heading, choice: u32, piece: Piece<'_>, out: &mut SseWriter) {
-    write_choice(heading, choice, piece, None, None, out);
+fn write(repeated: &[u8], choice: u32, piece: Piece<'_>, out: &mut SseWriter) {
+    write_choice(repeated, choice, piece, None, None, out);
 }
 
 fn write_choice(
-    heading: &Heading,
+    repeated: &[u8],
     index: u32,
     delta: Piece<'_>,
     logprobs: Option<Logprobs<'_>>,
@@ -377,21 +389,24 @@ fn write_choice(
         logprobs,
         finish_reason,
     };
-    write_chunk(heading, &[choice], None, out);
+    write_chunk(repeated, &[choice], None, out);
 }
 
 fn write_chunk(
-    heading: &Heading,
+    repeated: &[u8],
     choices: &[ChunkChoice<'_>],
     usage: Option<Tokens>,
     out: &mut SseWriter,
 ) {
-    out.data(&Chunk {
+    out.joined(repeated, &Chunk { choices, usage });
+}
+
+fn repeated(heading: &Heading) -> Vec<u8> {
+    let repeated = Repeated {
         id: &heading.id,
         object: "chat.completion.chunk",
         created: heading.created,
         model: &heading.model,
-        choices,
-        usage,
-    });
+    };
+    written(&repeated, 0)
 }

@@ -39,35 +39,24 @@ pub(super) struct ToolCall<'a> {
     id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     r#type: Option<&'static str>,
-    #[serde(flatten)]
-    body: CallBody<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    custom: Option<CustomCall<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum CallBody<'a> {
-    Function {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'a str>,
-        arguments: Text<'a>,
-    },
-    Custom {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'a str>,
-        input: Text<'a>,
-    },
+struct FunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: Text<'a>,
 }
 
-impl<'a> CallBody<'a> {
-    fn new(kind: ToolKind, name: Option<&'a str>, text: Text<'a>) -> CallBody<'a> {
-        match kind {
-            ToolKind::Function => CallBody::Function {
-                name,
-                arguments: text,
-            },
-            ToolKind::Custom => CallBody::Custom { name, input: text },
-        }
-    }
+#[derive(Debug, Serialize)]
+struct CustomCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    input: Text<'a>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -77,10 +66,29 @@ impl<'a> ToolCall<'a> {
             ToolKind::Custom => "custom",
         };
         ToolCall {
-            index: None,
             id: Some(id),
             r#type: Some(word),
-            body: CallBody::new(kind, Some(name), text),
+            ..ToolCall::new(kind, Some(name), text)
+        }
+    }
+
+    const fn new(kind: ToolKind, name: Option<&'a str>, text: Text<'a>) -> Self {
+        let (mut function, mut custom) = (None, None);
+        match kind {
+            ToolKind::Function => {
+                function = Some(FunctionCall {
+                    name,
+                    arguments: text,
+                });
+            }
+            ToolKind::Custom => custom = Some(CustomCall { name, input: text }),
+        }
+        ToolCall {
+            index: None,
+            id: None,
+            r#type: None,
+            function,
+            custom,
         }
     }
 
@@ -94,9 +102,7 @@ impl<'a> ToolCall<'a> {
     pub(super) fn later(index: u32, kind: ToolKind, text: &'a str) -> Self {
         ToolCall {
             index: Some(index),
-            id: None,
-            r#type: None,
-            body: CallBody::new(kind, None, text.into()),
+            ..ToolCall::new(kind, None, text.into())
         }
     }
 }

@@ -8,6 +8,7 @@ use super::schema_out::{self, Format};
 use super::thinking_out::{self, Thinking};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out;
+use crate::formats::written::written;
 use crate::formats::{MessagesVersion, Target};
 use crate::model::{Fault, Labels, Losses, Place, Request, Sampling, Setting};
 
@@ -95,7 +96,7 @@ pub(super) fn encode(
         stream: target.stream,
     };
     drop_settings(&request.sampling, losses);
-    Ok(serde_json::to_vec(&body).expect("a struct with string keys always serialises"))
+    Ok(written(&body, request.size()))
 }
 
 /// What the model is given to read, and the limit of an answer that leaves room for its thoughts.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, chat, read_event, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -106,7 +106,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
-    let event: Event<'_> = read_reply(data.as_bytes())?;
+    let event: Event<'_> = read_event(data)?;
     match event.r#type.as_ref() {
         "error" => {
             watch.fault = Some(super::error::decode(200, data.as_bytes()));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::formats::written::written;
 use crate::formats::{Asked, identity};
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Place, Response, Seal, Text,
@@ -126,7 +127,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
         losses.dropped(Place::Path("usage: tokens of sound".into()));
     }
     message.usage = Counts::of(response.usage);
-    serde_json::to_vec(&message).expect("a struct with string keys always serialises")
+    written(&message, response.size())
 }
 
 fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {

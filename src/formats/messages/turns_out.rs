@@ -33,13 +33,15 @@ pub(super) fn write<'a>(
         unnamed: Vec::new(),
         losses,
     };
-    let mut drafts = Vec::new();
+    let mut drafts = Vec::with_capacity(request.turns.len());
     for turn in &request.turns {
         drafts.extend(writer.draft(turn)?);
     }
-    let (system, drafts) = settle_system(drafts, capabilities.messages_mid_system, losses);
+    let (system, mut drafts) = settle_system(drafts, capabilities.messages_mid_system, losses);
+    merge(&mut drafts);
+    let mut drafts = match_results(drafts, losses);
     // A result that answers nothing may have been all that stood between two turns of the model.
-    let mut drafts = merge(match_results(merge(drafts), losses));
+    merge(&mut drafts);
     if drafts
         .first()
         .is_none_or(|draft| draft.speaker != Speaker::User)
@@ -80,7 +82,7 @@ impl<'a> Writer<'a, '_> {
             Role::User => Speaker::User,
             Role::Model => Speaker::Assistant,
         };
-        let mut pieces = Vec::new();
+        let mut pieces = Vec::with_capacity(turn.parts.len());
         let mut calls = 0;
         for part in &turn.parts {
             let place = Place::Part {

@@ -73,16 +73,6 @@ impl<'a> Content<'a> {
         let is_call = |part: &PartOut<'_>| matches!(part.payload, Payload::FunctionCall(_));
         self.role == MODEL && !self.parts.iter().any(is_call)
     }
-
-    /// Bytes of the media inside, which make up most of a large body.
-    pub(super) fn size(&self) -> usize {
-        let sizes = self.parts.iter().map(|part| match &part.payload {
-            Payload::InlineData(inline) => inline.data.len(),
-            Payload::Text(text) => text.len(),
-            _ => 0,
-        });
-        sizes.sum()
-    }
 }
 
 impl<'a> From<Payload<'a>> for PartOut<'a> {

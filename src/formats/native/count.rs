@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::outgoing::{self, Body};
 use super::{error, request, rules, spelling};
+use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, quoted, read_reply};
 use crate::json::{Edit, Fields, range_of};
 use crate::model::{Fault, Losses, Request};
@@ -74,20 +75,16 @@ impl Counter for Count {
         losses: &mut Losses,
     ) -> Result<Vec<u8>, Fault> {
         let body = outgoing::body(request, target, losses)?;
-        let mut bytes = Vec::with_capacity(body.size() + 1024);
         // Some counters of this format know no other shape than this one.
-        let written = if body.is_bare() {
-            serde_json::to_writer(&mut bytes, &body)
-        } else {
-            let model = resource_name(target.model);
-            let generate_content_request = Named { model, body: &body };
-            let wrapping = Wrapping {
-                generate_content_request,
-            };
-            serde_json::to_writer(&mut bytes, &wrapping)
+        if body.is_bare() {
+            return Ok(written(&body, request.size()));
+        }
+        let model = resource_name(target.model);
+        let generate_content_request = Named { model, body: &body };
+        let wrapping = Wrapping {
+            generate_content_request,
         };
-        written.expect("our own structs with string keys always serialise");
-        Ok(bytes)
+        Ok(written(&wrapping, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {

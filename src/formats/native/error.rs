@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::framing;
 use crate::formats::NO_WORDS;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
@@ -90,7 +89,7 @@ pub(super) fn encode(fault: &Fault) -> (u16, Vec<u8>) {
 
 /// Clients recognise it only while `error` is the first key.
 pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    framing::write_event(&body(fault), out);
+    out.data(&body(fault));
 }
 
 pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {

@@ -6,6 +6,7 @@ use super::contents_out::{self, Content, SystemText};
 use super::settings_out::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
 use crate::formats::Target;
+use crate::formats::written::written;
 use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
 
 #[derive(Serialize)]
@@ -25,11 +26,6 @@ pub(super) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// About how many bytes it takes to write.
-    pub(super) fn size(&self) -> usize {
-        self.contents.iter().map(Content::size).sum()
-    }
-
     /// Whether there is nothing but the conversation.
     pub(super) fn is_bare(&self) -> bool {
         self.system_instruction.is_none()
@@ -51,10 +47,7 @@ pub(super) fn encode(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let body = body(request, target, losses)?;
-    let mut bytes = Vec::with_capacity(body.size() + 1024);
-    serde_json::to_writer(&mut bytes, &body)
-        .expect("our own structs with string keys always serialise");
-    Ok(bytes)
+    Ok(written(&body, request.size()))
 }
 
 pub(super) fn body<'a>(

@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::usage::RawUsage;
-use crate::formats::{Glance, Peek, Watch, read_reply};
+use crate::formats::few::Few;
+use crate::formats::{Glance, Peek, Watch, read_event, read_reply};
 use crate::model::Fault;
 
 /// All that routing must know stands in the path.
@@ -17,7 +18,7 @@ pub(super) const PEEK: Peek<'static> = Peek {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Piece {
-    candidates: Option<Vec<Candidate>>,
+    candidates: Option<Few<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<RawUsage>,
     error: Option<IgnoredAny>,
@@ -48,7 +49,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
-    let piece: Piece = read_reply(data.as_bytes())?;
+    let piece: Piece = read_event(data)?;
     if piece.error.is_some() {
         watch.fault = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;
@@ -61,7 +62,7 @@ fn note(piece: &Piece, watch: &mut Watch) {
     if let Some(usage) = &piece.usage_metadata {
         watch.usage = Some(usage.read());
     }
-    for candidate in piece.candidates.iter().flatten() {
+    for candidate in piece.candidates.iter().flat_map(Few::iter) {
         watch.begun |= candidate.content.is_some();
         watch.choice(
             candidate.index.unwrap_or(0),

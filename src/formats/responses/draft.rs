@@ -222,30 +222,37 @@ impl<'a> Draft<'a> {
     }
 
     /// More of whatever the last item is writing.
+    /// More of what the last item says; the first of it is not copied.
     pub(super) fn append(&mut self, more: Text<'a>) {
-        let target = match self.items.last_mut() {
-            Some(Item::Message { content, .. }) => match content.last_mut() {
-                Some(Content::OutputText { text, .. }) => {
+        match self.said(&more) {
+            Some(said) if said.is_empty() => *said = more,
+            Some(said) => said.to_mut().push_str(&more),
+            None => {}
+        }
+    }
+
+    /// The same for a piece that does not stay.
+    pub(super) fn append_piece(&mut self, more: &str) {
+        if let Some(said) = self.said(more) {
+            said.to_mut().push_str(more);
+        }
+    }
+
+    /// What grows by `more`.
+    fn said(&mut self, more: &str) -> Option<&mut Text<'a>> {
+        Some(match self.items.last_mut()? {
+            Item::Message { content, .. } => match content.last_mut()? {
+                Content::OutputText { text, .. } => {
                     self.characters += more.chars().count() as u64;
                     text
                 }
-                Some(Content::Refusal { refusal }) => refusal,
-                None => return,
+                Content::Refusal { refusal } => refusal,
             },
-            Some(Item::Reasoning { summary, .. }) => match summary.last_mut() {
-                Some(summary) => &mut summary.text,
-                None => return,
-            },
-            Some(Item::FunctionCall { arguments, .. }) => arguments,
-            Some(Item::CustomToolCall { input, .. }) => input,
-            Some(Item::ImageGenerationCall { result, .. }) => result.get_or_insert_default(),
-            None => return,
-        };
-        if target.is_empty() {
-            *target = more;
-        } else {
-            target.to_mut().push_str(&more);
-        }
+            Item::Reasoning { summary, .. } => &mut summary.last_mut()?.text,
+            Item::FunctionCall { arguments, .. } => arguments,
+            Item::CustomToolCall { input, .. } => input,
+            Item::ImageGenerationCall { result, .. } => result.get_or_insert_default(),
+        })
     }
 
     /// `None`: there is no text that it could be a source for.

@@ -6,6 +6,7 @@ use super::settings_out::{self, Reasoning, TextSettings};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out::{self, Conversation, Item};
 use crate::formats::Target;
+use crate::formats::written::written;
 use crate::model::{Fault, Json, Losses, Place, Request, Sampling, Setting, Text};
 
 #[derive(Serialize)]
@@ -94,7 +95,7 @@ pub(super) fn encode(
         service_tier: labels.service_tier.as_deref(),
         stream: target.stream.then_some(true),
     };
-    Ok(serde_json::to_vec(&body).expect("our own structs with string keys always serialise"))
+    Ok(written(&body, request.size()))
 }
 
 /// What the model is given to read, and whether there are sealed thoughts in it.

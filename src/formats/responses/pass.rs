@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::error;
 use super::events::{Body, Sequence};
 use super::reply::Reply;
-use crate::formats::{Glance, Passed, Peek, Watch, chat, read_reply, read_request};
+use crate::formats::{Glance, Passed, Peek, Watch, chat, read_event, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 use crate::sse::SseWriter;
@@ -113,7 +113,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     if data == "[DONE]" {
         return Ok(Glance::default());
     }
-    let event: Event<'_> = read_reply(data.as_bytes())?;
+    let event: Event<'_> = read_event(data)?;
     let number = event.sequence_number.unwrap_or(watch.next_event);
     watch.next_event = number.saturating_add(1);
     match event.r#type.as_ref() {

@@ -3,6 +3,7 @@
 use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
+use crate::formats::written::written;
 use crate::model::{
     Arguments, Call, Choice, Citation, Finish, Logprob, Losses, Part, PartKind, Place, Response,
     Text, ToolKind,
@@ -23,7 +24,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
         usage: response.usage.map(Into::into),
         ..draft.reply(status, &draft.items)
     };
-    serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
+    written(&reply, response.size())
 }
 
 /// What the format cannot say of a reply.

@@ -211,7 +211,7 @@ impl Encoder {
         self.close_item(COMPLETED, out);
         self.draft.begin_picture();
         self.announce_item(out);
-        self.draft.append(data.to_owned().into());
+        self.draft.append_piece(data);
         self.close_item(COMPLETED, out);
     }
 
@@ -275,7 +275,7 @@ impl Encoder {
         if let Some((name, body)) = delta_event(at(output_index, item), item, more) {
             self.sequence.send(name, body, out);
         }
-        self.draft.append(more.to_owned().into());
+        self.draft.append_piece(more);
     }
 
     /// The events that repeat what the deltas said.

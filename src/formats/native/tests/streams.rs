@@ -228,7 +228,7 @@ fn an_array_arrives_member_by_member() {
     };
     assert_eq!(next(start()), "");
     assert_eq!(next(open(Block::Text)), "");
-    assert!(next(delta(Delta::Text("a".into()))).starts_with("[{\"candidates\""));
+    assert!(next(delta(Delta::Text("a".into()))).starts_with("[{"));
     let second = next(delta(Delta::Text("b".into())));
     assert!(second.starts_with(",\n{") && second.ends_with('}'));
     assert!(next(Event::End).ends_with("}]"));
