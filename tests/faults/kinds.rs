@@ -252,6 +252,8 @@ fn unreadable() -> Vec<Fault> {
             Some(match status {
                 200 => Outcome::Failed(vec![502]),
                 404 => Outcome::Refused(404),
+                // Not in the upstream's own words, so in those of the client's format.
+                503 => Outcome::Failed(vec![503, 529]),
                 status => Outcome::Failed(vec![status]),
             })
         })
@@ -350,7 +352,7 @@ fn told_errors() -> Vec<Fault> {
         "data: what\n\n",
         "data: 7\n\n",
         "data: [[[[\n\n",
-        "<html>secret-page</html>\n\n",
+        "<html>a page</html>\n\n",
     ] {
         all.push(malformed(text, Some(0)));
         all.push(malformed(text, None));

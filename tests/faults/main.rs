@@ -13,8 +13,11 @@ mod told;
 #[path = "../gateway/wire.rs"]
 mod wire;
 
+mod clients;
+mod kill;
 mod kinds;
 mod matrix;
-
+mod outbound;
 mod puppet;
 mod recorded;
+mod resets;

@@ -12,7 +12,7 @@ use crate::asking::{Answer, client, said, send};
 use crate::kinds::{self, BODY_LIMIT, Door, Fault, Outcome};
 use crate::puppet::{self, GOOD_PATH, MARK};
 use crate::recorded::{Recorded, Shape};
-use crate::stage::{FORMATS, Gateway, Mock, request, until};
+use crate::stage::{FORMATS, Gateway, Mock, Stderr, request, until};
 use crate::told::{ARRAY, WAYS, assert_told, format_of, is_end, is_error, pieces};
 
 /// Each asks one thing after the other, with a key that allows no more than that at once.
@@ -378,7 +378,10 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
         .bind("127.0.0.1:0".parse().expect("an address"))
         .expect("a port");
     let nobody_at = nobody.local_addr().expect("an address");
-    let gateway = Gateway::start(&config(puppet, nobody_at, no_tls().await));
+    let complaints = Stderr::new();
+    let gateway = Gateway::start_with(&config(puppet, nobody_at, no_tls().await), |command| {
+        complaints.attach(command);
+    });
     let stage = Arc::new(Stage {
         base: gateway.url(""),
         faults,
@@ -397,6 +400,11 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
     }
     assert!(wrong.is_empty(), "of {asked} cells:\n{}", wrong.join("\n"));
     assert!(asked > 3000, "{asked} cells are not all there are");
+    let complaints = complaints.text();
+    for word in ["panicked", "secret"] {
+        let line = complaints.lines().find(|line| line.contains(word));
+        assert_eq!(line, None, "the log must not hold {word:?}");
+    }
     let highest = gateway.highest_resident();
     assert!(highest < MEMORY_LIMIT, "{highest} KiB");
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::formats::{Glance, Peek, Watch, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, no_answer, read_reply, read_request};
 use crate::model::{Fault, Usage};
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -72,6 +72,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     let piece: Piece = read_reply(body)?;
     if piece.error.is_some() {
         return Err(super::error::decode(200, body));
+    }
+    if piece.candidates.is_none() && piece.prompt_feedback.is_none() {
+        return Err(no_answer());
     }
     note(&piece, watch);
     (watch.begun, watch.ended) = (true, true);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -91,6 +91,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
     }
+    if whole.output.is_none() {
+        return Err(no_answer());
+    }
     watch.usage = whole.usage.as_ref().map(RawUsage::read);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
@@ -107,6 +110,10 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     let event: Event<'_> = read_reply(data.as_bytes())?;
     match event.r#type.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
+        // Something is announced, and nothing of it is there.
+        "response.output_item.added"
+        | "response.content_part.added"
+        | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
             watch.fault = Some(super::error::decode_in_stream(data));
             watch.ended = true;
