@@ -323,6 +323,11 @@ fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     })
 }
 
+/// A reply without the field that answers stand in: whatever it is, it is no answer.
+fn no_answer() -> Fault {
+    Fault::bad_gateway("the upstream's reply holds no answer")
+}
+
 fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     json::read(body).map_err(|error| unreadable(&error))
 }

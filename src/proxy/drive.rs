@@ -167,7 +167,7 @@ impl Gateway {
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
         let mut header = relay::essentials(header)?;
-        let plain = Plain::of(&header)?;
+        let plain = Plain::of(&header, exchange.snapshot.server.body_limit)?;
         self.upstream_response_filter(session, &mut header, exchange)
             .await?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {

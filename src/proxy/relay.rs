@@ -180,7 +180,8 @@ impl Held {
             .reply
             .as_ref()
             .is_some_and(|reply| reply.watch().begun);
-        if !(begun || end) {
+        let too_much = self.bytes.len() > exchange.snapshot.server.body_limit;
+        if !(begun || end || too_much) {
             if let Some(piece) = piece {
                 self.since.get_or_insert_with(Instant::now);
                 self.bytes.extend_from_slice(&piece);
@@ -327,7 +328,12 @@ async fn error_body(
             piece => piece?,
         };
         let end = piece.is_none();
-        body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
+        let Ok(piece) = plain.chunk(piece) else {
+            // The status says enough.
+            exchange.unread = true;
+            return Ok(body);
+        };
+        body.extend_from_slice(&piece.unwrap_or_default());
         if end || body.len() > ERROR_BODY_LIMIT {
             exchange.unread = !end;
             return Ok(body);

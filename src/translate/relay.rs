@@ -138,11 +138,12 @@ impl Step<'_> {
 
 fn note(watch: &mut Watch, event: &Event<'_>) {
     match event {
-        Event::Open { .. } | Event::Delta { .. } | Event::Finish { .. } => watch.begun = true,
+        Event::Delta { .. } | Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
         Event::Usage(usage) => watch.usage = Some(*usage),
         Event::End => watch.ended = true,
         Event::Start { .. } => watch.opened = true,
-        Event::Close { .. } => {}
+        // What is only opened holds nothing yet.
+        Event::Open { .. } => {}
     }
 }
 

@@ -20,6 +20,7 @@ mod reload;
 mod secure;
 mod stage;
 mod streaming;
+mod told;
 mod translated;
 mod upstreams;
 mod wire;

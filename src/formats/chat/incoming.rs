@@ -3,7 +3,7 @@
 use super::reply_in::{Reply, Said, Summary};
 use super::said::{Bit, CallBit, WHOLE_SOUND};
 use super::{error, reply_in};
-use crate::formats::read_reply;
+use crate::formats::{no_answer, read_reply};
 use crate::model::{
     Call, Choice, Citation, Fault, Losses, Part, PartKind, Place, Response, Seal, Text,
 };
@@ -15,8 +15,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     }
     let mut reply: Reply<'a> = read_reply(body)?;
     let Some(choices) = reply.choices.take().filter(|choices| !choices.is_empty()) else {
-        let nothing = || Fault::bad_gateway("the upstream's reply holds no answer");
-        return Err(reply.fault().unwrap_or_else(nothing));
+        return Err(reply.fault().unwrap_or_else(no_answer));
     };
     let mut numbered = Vec::with_capacity(choices.len());
     for (position, choice) in (0..).zip(choices) {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Named, Peek, Watch, read_event, read_reply, read_request};
+use crate::formats::{Glance, Named, Peek, Watch, no_answer, read_event, read_reply, read_request};
 use crate::json::{Edit, range_of};
 use crate::model::Fault;
 
@@ -151,6 +151,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     let piece: Piece<'_> = read_reply(body)?;
     if piece.error.is_some() && piece.choices.is_none() {
         return Err(super::error::decode(200, body));
+    }
+    if piece.choices.is_none() {
+        return Err(no_answer());
     }
     note_usage(&piece, watch);
     (watch.begun, watch.ended) = (true, true);

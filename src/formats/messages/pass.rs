@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, read_event, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_event, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -33,6 +33,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
 struct Message<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
+    content: Option<IgnoredAny>,
     usage: Option<RawUsage>,
     error: Option<IgnoredAny>,
 }
@@ -97,6 +98,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     if message.error.is_some() {
         return Err(super::error::decode(200, body));
     }
+    if message.content.is_none() {
+        return Err(no_answer());
+    }
     watch.usage = message.usage.map(|usage| usage.merge(None));
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
@@ -113,7 +117,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
             watch.ended = true;
         }
         "message_start" => watch.opened = true,
-        "content_block_start" | "content_block_delta" | "message_delta" => watch.begun = true,
+        "content_block_delta" | "content_block_stop" | "message_delta" => watch.begun = true,
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}
     }

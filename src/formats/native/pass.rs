@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Peek, Watch, read_event, read_reply};
+use crate::formats::{Glance, Peek, Watch, no_answer, read_event, read_reply};
 use crate::model::Fault;
 
 /// All that routing must know stands in the path.
@@ -42,6 +42,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     let piece: Piece = read_reply(body)?;
     if piece.error.is_some() {
         return Err(super::error::decode(200, body));
+    }
+    if piece.candidates.is_none() && piece.prompt_feedback.is_none() {
+        return Err(no_answer());
     }
     note(&piece, watch);
     (watch.begun, watch.ended) = (true, true);

@@ -9,7 +9,9 @@ use serde_json::value::RawValue;
 use super::error;
 use super::events::{Body, Sequence};
 use super::reply::Reply;
-use crate::formats::{Glance, Passed, Peek, Watch, chat, read_event, read_reply, read_request};
+use crate::formats::{
+    Glance, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 use crate::sse::SseWriter;
@@ -100,6 +102,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
     }
+    if whole.output.is_none() {
+        return Err(no_answer());
+    }
     watch.usage = whole.usage.as_ref().map(RawUsage::read);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
@@ -118,6 +123,10 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     watch.next_event = number.saturating_add(1);
     match event.r#type.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
+        // Something is announced, and nothing of it is there.
+        "response.output_item.added"
+        | "response.content_part.added"
+        | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
             watch.fault = Some(error::decode_in_stream(data));
             watch.ended = true;
