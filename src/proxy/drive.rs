@@ -72,6 +72,8 @@ impl Gateway {
         let body = body.unwrap_or_default();
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
         let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
+        // The reply may take hours, and what was asked may be many megabytes.
+        drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
             Ok(()) if exchange.unread => {
                 upstream.shutdown().await;

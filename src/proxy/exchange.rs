@@ -27,7 +27,7 @@ pub struct Exchange {
     pub(super) losses: Losses,
     /// How the current attempt's upstream calls the request's tools.
     pub(super) memory: Memory,
-    /// The client's body, kept for every attempt.
+    /// The client's body, kept as long as another attempt may need it.
     pub(super) body: Bytes,
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.

@@ -249,6 +249,8 @@ async fn send_header(
         .await?;
     exchange.status = header.status.as_u16();
     exchange.header_sent = true;
+    // No other attempt can follow.
+    exchange.body = Bytes::new();
     exchange.note_first_byte();
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     exchange.writing = true;
