@@ -42,7 +42,9 @@ impl Gateway {
     /// Attempts in order, until one has answered or none is left.
     pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         loop {
-            match self.attempt(session, exchange).await {
+            let outcome = self.attempt(session, exchange).await;
+            exchange.place = None;
+            match outcome {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
                     if !self.pause(session, exchange).await? {
@@ -167,7 +169,7 @@ impl Gateway {
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
         let mut header = relay::essentials(header)?;
-        let plain = Plain::of(&header)?;
+        let plain = Plain::of(&header, exchange.snapshot.server.body_limit)?;
         self.upstream_response_filter(session, &mut header, exchange)
             .await?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {
@@ -196,7 +198,7 @@ pub(super) async fn unless_gone<T>(
     }
 }
 
-async fn passing(moment: Option<Instant>) {
+pub(super) async fn passing(moment: Option<Instant>) {
     if let Some(moment) = moment {
         sleep_until(moment).await;
     }
@@ -220,7 +222,7 @@ pub(super) async fn piece_or_hold(
     }
 }
 
-fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     match outcome {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),

@@ -283,9 +283,18 @@ impl Gateway {
 
     /// Memory that the process holds, in KiB.
     pub fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that it ever held.
+    pub fn highest_resident(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let file = format!("/proc/{}/status", self.process.id());
         let status = std::fs::read_to_string(file).expect("the process is there");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
         number.and_then(|text| text.parse().ok()).expect("a number")
     }

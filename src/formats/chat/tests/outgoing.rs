@@ -328,7 +328,10 @@ fn tools_keep_their_kind_and_get_legal_names() {
         body["tool_choice"],
         json!({"type": "custom", "custom": {"name": "b"}})
     );
-    assert_eq!(lost, [(Action::Approximated, Place::Tool { tool: 1 })]);
+    assert_eq!(
+        lost,
+        [(Action::Approximated, Place::ToolStrict { tool: 1 })]
+    );
     let (body, lost) = taken(
         Format::Native,
         json!({"contents": [{"parts": [{"text": "A"}]}],
@@ -415,5 +418,16 @@ fn places_are_told_in_the_words_of_the_format() {
         (Place::Path("logit_bias".into()), "logit_bias"),
     ] {
         assert_eq!(paths::path_of(&place), path);
+    }
+}
+
+#[test]
+fn the_limit_of_an_answer_keeps_to_the_range_of_the_format() {
+    let turns = json!([{"role": "user", "content": "A"}]);
+    for (asked, sent) in [(0, 1), (u64::from(u32::MAX) + 1, u32::MAX)] {
+        let body = json!({"model": "m", "max_tokens": asked, "messages": turns});
+        let (written, lost) = taken(Format::Messages, body);
+        assert_eq!(written["max_completion_tokens"], sent);
+        assert_eq!(lost, [setting(Action::Approximated, Setting::MaxTokens)]);
     }
 }

@@ -37,6 +37,7 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
             Place::Turn { turn } => format!("turn {turn:?}"),
             Place::Part { turn, part } => format!("part {turn:?} {part:?}"),
             Place::Tool { tool } => format!("tool {tool}"),
+            Place::ToolStrict { tool } => format!("tool {tool} strict"),
         };
         (lost.action, place)
     });
@@ -80,7 +81,7 @@ fn the_user_always_speaks_first() {
             {"role": "model", "parts": [{"text": "Hello"}]}
         ])
     );
-    assert_eq!(lost, [(Action::Added, "turn Some(0)".to_owned())]);
+    assert_eq!(lost, [(Action::Approximated, "turn Some(0)".to_owned())]);
 }
 
 #[test]
@@ -525,7 +526,7 @@ fn tools_of_every_kind() {
     assert_eq!(
         lost,
         [
-            (Action::Dropped, "tool 0".to_owned()),
+            (Action::Dropped, "tool 0 strict".to_owned()),
             (Action::Approximated, "tool 1".to_owned())
         ]
     );
@@ -582,4 +583,13 @@ fn every_place_has_a_path() {
     );
     assert_eq!(path(Place::Setting(Setting::TopK)), "generationConfig.topK");
     assert_eq!(path(Place::Path("a.b".into())), "a.b");
+}
+
+#[test]
+fn an_answer_is_at_least_one_token_long() {
+    let body =
+        json!({"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "A"}]});
+    let (sent, lost) = send(Format::Messages, &body, &[]).unwrap();
+    assert_eq!(sent["generationConfig"], json!({"maxOutputTokens": 1}));
+    assert_eq!(lost, [(Action::Approximated, "MaxTokens".to_owned())]);
 }
