@@ -52,33 +52,27 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
     let before = gateway.resident();
-    for model in ["same-chat", "same-native"] {
-        let name = format!("one-{model}");
-        let mut wire = Wire::to(gateway.address).await;
-        wire.send(post_with(CHAT, "", &long_stream(model, &name).to_string()))
-            .await;
-        assert_eq!(wire.head().await.expect("a head").status(), 200);
-        mock.until_seen(&name, "cancelled", 1).await;
-        gateway.until_idle().await;
-        let came = wire.whatever().await;
-        let text = String::from_utf8_lossy(&came);
-        assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
-    }
-    for model in ["same-chat", "same-native"] {
-        let name = format!("two-{model}");
-        let http2 = client_builder()
-            .http2_prior_knowledge()
-            .build()
-            .expect("a client");
-        let asked = http2.post(gateway.url(CHAT)).bearer_auth(KEY);
-        let asked = asked.json(&long_stream(model, &name));
-        let reply = asked.send().await.expect("a header");
-        assert_eq!(reply.status(), 200);
-        mock.until_seen(&name, "cancelled", 1).await;
-        gateway.until_idle().await;
-        let came = reply.text().await;
-        assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
-    }
+    let mut wire = Wire::to(gateway.address).await;
+    let body = long_stream("same-chat", "one").to_string();
+    wire.send(post_with(CHAT, "", &body)).await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    let http2 = client_builder().http2_prior_knowledge().build();
+    let asked = http2
+        .expect("a client")
+        .post(gateway.url(CHAT))
+        .bearer_auth(KEY);
+    let asked = asked.json(&long_stream("same-native", "two"));
+    let reply = asked.send().await.expect("a header");
+    assert_eq!(reply.status(), 200);
+
+    mock.until_seen("one", "cancelled", 1).await;
+    mock.until_seen("two", "cancelled", 1).await;
+    gateway.until_idle().await;
+    let came = wire.whatever().await;
+    let text = String::from_utf8_lossy(&came);
+    assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
+    let came = reply.text().await;
+    assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
     let grown = gateway.resident().saturating_sub(before);
     assert!(grown < SPENT, "{grown} KiB");
     assert_well(&gateway).await;
@@ -199,14 +193,14 @@ async fn structures_nested_without_end_are_refused_wherever_they_stand() {
         open.repeat(depth) + middle + &close.repeat(depth)
     };
     let mut fillings = Vec::new();
-    for (open, middle, close) in [
-        ("[", "", "]"),
-        (r#"{"a":"#, "1", "}"),
-        (r#"{"type":"object","properties":{"a":"#, "{}", "}}"),
-        (r#"{"anyOf":["#, "{}", "]}"),
+    for (deepest, open, middle, close) in [
+        (100_000, "[", "", "]"),
+        (100_000, r#"{"a":"#, "1", "}"),
+        (1000, r#"{"type":"object","properties":{"a":"#, "{}", "}}"),
+        (1000, r#"{"anyOf":["#, "{}", "]}"),
     ] {
-        // Deep enough for the stack, and the deepest that a reader may still take.
-        fillings.push((nested(100_000, open, middle, close), true));
+        // Too deep for a stack, and the deepest that a reader may still take.
+        fillings.push((nested(deepest, open, middle, close), true));
         fillings.push((nested(120, open, middle, close), false));
         fillings.push((nested(50, open, middle, close), false));
     }
