@@ -119,7 +119,7 @@ fn read_line<'a>(frame: &mut Frame<'a>, line: &'a [u8], at: usize) {
     if line.get(value_at) == Some(&b' ') {
         value_at += 1;
     }
-    let value = String::from_utf8_lossy(&line[value_at..]);
+    let value = text_of(&line[value_at..]);
     match field {
         b"event" => frame.name = value,
         b"data" => {
@@ -136,13 +136,34 @@ fn read_line<'a>(frame: &mut Frame<'a>, line: &'a [u8], at: usize) {
     }
 }
 
+/// Bytes that are text nearly always, which is found out faster than where they are not.
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// Line ends for readers that know all of Unicode's; JSON leaves them as they are.
+const MORE_LINE_ENDS: [(char, &str); 3] = [
+    ('\u{85}', "\\u0085"),
+    ('\u{2028}', "\\u2028"),
+    ('\u{2029}', "\\u2029"),
+];
+
 /// Writes events; the only place that knows how one is framed.
 #[derive(Debug, Default)]
 pub struct SseWriter {
     out: BytesMut,
+    /// One payload at a time: a serialiser writes many small pieces, which is faster here.
+    payload: Vec<u8>,
 }
 
 impl SseWriter {
+    /// A line that readers skip.
+    pub fn comment(&mut self, words: &str) {
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(words.as_bytes());
+        self.out.extend_from_slice(b"\n\n");
+    }
+
     /// An event without a name.
     pub fn data(&mut self, payload: &impl Serialize) {
         self.out.extend_from_slice(b"data: ");
@@ -154,6 +175,14 @@ impl SseWriter {
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\ndata: ");
         self.payload(payload);
+    }
+
+    /// An event without a name whose payload is two objects in one. The first is JSON already:
+    /// what every event of a stream repeats.
+    pub fn joined(&mut self, repeated: &[u8], payload: &impl Serialize) {
+        self.out.extend_from_slice(b"data: ");
+        self.join(repeated, payload);
+        self.out.extend_from_slice(b"\n\n");
     }
 
     /// An event whose payload is a bare word, like `[DONE]`.
@@ -178,10 +207,51 @@ impl SseWriter {
     }
 
     fn payload(&mut self, payload: &impl Serialize) {
-        use bytes::BufMut as _;
-        serde_json::to_writer((&mut self.out).writer(), payload)
-            .expect("our own structs with string keys always serialise, and memory does not fail");
+        self.json(payload);
         self.out.extend_from_slice(b"\n\n");
+    }
+
+    /// A payload alone, on one line whatever a reader takes for the end of one.
+    pub fn json(&mut self, payload: &impl Serialize) {
+        self.payload.clear();
+        self.serialise(payload);
+        self.write();
+    }
+
+    /// The same of two objects in one; neither is empty.
+    pub fn join(&mut self, repeated: &[u8], payload: &impl Serialize) {
+        self.payload.clear();
+        let end = repeated.len().saturating_sub(1);
+        self.payload.extend_from_slice(&repeated[..end]);
+        self.serialise(payload);
+        // Its opening bracket.
+        self.payload[end] = b',';
+        self.write();
+    }
+
+    fn serialise(&mut self, payload: &impl Serialize) {
+        serde_json::to_writer(&mut self.payload, payload)
+            .expect("our own structs with string keys always serialise, and memory does not fail");
+    }
+
+    fn write(&mut self) {
+        // What all of them begin with.
+        if memchr::memchr2(0xc2, 0xe2, &self.payload).is_some() {
+            escape_line_ends(&mut self.payload);
+        }
+        self.out.extend_from_slice(&self.payload);
+    }
+}
+
+fn escape_line_ends(json: &mut Vec<u8>) {
+    let mut text = String::from_utf8_lossy(json);
+    for (end, escape) in MORE_LINE_ENDS {
+        if text.contains(end) {
+            text = text.replace(end, escape).into();
+        }
+    }
+    if let Cow::Owned(escaped) = text {
+        *json = escaped.into_bytes();
     }
 }
 
@@ -249,11 +319,29 @@ mod tests {
         let mut writer = SseWriter::default();
         writer.event("ping", &serde_json::json!({"type": "ping"}));
         writer.data(&serde_json::json!({}));
+        writer.joined(br#"{"a":1}"#, &serde_json::json!({"b": 2}));
         writer.word("[DONE]");
         assert_eq!(
             writer.take().as_ref(),
-            b"event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {}\n\ndata: [DONE]\n\n"
+            b"event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {}\n\n\
+              data: {\"a\":1,\"b\":2}\n\ndata: [DONE]\n\n"
         );
         assert!(writer.is_empty());
+    }
+
+    #[test]
+    fn a_payload_is_one_line_for_every_reader() {
+        for (text, written) in [
+            ("a\u{2028}b\u{85}\u{2029}", r#""a\u2028b\u0085\u2029""#),
+            ("é…“”\u{a0}\u{2027}", "\"é…“”\u{a0}\u{2027}\""),
+            ("\r\n", r#""\r\n""#),
+        ] {
+            let mut writer = SseWriter::default();
+            writer.data(&text);
+            assert_eq!(
+                String::from_utf8_lossy(&writer.take()),
+                format!("data: {written}\n\n")
+            );
+        }
     }
 }

@@ -17,9 +17,13 @@ impl Elements {
         self.closed
     }
 
-    /// Each element comes with the place in the chunk where it ends.
+    /// Each element comes with the place in the chunk where it ends. What follows the array's
+    /// closing bracket is none.
     pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) {
         for (at, &byte) in chunk.iter().enumerate() {
+            if self.closed {
+                return;
+            }
             let inside = self.depth >= 2;
             self.step(byte);
             if inside || self.depth >= 2 {
@@ -80,6 +84,17 @@ mod tests {
                 ]
             );
             assert!(elements.closed());
+        }
+    }
+
+    #[test]
+    fn nothing_follows_the_end() {
+        for pieces in [&["[{}] [[1]]"][..], &["[{}]", " [[1]]"]] {
+            let (mut elements, mut seen) = (Elements::default(), 0);
+            for piece in pieces {
+                elements.push(piece.as_bytes(), |_, _| seen += 1);
+            }
+            assert_eq!((seen, elements.closed()), (1, true));
         }
     }
 }

@@ -109,7 +109,7 @@ pub struct Fields<'a, 'p> {
 impl<'a> Fields<'a, 'static> {
     /// A whole request body.
     pub fn of_body(body: &'a [u8]) -> Result<Self, Fault> {
-        let value: Json<'a> = serde_json::from_slice(body)
+        let value: Json<'a> = super::read(body)
             .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))?;
         match value {
             Json::Object(object) => Ok(Fields {

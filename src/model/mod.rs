@@ -9,6 +9,7 @@ mod owned;
 mod request;
 mod response;
 mod seal;
+mod size;
 mod text;
 
 pub use allowance::{Allowance, Rate};

@@ -42,7 +42,9 @@ impl Gateway {
     /// Attempts in order, until one has answered or none is left.
     pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         loop {
-            match self.attempt(session, exchange).await {
+            let outcome = self.attempt(session, exchange).await;
+            exchange.place = None;
+            match outcome {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
                     if !self.pause(session, exchange).await? {
@@ -70,6 +72,8 @@ impl Gateway {
         let body = body.unwrap_or_default();
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
         let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
+        // The reply may take hours, and what was asked may be many megabytes.
+        drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
             Ok(()) if exchange.unread => {
                 upstream.shutdown().await;
@@ -194,7 +198,7 @@ pub(super) async fn unless_gone<T>(
     }
 }
 
-async fn passing(moment: Option<Instant>) {
+pub(super) async fn passing(moment: Option<Instant>) {
     if let Some(moment) = moment {
         sleep_until(moment).await;
     }
@@ -218,7 +222,7 @@ pub(super) async fn piece_or_hold(
     }
 }
 
-fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     match outcome {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),

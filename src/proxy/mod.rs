@@ -15,6 +15,7 @@ mod relay;
 mod retry;
 mod route;
 mod settle;
+mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use rand::RngExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::Gateway;
-use super::drive::unless_gone;
+use super::drive::{is_downstream, unless_gone};
 use super::exchange::Exchange;
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
@@ -81,9 +81,12 @@ impl Gateway {
         let attempt = attempt.ok_or_else(super::drive::no_attempt)?;
         let upstream = &attempt.upstream;
         let entering = async { Ok(upstream.load.enter(&upstream.room).await) };
-        let full = match unless_gone(session, exchange.deadline(), entering).await? {
-            Ok(place) => return Ok(place),
-            Err(full) => full,
+        let full = match unless_gone(session, exchange.deadline(), entering).await {
+            Ok(Ok(place)) => return Ok(place),
+            Ok(Err(full)) => full,
+            Err(error) if is_downstream(&error) => return Err(error),
+            // The time of the attempt is up before that of the queue.
+            Err(_) => Full::Patience,
         };
         let reason = match full {
             Full::Queue => "and no more may wait",

@@ -6,31 +6,37 @@
 use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
-use crate::formats::{Codec, Watch};
+use crate::formats::{Codec, Watch, quoted};
 use crate::model::Fault;
 use crate::sse::{Frame, Frames};
 
 pub(super) struct Tap {
     codec: &'static dyn Codec,
     frames: Frames,
-    /// The client's id for the model, as JSON.
+    /// The client's id for the model, and the same as JSON.
+    model: String,
     name: Vec<u8>,
     hide_usage: bool,
 }
 
 impl Tap {
-    pub(super) fn new(codec: &'static dyn Codec, name: Vec<u8>, hide_usage: bool) -> Tap {
+    pub(super) fn new(codec: &'static dyn Codec, model: &str, hide_usage: bool) -> Tap {
         Tap {
             codec,
             frames: Frames::default(),
-            name,
+            model: model.to_owned(),
+            name: quoted(model),
             hide_usage,
         }
     }
 
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
     pub(super) fn push(
         &mut self,
-        chunk: &Bytes,
+        mut chunk: Bytes,
         end: bool,
         limit: usize,
         watch: &mut Watch,
@@ -41,16 +47,23 @@ impl Tap {
             name: &self.name,
             hide_usage: self.hide_usage,
             watch,
-            chunk,
+            chunk: &chunk,
             untouched: (self.frames.held() == 0).then_some(0),
             copied: BytesMut::new(),
             fault: None,
         };
-        self.frames.push(chunk, |frame| passing.frame(&frame));
+        self.frames.push(&chunk, |frame| passing.frame(&frame));
         if end {
             passing.rest(&mut self.frames);
         }
-        let (bytes, fault) = passing.finish();
+        let (untouched, copied, fault) = (passing.untouched, passing.copied, passing.fault);
+        let bytes = match untouched {
+            Some(count) => {
+                chunk.truncate(count);
+                chunk
+            }
+            None => copied.freeze(),
+        };
         *out = (!bytes.is_empty()).then_some(bytes);
         match fault {
             Some(fault) => Err(fault),
@@ -67,7 +80,7 @@ struct Passing<'a> {
     name: &'a [u8],
     hide_usage: bool,
     watch: &'a mut Watch,
-    chunk: &'a Bytes,
+    chunk: &'a [u8],
     /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
     untouched: Option<usize>,
     copied: BytesMut,
@@ -81,10 +94,14 @@ impl Passing<'_> {
         }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
             self.fault = bare_error(self.codec, frame.raw);
-            if self.fault.is_none() {
-                self.pass(frame.raw);
-            }
-            return;
+            return match self.fault {
+                Some(_) => {}
+                // A blank line alone may be the second half of the one before it.
+                None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
+                    self.pass(frame.raw);
+                }
+                None => self.copy_what_was_untouched(),
+            };
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,
@@ -132,15 +149,8 @@ impl Passing<'_> {
 
     fn copy_what_was_untouched(&mut self) {
         if let Some(count) = self.untouched.take() {
+            self.copied.reserve(self.chunk.len() + self.name.len());
             self.copied.extend_from_slice(&self.chunk[..count]);
         }
-    }
-
-    fn finish(self) -> (Bytes, Option<Fault>) {
-        let bytes = match self.untouched {
-            Some(count) => self.chunk.slice(..count),
-            None => self.copied.freeze(),
-        };
-        (bytes, self.fault)
     }
 }

@@ -274,6 +274,13 @@ impl Gateway {
         .await;
     }
 
+    /// Files and connections that the process has open.
+    pub fn descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.process.id());
+        let open = std::fs::read_dir(directory).expect("the process is there");
+        open.count()
+    }
+
     /// Memory that the process holds, in KiB.
     pub fn resident(&self) -> u64 {
         self.memory("VmRSS:")

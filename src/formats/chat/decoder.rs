@@ -2,9 +2,9 @@
 
 use super::nesting::Nesting;
 use super::reply_in::{Choice, Reply, Summary, Words};
-use super::said::{Bit, CallBit};
+use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
-use crate::formats::{StreamDecoder, read_reply};
+use crate::formats::{StreamDecoder, read_event};
 use crate::model::{Block, Delta, Event, Fault, Text, ToolKind};
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
@@ -45,7 +45,7 @@ impl StreamDecoder for Decoder {
         if data == "[DONE]" {
             return self.end(out);
         }
-        let mut reply: Reply<'_> = read_reply(data.as_bytes())?;
+        let mut reply: Reply<'_> = read_event(data)?;
         if let Some(fault) = reply.fault() {
             return Err(fault);
         }
@@ -104,8 +104,13 @@ impl Decoder {
             summary: &mut progress.summary,
             out,
         };
-        if let Some(said) = choice.delta.take().or(choice.message.take()) {
-            said.walk(&mut progress.has_plain_thoughts, &mut |bit| writer.add(bit));
+        let message = choice.message.take().map(|message| *message);
+        if let Some(said) = choice.delta.take().or(message) {
+            said.walk(
+                &mut progress.has_plain_thoughts,
+                SOUND_IN_PIECES,
+                &mut |bit| writer.add(bit),
+            );
         }
         for logprob in choice.logprobs() {
             out(Event::Delta {
@@ -176,7 +181,7 @@ impl Writer<'_, '_> {
                 self.blocks.close(self.number, Key::Thought, self.out);
             }
             Bit::ForeignSeal => {}
-            Bit::Image(media) => {
+            Bit::Media(media) => {
                 let key = Key::Item(*self.images);
                 *self.images += 1;
                 self.push(key, || Block::Media(media), None);

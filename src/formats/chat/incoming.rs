@@ -1,7 +1,7 @@
 //! Replies of an upstream of this format.
 
 use super::reply_in::{Reply, Said, Summary};
-use super::said::{Bit, CallBit};
+use super::said::{Bit, CallBit, WHOLE_SOUND};
 use super::{error, reply_in};
 use crate::formats::{no_answer, read_reply};
 use crate::model::{
@@ -40,8 +40,11 @@ fn read_choice<'a>(
 ) -> Result<Choice<'a>, Fault> {
     let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
     let mut answer = Answer::default();
-    let said: Said<'a> = choice.message.take().unwrap_or_default();
-    said.walk(&mut false, &mut |bit| answer.add(bit));
+    let said: Said<'a> = choice
+        .message
+        .take()
+        .map_or_else(Said::default, |said| *said);
+    said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
     if answer.fasten_seals() {
         losses.dropped(place("message.reasoning_details"));
     }
@@ -89,7 +92,7 @@ impl<'a> Answer<'a> {
                 text: Text::default(),
                 seal: Some(seal),
             }),
-            (Bit::Image(media), _) => self.push(PartKind::Media(media)),
+            (Bit::Media(media), _) => self.push(PartKind::Media(media)),
             (Bit::Call(call), _) => self.push(PartKind::Call(whole(call))),
             (Bit::CallSeal { id, seal }, _) => self.call_seals.push((id, seal)),
             (Bit::ForeignSeal, _) => self.has_foreign_seal = true,

@@ -7,10 +7,12 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::pass::RawUsage;
+use super::usage::RawUsage;
+use crate::formats::few::Few;
 use crate::model::{Fault, Finish, Json, Logprob, Text, Usage};
 
-/// A whole reply and a piece of a stream differ only in the key of what is said.
+/// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
+/// stands in a box: a piece is small and is moved often while it is read.
 #[derive(Deserialize)]
 pub(super) struct Reply<'a> {
     #[serde(borrow)]
@@ -19,10 +21,10 @@ pub(super) struct Reply<'a> {
     pub(super) model: Option<Words<'a>>,
     created: Option<f64>,
     #[serde(borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Few<Choice<'a>>>,
     usage: Option<RawUsage>,
     #[serde(borrow)]
-    x_groq: Option<Groq<'a>>,
+    x_groq: Option<Box<Groq<'a>>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
 }
@@ -39,11 +41,11 @@ struct Groq<'a> {
 pub(super) struct Choice<'a> {
     pub(super) index: Option<u32>,
     #[serde(borrow)]
-    pub(super) message: Option<Said<'a>>,
+    pub(super) message: Option<Box<Said<'a>>>,
     #[serde(borrow)]
     pub(super) delta: Option<Said<'a>>,
     #[serde(borrow)]
-    logprobs: Option<Logprobs<'a>>,
+    logprobs: Option<Box<Logprobs<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Words<'a>>,
     #[serde(borrow)]
@@ -64,13 +66,24 @@ pub(super) struct Said<'a> {
     #[serde(borrow)]
     pub(super) reasoning_details: Option<Vec<ReasoningDetail<'a>>>,
     #[serde(borrow)]
-    pub(super) tool_calls: Option<Vec<ToolCall<'a>>>,
+    pub(super) tool_calls: Option<Few<ToolCall<'a>>>,
     #[serde(borrow)]
-    pub(super) function_call: Option<Called<'a>>,
+    pub(super) function_call: Option<Box<Called<'a>>>,
     #[serde(borrow)]
     pub(super) annotations: Option<Vec<Annotation<'a>>>,
     #[serde(borrow)]
     pub(super) images: Option<Vec<Image<'a>>>,
+    #[serde(borrow)]
+    pub(super) audio: Option<Audio<'a>>,
+}
+
+/// Sound, and the words that are spoken in it.
+#[derive(Deserialize)]
+pub(super) struct Audio<'a> {
+    #[serde(borrow)]
+    pub(super) data: Option<Words<'a>>,
+    #[serde(borrow)]
+    pub(super) transcript: Option<Words<'a>>,
 }
 
 /// A string that stays borrowed inside of options and lists.
@@ -118,7 +131,7 @@ pub(super) struct ToolCall<'a> {
     #[serde(borrow)]
     pub(super) function: Option<Called<'a>>,
     #[serde(borrow)]
-    pub(super) custom: Option<Called<'a>>,
+    pub(super) custom: Option<Box<Called<'a>>>,
 }
 
 #[derive(Default, Deserialize)]

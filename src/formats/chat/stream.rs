@@ -5,20 +5,26 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::reasoning::Detail;
-use super::wire::{
-    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
-};
+use super::usage::Tokens;
+use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
+use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
+use crate::model::{Block, Citation, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
+/// What every chunk of a stream begins with.
 #[derive(Serialize)]
-struct Chunk<'a> {
+struct Repeated<'a> {
     id: &'a str,
     object: &'static str,
     created: i64,
     model: &'a str,
+}
+
+/// What else it says.
+#[derive(Serialize)]
+struct Chunk<'a> {
     choices: &'a [ChunkChoice<'a>],
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Tokens>,
@@ -48,7 +54,7 @@ struct Piece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_details: Option<[Detail<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<[Annotation<'a>; 1]>,
+    annotations: Option<Vec<Annotation<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<[Image<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,6 +64,8 @@ struct Piece<'a> {
 pub(super) struct Encoder {
     asked: Asked,
     heading: Heading,
+    /// The heading as JSON, written once.
+    repeated: Vec<u8>,
     /// Ids of calls are made from it.
     upstream_id: String,
     choices: BTreeMap<u32, Progress>,
@@ -71,9 +79,41 @@ struct Progress {
     open: Option<Open>,
     calls: u32,
     details: usize,
+    /// Thoughts without a proof, as long as no other came with one.
+    unproven: Vec<String>,
+    is_proven: bool,
     refused: bool,
+    images: u32,
+    has_sound: bool,
+    /// Held back: clients put lists together that come at once, or whose entries have numbers.
+    citations: Vec<Citation<'static>>,
     /// Held back to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
+}
+
+impl Progress {
+    /// Once one thought is told with its proof, all of them are told in that way.
+    fn close_thought(
+        &mut self,
+        text: String,
+        seal: Option<String>,
+        mut tell: impl FnMut(Detail<'_>),
+    ) {
+        if seal.is_some() && !text.is_empty() {
+            self.is_proven = true;
+            for text in std::mem::take(&mut self.unproven) {
+                tell(Detail::unproven(&text, self.details));
+                self.details += 1;
+            }
+        }
+        match seal {
+            Some(seal) => tell(Detail::of_thought(&text, seal, self.details)),
+            None if text.is_empty() => return,
+            None if self.is_proven => tell(Detail::unproven(&text, self.details)),
+            None => return self.unproven.push(text),
+        }
+        self.details += 1;
+    }
 }
 
 /// The block that is being written.
@@ -95,9 +135,11 @@ enum Open {
 
 impl Encoder {
     pub(super) fn new(asked: &Asked) -> Encoder {
+        let heading = Heading::new("", 0, "", asked);
         Encoder {
             asked: asked.clone(),
-            heading: Heading::default(),
+            repeated: repeated(&heading),
+            heading,
             upstream_id: String::new(),
             choices: BTreeMap::new(),
             usage: None,
@@ -107,7 +149,7 @@ impl Encoder {
 
     fn open(&mut self, choice: u32, block: Block<'_>, out: &mut SseWriter) {
         self.close(choice, out);
-        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        let progress = begin(&mut self.choices, &self.repeated, choice, out);
         progress.open = Some(match block {
             Block::Text => Open::Text,
             Block::Refusal => {
@@ -122,7 +164,7 @@ impl Encoder {
                 let made = || call_id(&self.upstream_id, choice, progress.calls);
                 let id = id.map_or_else(made, Text::into_owned);
                 let call = ToolCall::first(progress.calls, &id, kind, &name);
-                write(&self.heading, choice, Piece::of_call(call), out);
+                write(&self.repeated, choice, Piece::of_call(call), out);
                 progress.calls += 1;
                 Open::Call {
                     id,
@@ -132,24 +174,24 @@ impl Encoder {
                 }
             }
             Block::Media(media) => {
-                let piece = Piece::of_media(&media, &self.heading);
-                write(&self.heading, choice, piece, out);
+                let piece = Piece::of_media(&media, &self.heading, progress);
+                write(&self.repeated, choice, piece, out);
                 Open::Media
             }
         });
     }
 
     fn delta(&mut self, choice: u32, delta: &Delta<'_>, out: &mut SseWriter) {
-        let heading = &self.heading;
-        let progress = begin(&mut self.choices, heading, choice, out);
+        let repeated = &self.repeated;
+        let progress = begin(&mut self.choices, repeated, choice, out);
         let mut piece = Piece::default();
         match (&mut progress.open, delta) {
             (_, Delta::Citation(citation)) => {
-                piece.annotations = Some([Annotation::new(citation)]);
+                return progress.citations.push(citation.clone().into_owned());
             }
             (_, Delta::Logprob(logprob)) => {
                 let logprobs = Logprobs::new(std::slice::from_ref(logprob));
-                return write_choice(heading, choice, piece, Some(logprobs), None, out);
+                return write_choice(repeated, choice, piece, Some(logprobs), None, out);
             }
             (_, Delta::Text(text) | Delta::Arguments(text)) if text.is_empty() => return,
             (Some(Open::Text), Delta::Text(text)) => piece.content = Some(text),
@@ -176,22 +218,17 @@ impl Encoder {
             // The grammar allows no other pairing.
             (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => return,
         }
-        write(heading, choice, piece, out);
+        write(repeated, choice, piece, out);
     }
 
     fn close(&mut self, choice: u32, out: &mut SseWriter) {
-        let heading = &self.heading;
-        let progress = begin(&mut self.choices, heading, choice, out);
+        let repeated = &self.repeated;
+        let progress = begin(&mut self.choices, repeated, choice, out);
         let index = progress.details;
         match progress.open.take() {
-            Some(Open::Thought {
-                text,
-                seal: Some(seal),
-            }) => {
-                let detail = Detail::of_thought(&text, seal, index);
-                write(heading, choice, Piece::of_detail(detail), out);
-                progress.details += 1;
-            }
+            Some(Open::Thought { text, seal }) => progress.close_thought(text, seal, |detail| {
+                write(repeated, choice, Piece::of_detail(detail), out);
+            }),
             Some(Open::Call {
                 id,
                 kind,
@@ -200,20 +237,20 @@ impl Encoder {
             }) => {
                 if !has_arguments && kind == ToolKind::Function {
                     let call = ToolCall::later(progress.calls - 1, kind, "{}");
-                    write(heading, choice, Piece::of_call(call), out);
+                    write(repeated, choice, Piece::of_call(call), out);
                 }
                 if let Some(seal) = seal {
                     let detail = Detail::of_call(id.into(), seal, index);
-                    write(heading, choice, Piece::of_detail(detail), out);
+                    write(repeated, choice, Piece::of_detail(detail), out);
                     progress.details += 1;
                 }
             }
-            Some(Open::Text | Open::Refusal | Open::Thought { .. } | Open::Media) | None => {}
+            Some(Open::Text | Open::Refusal | Open::Media) | None => {}
         }
     }
 
     fn finish(&mut self, choice: u32, reason: &Finish<'_>, out: &mut SseWriter) {
-        let progress = begin(&mut self.choices, &self.heading, choice, out);
+        let progress = begin(&mut self.choices, &self.repeated, choice, out);
         if let Finish::Filtered(Some(words)) = reason
             && !progress.refused
         {
@@ -222,13 +259,13 @@ impl Encoder {
                 refusal: Some(words),
                 ..Piece::default()
             };
-            write(&self.heading, choice, piece, out);
+            write(&self.repeated, choice, piece, out);
         }
         progress.finish = Some(finish_reason(reason, progress.calls > 0));
     }
 
     fn end(&mut self, out: &mut SseWriter) {
-        begin(&mut self.choices, &self.heading, 0, out);
+        begin(&mut self.choices, &self.repeated, 0, out);
         let numbers: Vec<u32> = self.choices.keys().copied().collect();
         for choice in numbers {
             self.close(choice, out);
@@ -236,11 +273,19 @@ impl Encoder {
         for (choice, progress) in &self.choices {
             let unsaid = finish_reason(&Finish::Other, progress.calls > 0);
             let reason = progress.finish.unwrap_or(unsaid);
+            if !progress.citations.is_empty() {
+                let annotations = progress.citations.iter().map(Annotation::new).collect();
+                let piece = Piece {
+                    annotations: Some(annotations),
+                    ..Piece::default()
+                };
+                write(&self.repeated, *choice, piece, out);
+            }
             let piece = Piece::default();
-            write_choice(&self.heading, *choice, piece, None, Some(reason), out);
+            write_choice(&self.repeated, *choice, piece, None, Some(reason), out);
         }
         if let Some(usage) = self.usage.filter(|_| self.asked.include_usage) {
-            write_chunk(&self.heading, &[], Some(usage.into()), out);
+            write_chunk(&self.repeated, &[], Some(usage.into()), out);
         }
         out.word("[DONE]");
         self.over = true;
@@ -255,8 +300,9 @@ impl StreamEncoder for Encoder {
         match event {
             Event::Start { id, model, created } => {
                 self.heading = Heading::new(&id, created, &model, &self.asked);
+                self.repeated = repeated(&self.heading);
                 self.upstream_id = id.into_owned();
-                begin(&mut self.choices, &self.heading, 0, out);
+                begin(&mut self.choices, &self.repeated, 0, out);
             }
             Event::Open { choice, block } => self.open(choice, block, out),
             Event::Delta { choice, delta } => self.delta(choice, &delta, out),
@@ -290,11 +336,18 @@ impl<'a> Piece<'a> {
         }
     }
 
-    fn of_media(media: &'a Media<'_>, heading: &Heading) -> Piece<'a> {
+    fn of_media(media: &'a Media<'_>, heading: &Heading, progress: &mut Progress) -> Piece<'a> {
         let mut piece = Piece::default();
         match Shown::new(media, heading) {
-            Shown::Image(image) => piece.images = Some([image]),
-            Shown::Audio(audio) => piece.audio = Some(audio),
+            Shown::Image(image) => {
+                piece.images = Some([image.numbered(progress.images)]);
+                progress.images += 1;
+            }
+            Shown::Audio(audio) if progress.has_sound => piece.audio = Some(audio.later()),
+            Shown::Audio(audio) => {
+                progress.has_sound = true;
+                piece.audio = Some(audio);
+            }
         }
         piece
     }
@@ -303,7 +356,7 @@ impl<'a> Piece<'a> {
 /// The choice's progress; a choice that is new says first who speaks.
 fn begin<'p>(
     choices: &'p mut BTreeMap<u32, Progress>,
-    heading: &Heading,
+    repeated: &[u8],
     choice: u32,
     out: &mut SseWriter,
 ) -> &'p mut Progress {
@@ -313,17 +366,17 @@ fn begin<'p>(
             content: Some(""),
             ..Piece::default()
         };
-        write(heading, choice, piece, out);
+        write(repeated, choice, piece, out);
         Progress::default()
     })
 }
 
-fn write(heading: &Heading, choice: u32, piece: Piece<'_>, out: &mut SseWriter) {
-    write_choice(heading, choice, piece, None, None, out);
+fn write(repeated: &[u8], choice: u32, piece: Piece<'_>, out: &mut SseWriter) {
+    write_choice(repeated, choice, piece, None, None, out);
 }
 
 fn write_choice(
-    heading: &Heading,
+    repeated: &[u8],
     index: u32,
     delta: Piece<'_>,
     logprobs: Option<Logprobs<'_>>,
@@ -336,21 +389,24 @@ fn write_choice(
         logprobs,
         finish_reason,
     };
-    write_chunk(heading, &[choice], None, out);
+    write_chunk(repeated, &[choice], None, out);
 }
 
 fn write_chunk(
-    heading: &Heading,
+    repeated: &[u8],
     choices: &[ChunkChoice<'_>],
     usage: Option<Tokens>,
     out: &mut SseWriter,
 ) {
-    out.data(&Chunk {
+    out.joined(repeated, &Chunk { choices, usage });
+}
+
+fn repeated(heading: &Heading) -> Vec<u8> {
+    let repeated = Repeated {
         id: &heading.id,
         object: "chat.completion.chunk",
         created: heading.created,
         model: &heading.model,
-        choices,
-        usage,
-    });
+    };
+    written(&repeated, 0)
 }

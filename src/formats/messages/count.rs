@@ -4,6 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::{error, outgoing, request};
+use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, read_reply};
 use crate::model::{Fault, Losses, Request};
 
@@ -38,7 +39,7 @@ impl Counter for Count {
         losses: &mut Losses,
     ) -> Result<Vec<u8>, Fault> {
         let (prompt, _) = outgoing::prompt(request, target, losses)?;
-        Ok(serde_json::to_vec(&prompt).expect("a struct with string keys always serialises"))
+        Ok(written(&prompt, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::incoming::{self, CITED_PAGE};
 use super::pass::RawUsage;
 use crate::formats::blocks::{Blocks, Key};
-use crate::formats::{StreamDecoder, read_reply};
+use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
     Block, Citation, Delta, Event, Fault, Finish, Issuer, Seal, Text, ToolKind, Usage,
 };
@@ -133,7 +133,7 @@ impl StreamDecoder for Decoder {
         if data == "[DONE]" || self.phase == Phase::Over {
             return Ok(());
         }
-        let wire: Wire<'_> = read_reply(data.as_bytes())?;
+        let wire: Wire<'_> = read_event(data)?;
         if let Some(usage) = &wire.usage {
             self.usage = Some(usage.merge(self.usage));
         }
@@ -147,7 +147,7 @@ impl StreamDecoder for Decoder {
             }
             "content_block_stop" => self.close_block(wire.index, out),
             "message_delta" => self.note_finish(wire.delta),
-            "message_stop" => self.end(out),
+            "message_stop" => self.end(out)?,
             "error" => return Err(super::error::decode(200, data.as_bytes())),
             // Signs of life, and whatever the format learns to say.
             _ => {}
@@ -195,12 +195,12 @@ impl Decoder {
 
     fn open(&mut self, index: u32, raw: Option<&RawValue>, out: Out<'_>) -> Result<(), Fault> {
         let raw = raw.map_or("{\"type\":\"\"}", RawValue::get);
-        let kind: Kind<'_> = read_reply(raw.as_bytes())?;
+        let kind: Kind<'_> = read_event(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
         if self.phase == Phase::Silent || !known.contains(&kind.r#type.as_ref()) {
             return Ok(());
         }
-        let start: Start<'_> = read_reply(raw.as_bytes())?;
+        let start: Start<'_> = read_event(raw)?;
         self.running.push(Running {
             index,
             start: self.characters,
@@ -298,7 +298,10 @@ impl Decoder {
         ));
     }
 
-    fn end(&mut self, out: Out<'_>) {
+    fn end(&mut self, out: Out<'_>) -> Result<(), Fault> {
+        if self.phase == Phase::Silent {
+            return Err(Fault::bad_gateway("the upstream's stream held no answer"));
+        }
         self.blocks.finish(0, out);
         out(Event::Finish {
             choice: 0,
@@ -309,6 +312,7 @@ impl Decoder {
         }
         out(Event::End);
         self.phase = Phase::Over;
+        Ok(())
     }
 }
 

@@ -34,6 +34,12 @@ pub(super) struct Piece<'a> {
     pub(super) place: Place,
 }
 
+impl Piece<'_> {
+    fn is_result(&self) -> bool {
+        matches!(self.block, Block::ToolResult { .. })
+    }
+}
+
 /// Stands where the format insists on a result.
 const NO_RESULT: &str = "(no result)";
 
@@ -64,7 +70,7 @@ pub(super) fn settle_system<'a>(
     losses: &mut Losses,
 ) -> (Vec<Block<'a>>, Vec<Draft<'a>>) {
     let mut system: Vec<Block<'a>> = Vec::new();
-    let mut kept: Vec<Draft<'a>> = Vec::new();
+    let mut kept: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
     let mut run: Vec<Draft<'a>> = Vec::new();
     let mut drafts = drafts.into_iter().peekable();
     while let Some(draft) = drafts.next() {
@@ -92,20 +98,20 @@ pub(super) fn settle_system<'a>(
     (system, kept)
 }
 
-pub(super) fn merge(drafts: Vec<Draft<'_>>) -> Vec<Draft<'_>> {
-    let mut merged: Vec<Draft<'_>> = Vec::new();
-    for draft in drafts {
-        match merged.last_mut() {
-            Some(last) if last.speaker == draft.speaker => last.pieces.extend(draft.pieces),
-            _ => merged.push(draft),
+/// Neighbours of one speaker become one.
+pub(super) fn merge(drafts: &mut Vec<Draft<'_>>) {
+    drafts.dedup_by(|draft, before| {
+        let is_same = draft.speaker == before.speaker;
+        if is_same {
+            before.pieces.append(&mut draft.pieces);
         }
-    }
-    merged
+        is_same
+    });
 }
 
 /// Right after the turn that calls, each call has exactly one result, before anything else.
 pub(super) fn match_results<'a>(drafts: Vec<Draft<'a>>, losses: &mut Losses) -> Vec<Draft<'a>> {
-    let mut matched: Vec<Draft<'a>> = Vec::new();
+    let mut matched: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
     for mut draft in drafts {
         if draft.speaker == Speaker::User {
             answer(&mut draft, calls_of(matched.last()), losses);
@@ -143,6 +149,9 @@ fn calls_of(draft: Option<&Draft<'_>>) -> Vec<(String, Place)> {
 }
 
 fn answer(draft: &mut Draft<'_>, mut open: Vec<(String, Place)>, losses: &mut Losses) {
+    if open.is_empty() && !draft.pieces.iter().any(Piece::is_result) {
+        return;
+    }
     let (mut results, mut rest) = (Vec::new(), Vec::new());
     for piece in draft.pieces.drain(..) {
         let Block::ToolResult { tool_use_id, .. } = &piece.block else {
@@ -174,7 +183,6 @@ pub(super) fn ends_in_unproven_loop(drafts: &[Draft<'_>]) -> bool {
     let [.., model, user] = drafts else {
         return false;
     };
-    let is_result = |piece: &Piece<'_>| matches!(piece.block, Block::ToolResult { .. });
     let is_proof = |piece: &Piece<'_>| {
         matches!(
             piece.block,
@@ -182,6 +190,6 @@ pub(super) fn ends_in_unproven_loop(drafts: &[Draft<'_>]) -> bool {
         )
     };
     model.speaker == Speaker::Assistant
-        && user.pieces.first().is_some_and(is_result)
+        && user.pieces.first().is_some_and(Piece::is_result)
         && !model.pieces.first().is_some_and(is_proof)
 }

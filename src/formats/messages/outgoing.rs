@@ -8,6 +8,7 @@ use super::schema_out::{self, Format};
 use super::thinking_out::{self, Thinking};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out;
+use crate::formats::written::written;
 use crate::formats::{MessagesVersion, Target};
 use crate::model::{Fault, Labels, Losses, Place, Request, Sampling, Setting};
 
@@ -95,7 +96,7 @@ pub(super) fn encode(
         stream: target.stream,
     };
     drop_settings(&request.sampling, losses);
-    Ok(serde_json::to_vec(&body).expect("a struct with string keys always serialises"))
+    Ok(written(&body, request.size()))
 }
 
 /// What the model is given to read, and the limit of an answer that leaves room for its thoughts.
@@ -104,7 +105,7 @@ pub(super) fn prompt<'a>(
     target: &Target<'a>,
     losses: &mut Losses,
 ) -> Result<(Prompt<'a>, u64), Fault> {
-    refuse_pictures(request)?;
+    refuse_media(request)?;
     let conversation = turns_out::write(request, target.capabilities, losses)?;
     let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
     let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);
@@ -129,13 +130,15 @@ pub(super) fn prompt<'a>(
     Ok((prompt, plan.max_tokens))
 }
 
-/// A picture as an answer is content that nobody else can give.
-fn refuse_pictures(request: &Request<'_>) -> Result<(), Fault> {
-    if !request.output.images {
-        return Ok(());
-    }
-    let fault = Fault::invalid("the upstream of this model cannot answer with images");
-    Err(fault.about(Place::Setting(Setting::Images)))
+/// A picture or sound as an answer is content that nobody else can give.
+fn refuse_media(request: &Request<'_>) -> Result<(), Fault> {
+    let (what, setting) = match &request.output {
+        output if output.images => ("images", Setting::Images),
+        output if output.sound => ("sound", Setting::Sound),
+        _ => return Ok(()),
+    };
+    let message = format!("the upstream of this model cannot answer with {what}");
+    Err(Fault::invalid(message).about(Place::Setting(setting)))
 }
 
 fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut Losses) -> Dice {

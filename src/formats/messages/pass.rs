@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_event, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -88,6 +88,7 @@ impl RawUsage {
             thinking: details
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(known.thinking),
+            ..Usage::default()
         }
     }
 }
@@ -109,12 +110,13 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
-    let event: Event<'_> = read_reply(data.as_bytes())?;
+    let event: Event<'_> = read_event(data)?;
     match event.r#type.as_ref() {
         "error" => {
             watch.fault = Some(super::error::decode(200, data.as_bytes()));
             watch.ended = true;
         }
+        "message_start" => watch.opened = true,
         "content_block_delta" | "content_block_stop" | "message_delta" => watch.begun = true,
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}

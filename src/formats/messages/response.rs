@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::formats::written::written;
 use crate::formats::{Asked, identity};
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Place, Response, Seal, Text,
@@ -122,8 +123,11 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
     } else {
         message.ending = Ending::of(&Finish::Other);
     }
+    if response.usage.is_some_and(|usage| usage.counts_sound()) {
+        losses.dropped(Place::Path("usage: tokens of sound".into()));
+    }
     message.usage = Counts::of(response.usage);
-    serde_json::to_vec(&message).expect("a struct with string keys always serialises")
+    written(&message, response.size())
 }
 
 fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {

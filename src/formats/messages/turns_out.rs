@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::blocks_out::{Block, Content, media};
+use super::call_ids::CallIds;
 use super::drafts_out::{
     Draft, Message, Piece, Speaker, ends_in_unproven_loop, match_results, merge, settle_system,
 };
@@ -28,16 +29,19 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Result<Conversation<'a>, Fault> {
     let mut writer = Writer {
+        ids: CallIds::default(),
         unnamed: Vec::new(),
         losses,
     };
-    let mut drafts = Vec::new();
+    let mut drafts = Vec::with_capacity(request.turns.len());
     for turn in &request.turns {
         drafts.extend(writer.draft(turn)?);
     }
-    let (system, drafts) = settle_system(drafts, capabilities.messages_mid_system, losses);
+    let (system, mut drafts) = settle_system(drafts, capabilities.messages_mid_system, losses);
+    merge(&mut drafts);
+    let mut drafts = match_results(drafts, losses);
     // A result that answers nothing may have been all that stood between two turns of the model.
-    let mut drafts = merge(match_results(merge(drafts), losses));
+    merge(&mut drafts);
     if drafts
         .first()
         .is_none_or(|draft| draft.speaker != Speaker::User)
@@ -64,6 +68,7 @@ pub(super) fn write<'a>(
 }
 
 struct Writer<'a, 'l> {
+    ids: CallIds<'a>,
     /// Calls without an id that wait for their results: name and the id they were given.
     unnamed: Vec<(&'a str, String)>,
     losses: &'l mut Losses,
@@ -77,7 +82,7 @@ impl<'a> Writer<'a, '_> {
             Role::User => Speaker::User,
             Role::Model => Speaker::Assistant,
         };
-        let mut pieces = Vec::new();
+        let mut pieces = Vec::with_capacity(turn.parts.len());
         let mut calls = 0;
         for part in &turn.parts {
             let place = Place::Part {
@@ -156,14 +161,14 @@ impl<'a> Writer<'a, '_> {
         }
         let id = match given(call.id.as_deref()) {
             Some(id) => {
-                let legal = legal_id(id);
+                let legal = self.ids.write(id);
                 if legal != id {
                     self.losses.approximated(place.clone());
                 }
                 legal
             }
             None => {
-                let id = identity::call_id(&call.name, position, ordinal);
+                let id = identity::past_call_id(position, ordinal, &call.name);
                 self.unnamed.push((&call.name, id.clone()));
                 Cow::Owned(id)
             }
@@ -184,7 +189,7 @@ impl<'a> Writer<'a, '_> {
 
     fn result(&mut self, result: &'a ToolResult<'_>, place: &Place) -> Result<Block<'a>, Fault> {
         let tool_use_id = match given(result.id.as_deref()) {
-            Some(id) => legal_id(id),
+            Some(id) => self.ids.write(id),
             None => {
                 let name = result.name.as_deref().unwrap_or_default();
                 let waiting = self.unnamed.iter().position(|(known, _)| *known == name);
@@ -222,13 +227,4 @@ fn thought<'a>(text: &'a str, seal: Option<&'a Seal<'_>>) -> Option<Block<'a>> {
         Issuer::Redacted => Some(Block::RedactedThinking { data }),
         Issuer::Thinking | Issuer::Native | Issuer::Responses => None,
     }
-}
-
-fn legal_id(id: &str) -> Cow<'_, str> {
-    let is_legal = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    if id.chars().all(is_legal) {
-        return Cow::Borrowed(id);
-    }
-    let legal = |letter| if is_legal(letter) { letter } else { '_' };
-    Cow::Owned(id.chars().map(legal).collect())
 }

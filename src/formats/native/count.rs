@@ -5,16 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::outgoing::{self, Body};
-use super::spelling::{self, Spellings};
-use super::{error, request};
+use super::{error, request, rules, spelling};
+use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, quoted, read_reply};
 use crate::json::{Edit, Fields, range_of};
 use crate::model::{Fault, Losses, Request};
 
 pub(super) struct Count;
-
-/// The whole request that is to be counted, where there is more to it than the conversation.
-const WRAPPED: Spellings = &["generateContentRequest", "generate_content_request"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,8 +52,9 @@ impl Counter for Count {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Question<'a>, Fault> {
+        rules::hold(body, false)?;
         let mut fields = Fields::of_body(body)?;
-        let Some(inner) = spelling::node(&mut fields, WRAPPED) else {
+        let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) else {
             let request = request::read(fields, losses)?;
             let within = None;
             return Ok(Question { request, within });
@@ -66,7 +64,7 @@ impl Counter for Count {
             return Err(node.path.wrong("no generateContentRequest beside it"));
         }
         fields.finish(losses);
-        let within = WRAPPED.first().copied();
+        let within = spelling::WRAPPED.first().copied();
         Ok(Question { request, within })
     }
 
@@ -77,20 +75,16 @@ impl Counter for Count {
         losses: &mut Losses,
     ) -> Result<Vec<u8>, Fault> {
         let body = outgoing::body(request, target, losses)?;
-        let mut bytes = Vec::with_capacity(body.size() + 1024);
         // Some counters of this format know no other shape than this one.
-        let written = if body.is_bare() {
-            serde_json::to_writer(&mut bytes, &body)
-        } else {
-            let model = resource_name(target.model);
-            let generate_content_request = Named { model, body: &body };
-            let wrapping = Wrapping {
-                generate_content_request,
-            };
-            serde_json::to_writer(&mut bytes, &wrapping)
+        if body.is_bare() {
+            return Ok(written(&body, request.size()));
+        }
+        let model = resource_name(target.model);
+        let generate_content_request = Named { model, body: &body };
+        let wrapping = Wrapping {
+            generate_content_request,
         };
-        written.expect("our own structs with string keys always serialise");
-        Ok(bytes)
+        Ok(written(&wrapping, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {

@@ -10,7 +10,7 @@ use super::grounding::Run;
 use super::incoming::arguments;
 use super::partial::PartialCall;
 use super::wire::{CallIn, Candidate, Piece, Said, read_finish, text_of};
-use crate::formats::{StreamDecoder, read_reply};
+use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
     Arguments, Block, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
 };
@@ -46,7 +46,7 @@ type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
     fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
-        let mut piece: Piece<'_> = read_reply(data.as_bytes())?;
+        let mut piece: Piece<'_> = read_event(data)?;
         if piece.error.is_some() {
             return Err(error::decode(200, data.as_bytes()));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::framing;
+use crate::formats::NO_WORDS;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -89,7 +89,7 @@ pub(super) fn encode(fault: &Fault) -> (u16, Vec<u8>) {
 
 /// Clients recognise it only while `error` is the first key.
 pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    framing::write_event(&body(fault), out);
+    out.data(&body(fault));
 }
 
 pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
@@ -109,13 +109,10 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let message = error["message"].as_str();
     let kind = kind_of(status, &error["details"], message);
     let mut fault = Fault::new(kind, "");
-    if kind != FaultKind::Unauthenticated && !kind.has_one_status() {
+    if !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message.map_or_else(
-        || format!("upstream error (status {status})"),
-        str::to_owned,
-    );
+    fault.message = message.unwrap_or(NO_WORDS).to_owned();
     fault.retry_after = details(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

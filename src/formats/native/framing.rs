@@ -20,13 +20,28 @@ impl Framer {
 
     pub(super) fn write(&mut self, piece: &impl Serialize, out: &mut SseWriter) {
         match self.framing {
-            Framing::Sse => write_event(piece, out),
+            Framing::Sse => out.data(piece),
             Framing::Array => {
-                out.raw(if self.begun { b",\n" } else { b"[" });
-                out.raw(to_line(piece).as_bytes());
+                self.separate(out);
+                out.json(piece);
             }
         }
-        self.begun = true;
+    }
+
+    /// A piece that begins with what every piece repeats.
+    pub(super) fn join(&mut self, repeated: &[u8], piece: &impl Serialize, out: &mut SseWriter) {
+        match self.framing {
+            Framing::Sse => out.joined(repeated, piece),
+            Framing::Array => {
+                self.separate(out);
+                out.join(repeated, piece);
+            }
+        }
+    }
+
+    fn separate(&mut self, out: &mut SseWriter) {
+        let begun = std::mem::replace(&mut self.begun, true);
+        out.raw(if begun { b",\n" } else { b"[" });
     }
 
     /// The end has a mark of its own only in an array.
@@ -35,22 +50,4 @@ impl Framer {
             out.raw(if self.begun { b"]" } else { b"[]" });
         }
     }
-}
-
-pub(super) fn write_event(piece: &impl Serialize, out: &mut SseWriter) {
-    out.raw(b"data: ");
-    out.raw(to_line(piece).as_bytes());
-    out.raw(b"\n\n");
-}
-
-/// JSON that stays one line even for readers that break lines at every line end Unicode knows.
-fn to_line(piece: &impl Serialize) -> String {
-    let json = serde_json::to_string(piece)
-        .expect("our own structs with string keys always serialise to memory");
-    if !json.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
-        return json;
-    }
-    json.replace('\u{85}', "\\u0085")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
 }

@@ -15,7 +15,8 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     if piece.error.is_some() {
         return Err(error::decode(200, body));
     }
-    let mut candidates = piece.candidates.take().unwrap_or_default();
+    let candidates = piece.candidates.take().unwrap_or_default();
+    let mut candidates: Vec<_> = candidates.into_iter().collect();
     candidates.sort_by_key(Candidate::number);
     let mut choices: Vec<_> = candidates
         .into_iter()

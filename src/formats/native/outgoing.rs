@@ -6,6 +6,7 @@ use super::contents_out::{self, Content, SystemText};
 use super::settings_out::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
 use crate::formats::Target;
+use crate::formats::written::written;
 use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
 
 #[derive(Serialize)]
@@ -25,11 +26,6 @@ pub(super) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// About how many bytes it takes to write.
-    pub(super) fn size(&self) -> usize {
-        self.contents.iter().map(Content::size).sum()
-    }
-
     /// Whether there is nothing but the conversation.
     pub(super) fn is_bare(&self) -> bool {
         self.system_instruction.is_none()
@@ -51,10 +47,7 @@ pub(super) fn encode(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let body = body(request, target, losses)?;
-    let mut bytes = Vec::with_capacity(body.size() + 1024);
-    serde_json::to_writer(&mut bytes, &body)
-        .expect("our own structs with string keys always serialise");
-    Ok(bytes)
+    Ok(written(&body, request.size()))
 }
 
 pub(super) fn body<'a>(
@@ -62,6 +55,10 @@ pub(super) fn body<'a>(
     target: &Target<'a>,
     losses: &mut Losses,
 ) -> Result<Body<'a>, Fault> {
+    if request.output.images && !target.capabilities.native_image_output {
+        let message = "the upstream of this model cannot answer with images";
+        return Err(Fault::invalid(message).about(Place::Setting(Setting::Images)));
+    }
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
     let system = conversation.system;
@@ -112,7 +109,8 @@ pub(super) fn path_of(place: &Place) -> String {
             turn,
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
-        Place::Tool { tool } => {
+        // No client of this format can say the latter.
+        Place::Tool { tool } | Place::ToolStrict { tool } => {
             let (tool, declaration) = (tool >> 16, tool & 0xffff);
             format!("tools[{tool}].functionDeclarations[{declaration}]")
         }
@@ -136,7 +134,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::ToolChoice => "toolConfig.functionCallingConfig",
         Setting::ParallelTools => "toolConfig",
         Setting::OutputShape => "generationConfig.responseSchema",
-        Setting::Images => "generationConfig.responseModalities",
+        Setting::Images | Setting::Sound => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",
         Setting::CodeExecution => "tools.codeExecution",

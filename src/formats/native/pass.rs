@@ -3,24 +3,22 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::formats::{Glance, Peek, Watch, no_answer, read_reply, read_request};
-use crate::model::{Fault, Usage};
+use super::usage::RawUsage;
+use crate::formats::few::Few;
+use crate::formats::{Glance, Peek, Watch, no_answer, read_event, read_reply};
+use crate::model::Fault;
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
-    #[derive(Deserialize)]
-    struct AnyObject {}
-    let AnyObject {} = read_request(body)?;
-    Ok(Peek {
-        model: None,
-        stream: false,
-        ask_usage: None,
-    })
-}
+/// All that routing must know stands in the path.
+pub(super) const PEEK: Peek<'static> = Peek {
+    model: None,
+    stream: false,
+    ask_usage: None,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Piece {
-    candidates: Option<Vec<Candidate>>,
+    candidates: Option<Few<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<RawUsage>,
     error: Option<IgnoredAny>,
@@ -40,34 +38,6 @@ struct PromptFeedback {
     block_reason: Option<IgnoredAny>,
 }
 
-/// Zero and unknown are both left out, or null.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RawUsage {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-}
-
-impl RawUsage {
-    pub(super) fn read(&self) -> Usage {
-        let sum = |first: Option<u64>, second: Option<u64>| {
-            first
-                .unwrap_or_default()
-                .saturating_add(second.unwrap_or_default())
-        };
-        Usage {
-            input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
-            cached: self.cached_content_token_count.unwrap_or_default(),
-            cache_written: 0,
-            output: sum(self.candidates_token_count, self.thoughts_token_count),
-            thinking: self.thoughts_token_count.unwrap_or_default(),
-        }
-    }
-}
-
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
     let piece: Piece = read_reply(body)?;
     if piece.error.is_some() {
@@ -82,7 +52,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
-    let piece: Piece = read_reply(data.as_bytes())?;
+    let piece: Piece = read_event(data)?;
     if piece.error.is_some() {
         watch.fault = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;
@@ -95,7 +65,7 @@ fn note(piece: &Piece, watch: &mut Watch) {
     if let Some(usage) = &piece.usage_metadata {
         watch.usage = Some(usage.read());
     }
-    for candidate in piece.candidates.iter().flatten() {
+    for candidate in piece.candidates.iter().flat_map(Few::iter) {
         watch.begun |= candidate.content.is_some();
         watch.choice(
             candidate.index.unwrap_or(0),

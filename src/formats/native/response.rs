@@ -6,28 +6,55 @@ use serde_json_borrow::ObjectAsVec as Object;
 
 use super::grounding::{Grounding, Run, ground};
 use super::reply_losses::{self, keeps_call, part_place};
+use super::usage::UsageMetadata;
 use crate::formats::Asked;
+use crate::formats::written::written;
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Losses, Media, PartKind, Response,
-    Seal, Source, Text, ToolKind, Usage,
+    Seal, Source, Text, ToolKind,
 };
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Reply<'a> {
-    pub(super) candidates: Vec<Candidate<'a>>,
+pub(super) struct Reply<C> {
+    pub(super) candidates: C,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage_metadata: Option<UsageMetadata>,
-    pub(super) model_version: &'a str,
+}
+
+/// What all pieces of a reply say alike.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Repeated<'a> {
+    model_version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) create_time: Option<String>,
-    pub(super) response_id: &'a str,
+    create_time: Option<String>,
+    response_id: &'a str,
+}
+
+impl<'a> Repeated<'a> {
+    pub(super) fn new(model_version: &'a str, created: i64, response_id: &'a str) -> Self {
+        let create_time = Timestamp::from_second(created).ok();
+        Repeated {
+            model_version,
+            create_time: create_time.map(|time| time.to_string()),
+            response_id,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a, C> {
+    #[serde(flatten)]
+    reply: Reply<C>,
+    #[serde(flatten)]
+    repeated: Repeated<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
-    pub(super) content: Content<'a>,
+pub(super) struct Candidate<'a, P> {
+    pub(super) content: Content<P>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,9 +68,10 @@ pub(super) struct Candidate<'a> {
     pub(super) logprobs_result: Option<LogprobsResult<'a>>,
 }
 
+/// A piece of a stream has one part, a whole reply any number.
 #[derive(Serialize)]
-pub(super) struct Content<'a> {
-    parts: Vec<WirePart<'a>>,
+pub(super) struct Content<P> {
+    parts: P,
     role: &'static str,
 }
 
@@ -112,18 +140,6 @@ struct LogprobsCandidate<'a> {
     log_probability: f64,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct UsageMetadata {
-    prompt_token_count: u64,
-    candidates_token_count: u64,
-    total_token_count: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cached_content_token_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thoughts_token_count: Option<u64>,
-}
-
 pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
     reply_losses::report(response, losses);
     let candidates = (0u32..).zip(&response.choices);
@@ -132,27 +148,31 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
     } else {
         response.created
     };
-    let reply = Reply {
-        candidates: candidates
-            .map(|(index, choice)| candidate(index, choice, losses))
-            .collect(),
-        usage_metadata: response.usage.map(usage_metadata),
-        model_version: or_else(&response.model, &asked.model),
-        create_time: timestamp(created),
-        response_id: or_else(&response.id, &asked.request_id),
+    let candidates = candidates.map(|(index, choice)| candidate(index, choice, losses));
+    let candidates: Vec<_> = candidates.collect();
+    let reply = Whole {
+        reply: Reply {
+            candidates,
+            usage_metadata: response.usage.map(UsageMetadata::from),
+        },
+        repeated: Repeated::new(
+            or_else(&response.model, &asked.model),
+            created,
+            or_else(&response.id, &asked.request_id),
+        ),
     };
-    serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
+    written(&reply, response.size())
 }
 
 fn or_else<'a>(said: &'a str, asked: &'a str) -> &'a str {
     if said.is_empty() { asked } else { said }
 }
 
-pub(super) fn timestamp(seconds: i64) -> Option<String> {
-    Some(Timestamp::from_second(seconds).ok()?.to_string())
-}
-
-fn candidate<'a>(index: u32, choice: &'a Choice<'_>, losses: &mut Losses) -> Candidate<'a> {
+fn candidate<'a>(
+    index: u32,
+    choice: &'a Choice<'_>,
+    losses: &mut Losses,
+) -> Candidate<'a, Vec<WirePart<'a>>> {
     let mut parts: Vec<WirePart<'a>> = Vec::new();
     for (number, part) in choice.parts.iter().enumerate() {
         let last = number + 1 == choice.parts.len();
@@ -198,7 +218,7 @@ fn candidate<'a>(index: u32, choice: &'a Choice<'_>, losses: &mut Losses) -> Can
     }
 }
 
-pub(super) fn content(parts: Vec<WirePart<'_>>) -> Content<'_> {
+pub(super) const fn content<P>(parts: P) -> Content<P> {
     Content {
         parts,
         role: "model",
@@ -335,32 +355,4 @@ pub(super) fn logprobs_result<'a>(logprobs: &'a [Logprob<'_>]) -> Option<Logprob
         top_candidates: logprobs.iter().map(top).collect(),
         chosen_candidates: logprobs.iter().map(chosen).collect(),
     })
-}
-
-/// Here thinking counts beside the answer, not within it.
-pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
-    let counted = |count: u64| (count > 0).then_some(count);
-    UsageMetadata {
-        prompt_token_count: usage.input,
-        candidates_token_count: usage.output.saturating_sub(usage.thinking),
-        total_token_count: usage.input.saturating_add(usage.output),
-        cached_content_token_count: counted(usage.cached),
-        thoughts_token_count: counted(usage.thinking),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::usage_metadata;
-    use crate::model::Usage;
-
-    #[test]
-    fn counts_at_the_end_of_their_range_have_a_total() {
-        let usage = Usage {
-            input: u64::MAX,
-            output: 2,
-            ..Usage::default()
-        };
-        assert_eq!(usage_metadata(usage).total_token_count, u64::MAX);
-    }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::error;
 use super::framing::Framer;
 use super::grounding::{Run, ground};
 use super::response::{
-    Candidate, Reply, UsageMetadata, WirePart, average, call_part, content, finish_words,
-    is_cut_off, logprobs_result, timestamp, usage_metadata, whole_arguments,
+    Candidate, Repeated, Reply, WirePart, average, call_part, content, finish_words, is_cut_off,
+    logprobs_result, whole_arguments,
 };
+use super::usage::UsageMetadata;
+use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
     Arguments, Block, Call, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, Usage,
@@ -27,6 +31,8 @@ struct Pieces {
     model: String,
     id: String,
     created: i64,
+    /// The three as JSON, written once.
+    repeated: Vec<u8>,
     framer: Framer,
 }
 
@@ -55,11 +61,13 @@ enum Open {
 
 impl Encoder {
     pub(super) fn new(asked: &Asked) -> Encoder {
+        let (model, id, created) = (&asked.model, &asked.request_id, asked.at);
         Encoder {
             pieces: Pieces {
-                model: asked.model.clone(),
-                id: asked.request_id.clone(),
-                created: asked.at,
+                model: model.clone(),
+                id: id.clone(),
+                created,
+                repeated: repeated(model, created, id),
                 framer: Framer::new(asked.framing),
             },
             choices: BTreeMap::new(),
@@ -178,8 +186,9 @@ impl Encoder {
             .choices
             .iter()
             .map(|(index, choice)| choice.last_words(*index));
-        let usage = self.usage.map(usage_metadata);
-        self.pieces.write(candidates.collect(), usage, out);
+        let usage = self.usage.map(UsageMetadata::from);
+        self.pieces
+            .write(candidates.collect::<Vec<_>>(), usage, out);
         self.pieces.framer.close(out);
     }
 }
@@ -196,11 +205,12 @@ impl Pieces {
         if created != 0 {
             self.created = created;
         }
+        self.repeated = repeated(&self.model, self.created, &self.id);
     }
 
     fn send(&mut self, choice: u32, part: WirePart<'_>, out: &mut SseWriter) {
         let candidate = Candidate {
-            content: content(vec![part]),
+            content: content([part]),
             finish_reason: None,
             finish_message: None,
             index: choice,
@@ -208,24 +218,25 @@ impl Pieces {
             avg_logprobs: None,
             logprobs_result: None,
         };
-        self.write(vec![candidate], None, out);
+        self.write([candidate], None, out);
     }
 
     fn write(
         &mut self,
-        candidates: Vec<Candidate<'_>>,
+        candidates: impl Serialize,
         usage_metadata: Option<UsageMetadata>,
         out: &mut SseWriter,
     ) {
         let reply = Reply {
             candidates,
             usage_metadata,
-            model_version: &self.model,
-            create_time: timestamp(self.created),
-            response_id: &self.id,
         };
-        self.framer.write(&reply, out);
+        self.framer.join(&self.repeated, &reply, out);
     }
+}
+
+fn repeated(model: &str, created: i64, id: &str) -> Vec<u8> {
+    written(&Repeated::new(model, created, id), 0)
 }
 
 impl Progress {
@@ -256,11 +267,11 @@ impl Progress {
         }
     }
 
-    fn last_words(&self, index: u32) -> Candidate<'_> {
+    fn last_words(&self, index: u32) -> Candidate<'_, [WirePart<'_>; 1]> {
         let finish = self.finish.as_ref().unwrap_or(&Finish::Other);
         let (finish_reason, finish_message) = finish_words(finish);
         Candidate {
-            content: content(vec![WirePart::words("")]),
+            content: content([WirePart::words("")]),
             finish_reason: Some(finish_reason),
             finish_message,
             index,

@@ -5,19 +5,21 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::pass::RawUsage;
 use super::sources::{CitationMetadata, GroundingMetadata};
+use super::usage::RawUsage;
+use crate::formats::few::Few;
 use crate::model::{Finish, Issuer, Json, Logprob, Media, Seal, Source, Text};
 
 /// Text that borrows from the body; a bare `Cow` would not, inside of an `Option`.
 #[derive(Deserialize)]
 pub(super) struct Word<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
+/// What is rare stands in a box: a piece is small and is moved often while it is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Piece<'a> {
     #[serde(borrow)]
-    pub(super) candidates: Option<Vec<Candidate<'a>>>,
+    pub(super) candidates: Option<Few<Candidate<'a>>>,
     #[serde(borrow)]
     prompt_feedback: Option<PromptFeedback<'a>>,
     pub(super) usage_metadata: Option<RawUsage>,
@@ -49,11 +51,11 @@ pub(super) struct Candidate<'a> {
     #[serde(borrow)]
     pub(super) finish_message: Option<Word<'a>>,
     #[serde(borrow)]
-    pub(super) grounding_metadata: Option<GroundingMetadata<'a>>,
+    pub(super) grounding_metadata: Option<Box<GroundingMetadata<'a>>>,
     #[serde(borrow)]
-    pub(super) citation_metadata: Option<CitationMetadata<'a>>,
+    pub(super) citation_metadata: Option<Box<CitationMetadata<'a>>>,
     #[serde(borrow)]
-    pub(super) logprobs_result: Option<LogprobsIn<'a>>,
+    pub(super) logprobs_result: Option<Box<LogprobsIn<'a>>>,
     pub(super) safety_ratings: Option<IgnoredAny>,
     pub(super) url_context_metadata: Option<IgnoredAny>,
 }
@@ -61,7 +63,7 @@ pub(super) struct Candidate<'a> {
 #[derive(Deserialize)]
 pub(super) struct ContentIn<'a> {
     #[serde(borrow)]
-    pub(super) parts: Option<Vec<PartIn<'a>>>,
+    pub(super) parts: Option<Few<PartIn<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -73,11 +75,11 @@ pub(super) struct PartIn<'a> {
     #[serde(borrow)]
     thought_signature: Option<Word<'a>>,
     #[serde(borrow)]
-    inline_data: Option<InlineIn<'a>>,
+    inline_data: Option<Box<InlineIn<'a>>>,
     #[serde(borrow)]
-    file_data: Option<FileIn<'a>>,
+    file_data: Option<Box<FileIn<'a>>>,
     #[serde(borrow)]
-    function_call: Option<CallIn<'a>>,
+    function_call: Option<Box<CallIn<'a>>>,
     #[serde(borrow)]
     code_execution_result: Option<ExecutionIn<'a>>,
 }
@@ -216,7 +218,7 @@ impl<'a> PartIn<'a> {
         };
         let thought = self.thought == Some(true);
         let said = if let Some(call) = self.function_call {
-            Said::Call(call)
+            Said::Call(*call)
         } else if let Some(text) = self.text {
             match thought {
                 true => Said::Thought(text.0),

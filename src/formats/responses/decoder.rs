@@ -11,7 +11,7 @@ use super::incoming::{Content, Whole, moved};
 use super::items_in::{self, PARAGRAPH, Said, Spoken};
 use super::progress::{Item, Items, Voice};
 use crate::formats::blocks::{Blocks, Key};
-use crate::formats::{StreamDecoder, read_reply};
+use crate::formats::{StreamDecoder, read_event};
 use crate::model::{Block, Call, Citation, Delta, Event, Fault, Finish, Json, Logprob, Text};
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl StreamDecoder for Decoder {
         if self.ended || data == "[DONE]" {
             return Ok(());
         }
-        let frame: Frame<'_> = read_reply(data.as_bytes())?;
+        let frame: Frame<'_> = read_event(data)?;
         let index = frame.output_index;
         match frame.r#type.as_ref() {
             "error" | "response.failed" => return Err(error::decode_in_stream(data)),
@@ -93,7 +93,7 @@ impl Decoder {
             out(nameless());
             return Ok(());
         };
-        let whole: Whole<'_> = read_reply(response.get().as_bytes())?;
+        let whole: Whole<'_> = read_event(response.get())?;
         out(Event::Start {
             created: whole.created(),
             id: whole.id.unwrap_or_default().into(),
@@ -346,7 +346,7 @@ impl Decoder {
     fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), Fault> {
         self.start(frame.response, out)?;
         let response = frame.response.map_or("{}", RawValue::get);
-        let whole: Whole<'_> = read_reply(response.as_bytes())?;
+        let whole: Whole<'_> = read_event(response)?;
         for (index, item) in (0u32..).zip(whole.items()) {
             let index = self.items.number_of(index, &item);
             self.complete_item(index, item, out);

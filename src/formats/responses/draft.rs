@@ -7,7 +7,7 @@ use super::reply::{
 };
 use super::tools::within;
 use crate::formats::{Asked, identity};
-use crate::model::{Citation, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
+use crate::model::{Citation, Fault, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
 
 pub(super) struct Draft<'a> {
     upstream_id: String,
@@ -71,18 +71,17 @@ impl<'a> Draft<'a> {
 
     pub(super) fn reply<'d>(&'d self, status: &'static str, output: &'d [Item<'a>]) -> Reply<'d> {
         Reply {
-            id: &self.id,
-            object: "response",
-            created_at: self.created,
             status,
-            error: None,
-            incomplete_details: None,
-            model: &self.model,
             output,
-            parallel_tool_calls: true,
-            tool_choice: "auto",
-            tools: [],
-            usage: None,
+            ..Reply::new(&self.id, self.created, &self.model)
+        }
+    }
+
+    /// The reply as it ends when it cannot go on.
+    pub(super) fn failed<'d>(&'d self, fault: &'d Fault) -> Reply<'d> {
+        Reply {
+            output: self.settled(),
+            ..Reply::failed(&self.id, self.created, &self.model, fault)
         }
     }
 
@@ -223,30 +222,37 @@ impl<'a> Draft<'a> {
     }
 
     /// More of whatever the last item is writing.
+    /// More of what the last item says; the first of it is not copied.
     pub(super) fn append(&mut self, more: Text<'a>) {
-        let target = match self.items.last_mut() {
-            Some(Item::Message { content, .. }) => match content.last_mut() {
-                Some(Content::OutputText { text, .. }) => {
+        match self.said(&more) {
+            Some(said) if said.is_empty() => *said = more,
+            Some(said) => said.to_mut().push_str(&more),
+            None => {}
+        }
+    }
+
+    /// The same for a piece that does not stay.
+    pub(super) fn append_piece(&mut self, more: &str) {
+        if let Some(said) = self.said(more) {
+            said.to_mut().push_str(more);
+        }
+    }
+
+    /// What grows by `more`.
+    fn said(&mut self, more: &str) -> Option<&mut Text<'a>> {
+        Some(match self.items.last_mut()? {
+            Item::Message { content, .. } => match content.last_mut()? {
+                Content::OutputText { text, .. } => {
                     self.characters += more.chars().count() as u64;
                     text
                 }
-                Some(Content::Refusal { refusal }) => refusal,
-                None => return,
+                Content::Refusal { refusal } => refusal,
             },
-            Some(Item::Reasoning { summary, .. }) => match summary.last_mut() {
-                Some(summary) => &mut summary.text,
-                None => return,
-            },
-            Some(Item::FunctionCall { arguments, .. }) => arguments,
-            Some(Item::CustomToolCall { input, .. }) => input,
-            Some(Item::ImageGenerationCall { result, .. }) => result.get_or_insert_default(),
-            None => return,
-        };
-        if target.is_empty() {
-            *target = more;
-        } else {
-            target.to_mut().push_str(&more);
-        }
+            Item::Reasoning { summary, .. } => &mut summary.last_mut()?.text,
+            Item::FunctionCall { arguments, .. } => arguments,
+            Item::CustomToolCall { input, .. } => input,
+            Item::ImageGenerationCall { result, .. } => result.get_or_insert_default(),
+        })
     }
 
     /// `None`: there is no text that it could be a source for.

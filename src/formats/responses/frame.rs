@@ -1,16 +1,19 @@
 //! One event of an upstream's stream.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::model::{Json, Text};
 
-/// Most of it stays as it is until an event needs it.
+/// Most of it stays as it is until an event needs it. Strings are spelled as `Cow`: under
+/// another name for it they would not be borrowed.
 #[derive(Deserialize)]
 pub(super) struct Frame<'a> {
     #[serde(borrow, default)]
-    pub r#type: Text<'a>,
+    pub r#type: Cow<'a, str>,
     #[serde(default)]
     pub output_index: u32,
     #[serde(default)]
@@ -31,7 +34,7 @@ pub(super) struct Frame<'a> {
 }
 
 #[derive(Deserialize)]
-struct Words<'a>(#[serde(borrow)] Text<'a>);
+struct Words<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A string, or nothing.
 pub(super) fn words(raw: Option<&RawValue>) -> Text<'_> {

@@ -3,6 +3,7 @@
 use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
 use crate::formats::Asked;
+use crate::formats::written::written;
 use crate::model::{
     Arguments, Call, Choice, Citation, Finish, Logprob, Losses, Part, PartKind, Place, Response,
     Text, ToolKind,
@@ -23,7 +24,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
         usage: response.usage.map(Into::into),
         ..draft.reply(status, &draft.items)
     };
-    serde_json::to_vec(&reply).expect("our own structs with string keys always serialise")
+    written(&reply, response.size())
 }
 
 /// What the format cannot say of a reply.
@@ -31,6 +32,9 @@ fn report(response: &Response<'_>, losses: &mut Losses) {
     let place = |words: &'static str| Place::Path(words.into());
     if response.choices.len() > 1 {
         losses.dropped(place("choices"));
+    }
+    if response.usage.is_some_and(|usage| usage.counts_sound()) {
+        losses.dropped(place("usage: tokens of sound"));
     }
     let Some(choice) = response.choices.first() else {
         return;

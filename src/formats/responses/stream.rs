@@ -6,7 +6,7 @@
 use super::draft::{Draft, picture};
 use super::error;
 use super::events::{Body, Sequence, at, delta_event, done_events};
-use super::reply::{COMPLETED, Content, Ending, Failure, IN_PROGRESS, Item, Reply, ending};
+use super::reply::{COMPLETED, Content, Ending, IN_PROGRESS, Item, Reply, ending};
 use super::response::NO_ARGUMENTS;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
@@ -211,7 +211,7 @@ impl Encoder {
         self.close_item(COMPLETED, out);
         self.draft.begin_picture();
         self.announce_item(out);
-        self.draft.append(data.to_owned().into());
+        self.draft.append_piece(data);
         self.close_item(COMPLETED, out);
     }
 
@@ -275,7 +275,7 @@ impl Encoder {
         if let Some((name, body)) = delta_event(at(output_index, item), item, more) {
             self.sequence.send(name, body, out);
         }
-        self.draft.append(more.to_owned().into());
+        self.draft.append_piece(more);
     }
 
     /// The events that repeat what the deltas said.
@@ -374,12 +374,8 @@ impl StreamEncoder for Encoder {
         self.ended = true;
         error::encode_in_stream(fault, self.sequence.next(), out);
         let response = Reply {
-            error: Some(Failure {
-                code: error::code(fault.kind),
-                message: &fault.message,
-            }),
             usage: self.usage.map(Into::into),
-            ..self.draft.reply("failed", self.draft.settled())
+            ..self.draft.failed(fault)
         };
         self.sequence
             .send("response.failed", Body::Response { response }, out);

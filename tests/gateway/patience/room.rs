@@ -130,3 +130,24 @@ async fn a_conversation_stays_at_its_upstream() {
     }
     assert!(used.len() > 1, "every session at {used:?}");
 }
+
+#[tokio::test]
+async fn the_time_of_an_attempt_runs_in_the_queue_too() {
+    let mock = Mock::start();
+    let base = format!("base_url: \"http://{}/v1\"", mock.address);
+    let room = "max_in_flight: 1, queue: 1, queue_timeout: 1h";
+    let text = single("", &format!("{base}, {room}"));
+    let text = text.replace(
+        "upstreams: [{name: up}]}",
+        "upstreams: [{name: up}], retries: {per_attempt_timeout: 200ms}}, \
+         {id: patient, upstreams: [{name: up}]}",
+    );
+    let gateway = Gateway::start(&text);
+    let body = held("first").replace(r#""model":"m""#, r#""model":"patient""#);
+    let first = tokio::spawn(post(gateway.url(CHAT), body));
+    mock.until_seen("first", "waiting", 1).await;
+    let late = post(gateway.url(CHAT), held("late")).await;
+    assert_eq!(outcome(&late), (503, "1", "up"), "{}", late.text());
+    mock.signal("first", 1000).await;
+    assert_eq!(first.await.expect("no panic").status, 200);
+}

@@ -1,0 +1,30 @@
+//! Errors of upstreams: whatever they say, every client is told in its own words, whole and in a stream.
+
+use crate::model::Format;
+use crate::sse::{Frames, SseWriter};
+use crate::translate;
+
+use super::input::{Input, object};
+
+pub fn check(data: &[u8]) {
+    let Some(input) = Input::of(data) else { return };
+    let status = 400 + u16::from(input.dice[0]) % 200;
+    let fault = input.from.codec().decode_error(status, input.body);
+    assert!((400..600).contains(&fault.status), "{fault:?}");
+    for to in Format::ALL {
+        let codec = to.codec();
+        let (told, body) = translate::error(input.from, to, status, input.body, "req_1");
+        assert!((400..600).contains(&told), "{fault:?}");
+        object(&body);
+        let read = codec.decode_error(told, &body);
+        assert_eq!(read.message, fault.message, "{}", to.name());
+        let mut out = SseWriter::default();
+        codec.encode_stream_error(&fault, &mut out);
+        let mut events = 0;
+        Frames::default().push(&out.take(), |frame| {
+            object(frame.data.expect("a payload").as_bytes());
+            events += 1;
+        });
+        assert!(events > 0, "{}", to.name());
+    }
+}

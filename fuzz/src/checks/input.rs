@@ -1,0 +1,61 @@
+//! How the bytes of a fuzzer are read: four that choose, then a body.
+
+use crate::formats::{Asked, Framing, Operation};
+use crate::model::{Format, Memory};
+use crate::translate::Wanted;
+use serde_json::Value;
+
+/// As many bytes choose formats, cuts and statuses.
+pub const CHOOSERS: usize = 4;
+
+pub struct Input<'d> {
+    pub from: Format,
+    pub to: Format,
+    pub dice: [u8; 2],
+    pub body: &'d [u8],
+}
+
+impl<'d> Input<'d> {
+    pub fn of(data: &'d [u8]) -> Option<Input<'d>> {
+        let (&[from, to, first, second], body) = data.split_first_chunk::<CHOOSERS>()?;
+        Some(Input {
+            from: format(from),
+            to: format(to),
+            dice: [first, second],
+            body,
+        })
+    }
+}
+
+fn format(byte: u8) -> Format {
+    Format::ALL[usize::from(byte) % Format::ALL.len()]
+}
+
+pub fn asked(stream: bool) -> Asked {
+    Asked {
+        model: "m".to_owned(),
+        stream,
+        framing: Framing::Sse,
+        include_usage: true,
+        request_id: "req_1".to_owned(),
+        at: 1_760_000_000,
+        memory: Memory::default(),
+    }
+}
+
+/// What a client asks for, of the model `m`.
+pub fn wanted(format: Format, operation: Operation, stream: bool) -> Wanted {
+    let body =
+        format!(r#"{{"model":"m","stream":{stream},"stream_options":{{"include_usage":true}}}}"#);
+    let path_model = (format == Format::Native).then_some("m");
+    let wanted = Wanted::of(format.codec(), operation, path_model, body.as_bytes());
+    wanted.expect("a request")
+}
+
+/// What was written must be a JSON object.
+pub fn object(bytes: &[u8]) -> Value {
+    let value: Value = serde_json::from_slice(bytes)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(bytes)));
+    assert!(value.is_object(), "{value}");
+    value
+}

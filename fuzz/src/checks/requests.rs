@@ -1,0 +1,122 @@
+//! Requests: whatever is read can be said to every upstream, or is refused in the client's words.
+
+use crate::formats::{Capabilities, Head, Operation, Target};
+use crate::model::{Fault, Format, Losses};
+use crate::translate::{self, Wanted};
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::input::{Input, object};
+
+pub fn check(data: &[u8]) {
+    let Some(input) = Input::of(data) else { return };
+    passes(input.from, input.body);
+    let capabilities = capabilities(input.dice[0]);
+    let stream = input.dice[1] & 1 == 1;
+    for to in Format::ALL {
+        translated(input.from, to, input.body, &capabilities, stream);
+    }
+}
+
+fn capabilities(dice: u8) -> Capabilities {
+    let bit = |number: u8| dice >> number & 1 == 1;
+    Capabilities {
+        messages_mid_system: bit(0),
+        messages_prefill: bit(1),
+        native_requires_signature: bit(2),
+        chat_developer_role: bit(3),
+        chat_returns_reasoning: bit(4),
+        sampling: bit(5),
+        off_effort: bit(6),
+        parallel_switch: bit(7),
+        ..Capabilities::default()
+    }
+}
+
+fn head(stream: bool) -> Head<'static> {
+    Head {
+        path_model: Some("m"),
+        stream,
+    }
+}
+
+fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities, stream: bool) {
+    let target = Target {
+        model: "upstream",
+        stream,
+        max_output_tokens: None,
+        capabilities,
+        brand: "vendor",
+    };
+    let mut losses = Losses::default();
+    let outcome = translate::request(from, to, &head(stream), body, &target, &mut losses);
+    for lost in &losses.0 {
+        assert!(!from.codec().path_of(&lost.place).is_empty(), "{lost:?}");
+    }
+    match outcome {
+        Ok(outgoing) => {
+            object(&outgoing.body);
+            let again = to
+                .codec()
+                .decode_request(&head(stream), &outgoing.body, &mut losses);
+            // Data that are no base64 pass from most formats, for the upstream to refuse.
+            if let Err(fault) = again
+                && !fault.message.contains("base64")
+            {
+                let sent = String::from_utf8_lossy(&outgoing.body);
+                panic!("{} → {}: {fault:?}\n{sent}", from.name(), to.name());
+            }
+        }
+        Err(fault) => refused(from, &fault),
+    }
+}
+
+fn refused(client: Format, fault: &Fault) {
+    assert!(!fault.message.is_empty());
+    let (status, body) = client.codec().encode_error(fault, "req_1");
+    assert!((400..600).contains(&status), "{fault:?}");
+    object(&body);
+}
+
+/// A request for an upstream of the client's own format changes only where it must.
+fn passes(format: Format, body: &[u8]) {
+    let path_model = (format == Format::Native).then_some("m");
+    let wanted = match Wanted::of(format.codec(), Operation::Generate, path_model, body) {
+        Ok(wanted) => wanted,
+        Err(fault) => return refused(format, &fault),
+    };
+    // What is no text passes as well, for the upstream to judge; nothing of it can be compared.
+    let Ok(mut before) = serde_json::from_slice::<Value>(body) else {
+        return;
+    };
+    let body = Bytes::copy_from_slice(body);
+    let edited = wanted.body_for(&body, "new \"name\"\\é");
+    let mut after = object(&edited);
+    if let Some(place) = &wanted.model_at {
+        assert_eq!(before["model"], wanted.model);
+        assert_eq!(after["model"], "new \"name\"\\é");
+        if !wanted.hides_usage() {
+            assert_eq!(edited[..place.start], body[..place.start]);
+            assert!(edited.ends_with(&body[place.end..]));
+        }
+    }
+    if wanted.hides_usage() {
+        assert_eq!(after["stream_options"]["include_usage"], true);
+    }
+    for tree in [&mut before, &mut after] {
+        let fields = tree.as_object_mut().expect("an object");
+        if wanted.model_at.is_some() {
+            fields.remove("model");
+        }
+        if wanted.hides_usage() {
+            match fields.get_mut("stream_options") {
+                Some(Value::Object(options)) => drop(options.remove("include_usage")),
+                _ => drop(fields.remove("stream_options")),
+            }
+            if fields.get("stream_options") == Some(&Value::Object(serde_json::Map::new())) {
+                fields.remove("stream_options");
+            }
+        }
+    }
+    assert_eq!(before, after);
+}

@@ -1,0 +1,11 @@
+//! Bodies that are written into memory of the right size, so that what is large is copied once.
+
+use serde::Serialize;
+
+/// `size` is about what the body will need; escapes come on top of it.
+pub(in crate::formats) fn written(body: &impl Serialize, size: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size + size / 16 + 512);
+    serde_json::to_writer(&mut bytes, body)
+        .expect("our own structs with string keys always serialise");
+    bytes
+}

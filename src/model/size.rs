@@ -1,0 +1,67 @@
+//! About how many bytes a conversation takes, in whatever format it is said.
+
+use super::{Arguments, Media, Part, PartKind, Request, Response, Source};
+
+/// For names, brackets and quotes.
+const PER_PART: usize = 64;
+const PER_TOOL: usize = 512;
+
+impl Request<'_> {
+    /// Its words and data, with some room for what stands around them.
+    pub fn size(&self) -> usize {
+        let turns = self.turns.iter().map(|turn| sum(&turn.parts));
+        turns.sum::<usize>() + self.tools.len() * PER_TOOL
+    }
+}
+
+impl Response<'_> {
+    /// Its words and data, with some room for what stands around them.
+    pub fn size(&self) -> usize {
+        let choices = self.choices.iter();
+        choices.map(|choice| sum(&choice.parts)).sum()
+    }
+}
+
+fn sum(parts: &[Part<'_>]) -> usize {
+    parts.iter().map(|part| PER_PART + size(&part.kind)).sum()
+}
+
+fn size(part: &PartKind<'_>) -> usize {
+    match part {
+        PartKind::Text(text) | PartKind::Refusal(text) => text.len(),
+        PartKind::Media(Media { source, .. }) => match source {
+            Source::Base64(text) | Source::Url(text) | Source::File(text) | Source::Plain(text) => {
+                text.len()
+            }
+        },
+        PartKind::Thought { text, seal } => {
+            text.len() + seal.as_ref().map_or(0, |seal| seal.data.len())
+        }
+        PartKind::Call(call) => match &call.arguments {
+            Arguments::Text(text) => text.len(),
+            Arguments::Tree(_) => PER_PART,
+        },
+        PartKind::Result(result) => sum(&result.parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::formats::Head;
+    use crate::model::{Format, Losses};
+
+    #[test]
+    fn what_is_large_counts() {
+        let text = "x".repeat(5000);
+        let body = format!(
+            r#"{{"contents": [{{"role": "user", "parts": [{{"text": "{text}"}},
+                {{"inlineData": {{"mimeType": "image/png", "data": "{text}"}}}},
+                {{"functionResponse": {{"name": "f", "response": {{"output": "{text}"}}}}}}]}}]}}"#
+        );
+        let codec = Format::Native.codec();
+        let request =
+            codec.decode_request(&Head::default(), body.as_bytes(), &mut Losses::default());
+        let size = request.expect("a request").size();
+        assert!((15_000..16_000).contains(&size), "{size}");
+    }
+}
