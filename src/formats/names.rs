@@ -48,7 +48,8 @@ impl NameRule {
     }
 
     fn allows(&self, name: &str) -> bool {
-        name.len() <= self.longest
+        !name.is_empty()
+            && name.len() <= self.longest
             && name.chars().all(|letter| self.allows_letter(letter))
             && !self.lacks_beginning(name)
     }
@@ -61,7 +62,7 @@ impl NameRule {
 
     fn lacks_beginning(&self, name: &str) -> bool {
         let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
-        self.begins_with_letter && name.starts_with(|letter| !begins(letter))
+        name.is_empty() || self.begins_with_letter && name.starts_with(|letter| !begins(letter))
     }
 
     fn rewritten(&self, name: &str, most: usize) -> String {
@@ -96,6 +97,7 @@ mod tests {
         assert_eq!(of(&renamed, "ok-1"), "ok-1");
         assert_eq!(of(&renamed, "a.b"), "a_b");
         assert_eq!(of(&renamed, "c_d"), "c_d");
+        assert_eq!(of(&NameRule::up_to(64).broken([""].into_iter()), ""), "_");
         for (name, start, length) in [("a:b", "a_b_", 10), ("c.d", "c_d_", 10), (&long, "xxx", 64)]
         {
             let legal = of(&renamed, name);

@@ -91,6 +91,10 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
     if stop.len() > MOST_STOPS {
         losses.approximated(Place::Setting(Setting::Stop));
     }
+    // Here an answer is at least one token long.
+    if sampling.max_tokens == Some(0) {
+        losses.approximated(Place::Setting(Setting::MaxTokens));
+    }
     let mut count = |number: Option<u64>, setting| {
         let number = number?;
         whole(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()

@@ -420,3 +420,14 @@ fn places_are_told_in_the_words_of_the_format() {
         assert_eq!(paths::path_of(&place), path);
     }
 }
+
+#[test]
+fn the_limit_of_an_answer_keeps_to_the_range_of_the_format() {
+    let turns = json!([{"role": "user", "content": "A"}]);
+    for (asked, sent) in [(0, 1), (u64::from(u32::MAX) + 1, u32::MAX)] {
+        let body = json!({"model": "m", "max_tokens": asked, "messages": turns});
+        let (written, lost) = taken(Format::Messages, body);
+        assert_eq!(written["max_completion_tokens"], sent);
+        assert_eq!(lost, [setting(Action::Approximated, Setting::MaxTokens)]);
+    }
+}

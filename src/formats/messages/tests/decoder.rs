@@ -195,3 +195,14 @@ fn what_the_format_writes_it_can_read() {
     reply.created = 0;
     assert_eq!(fold(&events).expect("a good stream"), reply);
 }
+
+#[test]
+fn an_end_without_a_beginning_is_no_answer() {
+    let events = [
+        open(0, json!({"type": "text", "text": ""})),
+        delta(0, json!({"type": "text_delta", "text": "lost"})),
+        json!({"type": "message_stop"}),
+    ];
+    let fault = fold(&events).expect_err("nothing has begun");
+    assert_eq!(fault.status, 502);
+}

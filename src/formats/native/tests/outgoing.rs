@@ -584,3 +584,12 @@ fn every_place_has_a_path() {
     assert_eq!(path(Place::Setting(Setting::TopK)), "generationConfig.topK");
     assert_eq!(path(Place::Path("a.b".into())), "a.b");
 }
+
+#[test]
+fn an_answer_is_at_least_one_token_long() {
+    let body =
+        json!({"model": "m", "max_tokens": 0, "messages": [{"role": "user", "content": "A"}]});
+    let (sent, lost) = send(Format::Messages, &body, &[]).unwrap();
+    assert_eq!(sent["generationConfig"], json!({"maxOutputTokens": 1}));
+    assert_eq!(lost, [(Action::Approximated, "MaxTokens".to_owned())]);
+}
