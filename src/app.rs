@@ -29,7 +29,7 @@ use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Checks, Front, Gateway};
+use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -138,7 +138,7 @@ fn public_service(
     gateway: Gateway,
     conf: &Arc<ServerConf>,
     listen: &[Listen],
-) -> Result<Service<Front>> {
+) -> Result<Service<Door>> {
     let runtime = gateway.runtime.clone();
     let mut proxy = http_proxy(conf, gateway);
     let mut options = HttpServerOptions::default();
@@ -154,7 +154,7 @@ fn public_service(
         proxy: Arc::new(proxy),
         runtime,
     };
-    let mut service = Service::new("gateway".to_owned(), front);
+    let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {
         match tls {
             None => service.add_tcp(&addr.to_string()),
