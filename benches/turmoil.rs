@@ -31,7 +31,7 @@ const SPREAD: Duration = Duration::from_secs(10);
 const CALM: Duration = Duration::from_secs(90);
 
 /// No stream that is asked for lasts longer, however busy the machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
 pub struct Options {

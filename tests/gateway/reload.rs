@@ -243,7 +243,7 @@ fn varied(mock: SocketAddr, number: u32) -> (String, String) {
 async fn reloads_under_load_fail_no_request_and_leave_nothing_behind() {
     let mock = Mock::start();
     let gateway = Gateway::start_with(&varied(mock.address, 0).0, |command| {
-        command.env("RUST_LOG", "warn");
+        command.env("RUST_LOG", "error");
     });
     let before = gateway.descriptors();
     let load = Arc::new(Load::default());
