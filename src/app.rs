@@ -30,7 +30,7 @@ use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Checks, Front, Gateway};
+use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -142,7 +142,7 @@ fn public_service(
     gateway: Gateway,
     conf: &Arc<ServerConf>,
     listen: &[Listen],
-) -> Result<Service<Front>> {
+) -> Result<Service<Door>> {
     let runtime = gateway.runtime.clone();
     let mut proxy = http_proxy(conf, gateway);
     let mut options = HttpServerOptions::default();
@@ -158,7 +158,7 @@ fn public_service(
         proxy: Arc::new(proxy),
         runtime,
     };
-    let mut service = Service::new("gateway".to_owned(), front);
+    let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {
         let buffer = L4BufferSettings::default().read(READ_BUFFER);
         let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);

@@ -42,7 +42,9 @@ async fn assert_well(gateway: &Gateway) {
 /// A stream much longer than any buffer on the way.
 fn long_stream(model: &str, name: &str) -> serde_json::Value {
     let prompt = format!("mock:long=1000000 mock:events=1000 mock:name={name}");
-    request("chat", model, &prompt, true).1
+    let mut body = request("chat", model, &prompt, true).1;
+    body["n"] = json!(4);
+    body
 }
 
 #[tokio::test]
@@ -50,33 +52,27 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
     let before = gateway.resident();
-    for model in ["same-chat", "same-messages"] {
-        let name = format!("one-{model}");
-        let mut wire = Wire::to(gateway.address).await;
-        wire.send(post_with(CHAT, "", &long_stream(model, &name).to_string()))
-            .await;
-        assert_eq!(wire.head().await.expect("a head").status(), 200);
-        mock.until_seen(&name, "cancelled", 1).await;
-        gateway.until_idle().await;
-        let came = wire.whatever().await;
-        let text = String::from_utf8_lossy(&came);
-        assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
-    }
-    for model in ["same-chat", "same-messages"] {
-        let name = format!("two-{model}");
-        let http2 = client_builder()
-            .http2_prior_knowledge()
-            .build()
-            .expect("a client");
-        let asked = http2.post(gateway.url(CHAT)).bearer_auth(KEY);
-        let asked = asked.json(&long_stream(model, &name));
-        let reply = asked.send().await.expect("a header");
-        assert_eq!(reply.status(), 200);
-        mock.until_seen(&name, "cancelled", 1).await;
-        gateway.until_idle().await;
-        let came = reply.text().await;
-        assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
-    }
+    let mut wire = Wire::to(gateway.address).await;
+    let body = long_stream("same-chat", "one").to_string();
+    wire.send(post_with(CHAT, "", &body)).await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    let http2 = client_builder().http2_prior_knowledge().build();
+    let asked = http2
+        .expect("a client")
+        .post(gateway.url(CHAT))
+        .bearer_auth(KEY);
+    let asked = asked.json(&long_stream("same-native", "two"));
+    let reply = asked.send().await.expect("a header");
+    assert_eq!(reply.status(), 200);
+
+    mock.until_seen("one", "cancelled", 1).await;
+    mock.until_seen("two", "cancelled", 1).await;
+    gateway.until_idle().await;
+    let came = wire.whatever().await;
+    let text = String::from_utf8_lossy(&came);
+    assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
+    let came = reply.text().await;
+    assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
     let grown = gateway.resident().saturating_sub(before);
     assert!(grown < SPENT, "{grown} KiB");
     assert_well(&gateway).await;
@@ -99,17 +95,18 @@ async fn a_client_that_vanishes_leaves_nothing_behind() {
                 1 => {
                     let shut = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream);
                     shut.await.expect("it is shut");
-                    kept.push(wire);
+                    kept.push((format!("{cut} bytes, way {way}"), wire));
                 }
-                _ => kept.push(wire),
+                _ => kept.push((format!("{cut} bytes, way {way}"), wire)),
             }
         }
     }
-    for mut wire in kept {
-        let said = wire.whatever().await;
+    for (what, mut wire) in kept {
+        let said = timeout(PATIENCE / 2, wire.whatever()).await;
+        let said = said.unwrap_or_else(|_| panic!("{what}: still there"));
         let said = String::from_utf8_lossy(&said);
         let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
-        assert!(refused, "{said}");
+        assert!(refused, "{what}: {said}");
     }
     assert_well(&gateway).await;
 }
@@ -196,14 +193,14 @@ async fn structures_nested_without_end_are_refused_wherever_they_stand() {
         open.repeat(depth) + middle + &close.repeat(depth)
     };
     let mut fillings = Vec::new();
-    for (open, middle, close) in [
-        ("[", "", "]"),
-        (r#"{"a":"#, "1", "}"),
-        (r#"{"type":"object","properties":{"a":"#, "{}", "}}"),
-        (r#"{"anyOf":["#, "{}", "]}"),
+    for (deepest, open, middle, close) in [
+        (100_000, "[", "", "]"),
+        (100_000, r#"{"a":"#, "1", "}"),
+        (1000, r#"{"type":"object","properties":{"a":"#, "{}", "}}"),
+        (1000, r#"{"anyOf":["#, "{}", "]}"),
     ] {
-        // Deep enough for the stack, and the deepest that a reader may still take.
-        fillings.push((nested(100_000, open, middle, close), true));
+        // Too deep for a stack, and the deepest that a reader may still take.
+        fillings.push((nested(deepest, open, middle, close), true));
         fillings.push((nested(120, open, middle, close), false));
         fillings.push((nested(50, open, middle, close), false));
     }

@@ -43,7 +43,7 @@ fn config(doomed: &Mock, spare: &Mock) -> String {
             );
         }
         for (name, words) in [
-            ("Begun", "long=100000+pace=200ms"),
+            ("Begun", "long=1000+pace=200ms"),
             ("Waiting", "slow=1h"),
             ("Spared", "slow=1h"),
         ] {

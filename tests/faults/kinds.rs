@@ -43,14 +43,17 @@ pub enum Outcome {
     Lost,
 }
 
+type Play = Box<dyn Fn(&Reply) -> Vec<Act> + Send + Sync>;
+type Judge = Box<dyn Fn(&Reply) -> Option<Outcome> + Send + Sync>;
+
 pub struct Fault {
     pub name: String,
     pub door: Door,
     /// What made the mock give the reply that the fault is made of.
     pub words: &'static str,
-    pub acts: Box<dyn Fn(&Reply) -> Vec<Act> + Send + Sync>,
+    pub acts: Play,
     /// Nothing where the fault cannot befall this reply.
-    pub outcome: Box<dyn Fn(&Reply) -> Option<Outcome> + Send + Sync>,
+    pub outcome: Judge,
 }
 
 pub const GOOD: &str = "";
@@ -232,11 +235,10 @@ fn statuses() -> Vec<Fault> {
                 status => Outcome::Failed(vec![status]),
             })
         };
-        let words = Fault {
+        Fault {
             words,
             ..fault(format!("status {status}"), acts, outcome)
-        };
-        words
+        }
     });
     by_status.collect()
 }

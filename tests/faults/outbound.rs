@@ -63,7 +63,7 @@ async fn no_address_that_a_client_names_is_visited() {
             }
         }
     }
-    assert!(answered > 20, "only {answered} of the requests went on");
+    assert!(answered > 10, "only {answered} of the requests went on");
     assert_eq!(bystander.connections(), 0);
 }
 

@@ -286,12 +286,8 @@ impl Gateway {
         self.memory("VmRSS:")
     }
 
-    /// The most that it ever held.
-    pub fn highest_resident(&self) -> u64 {
-        self.memory("VmHWM:")
-    }
-
-    fn memory(&self, name: &str) -> u64 {
+    /// The same by another name of the system: `VmHWM:` is the most that it ever held.
+    pub fn memory(&self, name: &str) -> u64 {
         let file = format!("/proc/{}/status", self.process.id());
         let status = std::fs::read_to_string(file).expect("the process is there");
         let line = status.lines().find_map(|line| line.strip_prefix(name));
