@@ -138,7 +138,7 @@ pub const BROKEN: &[(&str, &str)] = &[
         "generationConfig.responseSchema",
     ),
     (
-        r#"{"generationConfig":{"responseModalities":["TEXT","AUDIO"]}}"#,
+        r#"{"generationConfig":{"responseModalities":["TEXT","SMELL"]}}"#,
         "generationConfig.responseModalities[1]",
     ),
     (
