@@ -37,6 +37,7 @@ fn head(stream: bool) -> Head<'static> {
     Head {
         path_model: Some("m"),
         stream,
+        text_only: false,
     }
 }
 

@@ -89,6 +89,7 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     }
     fault.message = text("message")
         .or_else(|| error.as_str().map(str::to_owned))
+        .filter(|message| !message.is_empty())
         .unwrap_or_else(|| NO_WORDS.to_owned());
     // What the model wrote instead of a call is all there is to go by.
     if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
@@ -179,5 +180,15 @@ mod tests {
         let body =
             br#"{"error":{"message":"m","code":"tool_use_failed","failed_generation":"<f>"}}"#;
         assert_eq!(decode(400, body).message, "m (failed_generation: <f>)");
+    }
+
+    #[test]
+    fn an_error_without_words_gets_some_in_every_format() {
+        for format in crate::model::Format::ALL {
+            for body in [r#"{"error":""}"#, r#"{"error":{"message":""}}"#] {
+                let fault = format.codec().decode_error(500, body.as_bytes());
+                assert_eq!(fault.message, NO_WORDS, "{format:?} {body}");
+            }
+        }
     }
 }

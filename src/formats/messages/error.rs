@@ -85,7 +85,10 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     if status >= 400 && !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message.unwrap_or(NO_WORDS).to_owned();
+    fault.message = message
+        .filter(|words| !words.is_empty())
+        .unwrap_or(NO_WORDS)
+        .to_owned();
     fault
 }
 

@@ -112,7 +112,10 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     if !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message.unwrap_or(NO_WORDS).to_owned();
+    fault.message = message
+        .filter(|words| !words.is_empty())
+        .unwrap_or(NO_WORDS)
+        .to_owned();
     fault.retry_after = details(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

@@ -177,6 +177,10 @@ fn state_and_values_out_of_range_are_refused_by_name() {
             r#""text":{"format":{"type":"json_schema","name":"n"}}"#,
             "text.format.schema",
         ),
+        (
+            r#""text":{"format":{"type":"json_schema","name":"n","schema":-1}}"#,
+            "text.format.schema",
+        ),
         (r#""metadata":[]"#, "metadata"),
         (r#""include":[1]"#, "include[0]"),
         (r#""model":1"#, "model"),
