@@ -1,6 +1,7 @@
 //! What the gateway costs: requests per second and CPU time per request, next to a bare pingora proxy and no proxy at all.
 
 mod bare;
+mod connection;
 mod leg;
 mod load;
 mod process;
@@ -150,7 +151,7 @@ async fn run(options: &Options) -> Result<()> {
         println!("{}\n", figures.table());
         for target in targets.iter().filter(|target| target.leg != Leg::Direct) {
             let process = target.process.as_ref().context("a proxy is a process")?;
-            println!("{}", process.memory()?);
+            println!("{}: {}", target.leg.title(), process.vitals()?);
         }
         for verdict in figures.verdicts() {
             println!("{verdict}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use crate::load::Connection;
+use crate::connection::Connection;
 use crate::process::{Process, free_addresses};
 use crate::work::{KEY, MODEL, Request, Work};
 

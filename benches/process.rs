@@ -1,5 +1,6 @@
 //! A process under test: started with its output in a file, measured from outside, killed on the way out.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-use crate::load::Connection;
+use crate::connection::Connection;
 
 const START_LIMIT: Duration = Duration::from_secs(15);
 
@@ -56,34 +57,59 @@ impl Process {
         }
     }
 
-    fn output(&self) -> String {
+    pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_else(|failure| failure.to_string())
     }
 
     /// User and system time of all threads so far, those that have ended included. The clock of the process counts
     /// nanoseconds; /proc/PID/stat counts in hundredths of a second, too coarse for the paced streams.
     pub fn cpu_time(&self) -> Result<Duration> {
-        let id = i32::try_from(self.child.id())?;
-        let clock = clock_getcpuclockid(Pid::from_raw(id))?;
+        let clock = clock_getcpuclockid(self.id()?)?;
         Ok(clock_gettime(clock)?.into())
     }
 
-    /// A line such as `bare: resident 14.1 MiB, at most 15.0 MiB`.
-    pub fn memory(&self) -> Result<String> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let mebibytes = |field: &str| -> Result<f64> {
+    pub fn id(&self) -> Result<Pid> {
+        Ok(Pid::from_raw(i32::try_from(self.child.id())?))
+    }
+
+    /// What the kernel says of the process now.
+    pub fn vitals(&self) -> Result<Vitals> {
+        let directory = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let status = fs::read_to_string(directory.join("status"))?;
+        let kibibytes = |field: &str| -> Result<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(field));
             let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
-            let kibibytes: f64 = value.with_context(|| format!("no {field}"))?.parse()?;
-            Ok(kibibytes / 1024.0)
+            Ok(value.with_context(|| format!("no {field}"))?.parse()?)
         };
-        Ok(format!(
-            "{}: resident {:.1} MiB, at most {:.1} MiB",
-            self.name,
-            mebibytes("VmRSS:")?,
-            mebibytes("VmHWM:")?
-        ))
+        Ok(Vitals {
+            resident: kibibytes("VmRSS:")?,
+            peak: kibibytes("VmHWM:")?,
+            descriptors: fs::read_dir(directory.join("fd"))?.count(),
+        })
     }
+}
+
+/// Memory in KiB.
+pub struct Vitals {
+    pub resident: u64,
+    pub peak: u64,
+    pub descriptors: usize,
+}
+
+impl fmt::Display for Vitals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "resident {:.1} MiB, at most {:.1} MiB, {} descriptors",
+            mebibytes(self.resident),
+            mebibytes(self.peak),
+            self.descriptors
+        )
+    }
+}
+
+pub fn mebibytes(kibibytes: u64) -> f64 {
+    kibibytes as f64 / 1024.0
 }
 
 impl Drop for Process {

@@ -12,6 +12,7 @@ pub fn head() -> Head<'static> {
     Head {
         path_model: Some(MODEL),
         stream: false,
+        text_only: false,
     }
 }
 

@@ -66,11 +66,12 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
                 path_model,
                 black_box(body),
             );
-            black_box(
-                wanted
-                    .expect("a request")
-                    .body_for(from.codec(), body, target.model),
-            );
+            black_box(wanted.expect("a request").body_for(
+                from.codec(),
+                body,
+                target.model,
+                target.brand,
+            ));
         };
         return hold(rounds, 1.0, same, plain);
     }

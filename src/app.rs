@@ -12,6 +12,7 @@ use pingora_core::apps::HttpServerOptions;
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::connectors::http::Connector;
 use pingora_core::listeners::tls::TlsSettings;
+use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::protocols::http::v2::server::default_h2_options;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{
@@ -29,11 +30,14 @@ use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Checks, Front, Gateway};
+use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
 const POOLED_CONNECTIONS: usize = 1024;
+/// Of each client connection, and filled with zeros when it opens: pingora's 64 KiB would be most of what a stream holds.
+/// Bodies are read past it.
+const READ_BUFFER: usize = 8 << 10;
 const H2_STREAM_WINDOW: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW: u32 = 8 << 20;
 /// Above our own limit, so that a longer header is answered instead of reset.
@@ -138,7 +142,7 @@ fn public_service(
     gateway: Gateway,
     conf: &Arc<ServerConf>,
     listen: &[Listen],
-) -> Result<Service<Front>> {
+) -> Result<Service<Door>> {
     let runtime = gateway.runtime.clone();
     let mut proxy = http_proxy(conf, gateway);
     let mut options = HttpServerOptions::default();
@@ -154,18 +158,18 @@ fn public_service(
         proxy: Arc::new(proxy),
         runtime,
     };
-    let mut service = Service::new("gateway".to_owned(), front);
+    let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {
-        match tls {
-            None => service.add_tcp(&addr.to_string()),
-            Some(files) => {
-                let settings = tls_settings(files).with_context(|| {
-                    let (cert, key) = (files.cert.display(), files.key.display());
-                    format!("cannot use {cert} and {key} for TLS")
-                })?;
-                service.add_tls_with_settings(&addr.to_string(), None, settings);
-            }
+        let buffer = L4BufferSettings::default().read(READ_BUFFER);
+        let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);
+        if let Some(files) = tls {
+            let settings = tls_settings(files).with_context(|| {
+                let (cert, key) = (files.cert.display(), files.key.display());
+                format!("cannot use {cert} and {key} for TLS")
+            })?;
+            listener = listener.tls(settings);
         }
+        service.add_listener(listener);
     }
     Ok(service)
 }

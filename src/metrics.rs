@@ -332,6 +332,8 @@ mod tests {
             cache_written: 0,
             output: 7,
             thinking: 3,
+            audio_input: 0,
+            audio_output: 0,
         }),
     };
 

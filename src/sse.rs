@@ -157,6 +157,13 @@ pub struct SseWriter {
 }
 
 impl SseWriter {
+    /// A line that readers skip.
+    pub fn comment(&mut self, words: &str) {
+        self.out.extend_from_slice(b": ");
+        self.out.extend_from_slice(words.as_bytes());
+        self.out.extend_from_slice(b"\n\n");
+    }
+
     /// An event without a name.
     pub fn data(&mut self, payload: &impl Serialize) {
         self.out.extend_from_slice(b"data: ");

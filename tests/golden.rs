@@ -13,15 +13,32 @@ use serde_json::{Value, json};
 
 type Failed = Box<dyn std::error::Error>;
 
+/// A file holds one case, or a list of rows: one input, and what it becomes in several formats.
 fn case(path: &Path) -> Result<(), Failed> {
-    let case: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-    let (first, losses) = translated(&case)?;
-    let (second, _) = translated(&case)?;
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    let Value::Array(rows) = file else {
+        return check(&file);
+    };
+    for row in rows {
+        for (to, expected) in row["expect"].as_object().into_iter().flatten() {
+            let mut case = row.clone();
+            case["to"] = json!(to);
+            case["expect"] = expected.clone();
+            case["report"] = row["report"][to].clone();
+            check(&case).map_err(|failed| format!("{} to {to}: {failed}", row["id"]))?;
+        }
+    }
+    Ok(())
+}
+
+fn check(case: &Value) -> Result<(), Failed> {
+    let (first, losses) = translated(case)?;
+    let (second, _) = translated(case)?;
     if first != second {
         return Err("two runs differ".into());
     }
-    compare::same(&case, &first)?;
-    reported(&case, &losses)
+    compare::same(case, &first)?;
+    reported(case, &losses)
 }
 
 /// What the case's input becomes, and what was lost on the way.
@@ -68,6 +85,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
     let head = Head {
         path_model: (from == Format::Native).then_some(model),
         stream,
+        text_only: false,
     };
     let target = Target {
         model,
@@ -119,22 +137,42 @@ fn asked(case: &Value) -> Asked {
         include_usage: case["profile"]["include_usage"] == true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
-        memory: Memory::default(),
+        memory: Memory {
+            think_tags: case["profile"]["chat_think_tags"] == true,
+            ..Memory::default()
+        },
     }
 }
 
-/// Actions and their number count, words do not.
+const ACTIONS: [(&str, Action); 3] = [
+    ("dropped", Action::Dropped),
+    ("approximated", Action::Approximated),
+    ("added", Action::Added),
+];
+
+/// Actions and their number count, words do not; of rows each action must name the very path.
 fn reported(case: &Value, losses: &Losses) -> Result<(), Failed> {
-    for (word, action) in [
-        ("dropped", Action::Dropped),
-        ("approximated", Action::Approximated),
-        ("added", Action::Added),
-    ] {
-        let wanted = case["report"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|entry| entry["action"] == word)
+    let from = Format::from_name(case["from"].as_str().unwrap_or_default());
+    let codec = from.ok_or("no such format")?.codec();
+    let listed = || case["report"].as_array().into_iter().flatten();
+    for line in listed().filter_map(Value::as_str) {
+        let told = losses.0.iter().any(|lost| {
+            let path = codec.path_of(&lost.place);
+            let is = |(word, action): &(&str, Action)| {
+                *action == lost.action && line == format!("{word} {path}")
+            };
+            ACTIONS.iter().any(is)
+        });
+        if !told {
+            return Err(format!("not told: {line}; told: {losses:?}").into());
+        }
+    }
+    for (word, action) in ACTIONS {
+        let wanted = listed()
+            .filter(|entry| {
+                let line = entry.as_str().unwrap_or_default();
+                entry["action"] == word || line.starts_with(word)
+            })
             .count();
         let told = losses.0.iter().filter(|lost| lost.action == action).count();
         if case["kind"] != "stream" && wanted != told {

@@ -46,6 +46,8 @@ fn silence_means_the_defaults() {
     assert_eq!(server.timeouts.header, Duration::from_secs(10));
     assert_eq!(server.timeouts.body_idle, Duration::from_secs(30));
     assert_eq!(server.timeouts.write_idle, Duration::from_secs(60));
+    assert_eq!(server.timeouts.keep_alive, Some(Duration::from_secs(15)));
+    assert!(server.validate_native);
     assert!(config.keys.is_empty() && config.upstreams.is_empty() && config.models.is_empty());
 }
 
@@ -92,11 +94,11 @@ fn the_sample_loads_on_a_fresh_machine() {
     assert_eq!(large.pricing.input.as_deref(), Some("1.25"));
     assert_eq!(large.pricing.output.as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
-    assert_eq!(large.capabilities.len(), 15);
+    assert_eq!(large.capabilities.len(), 19);
     let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
     assert_eq!(large.capabilities[0], version);
     let efforts = ("efforts".to_owned(), "low,medium,high".to_owned());
-    assert_eq!(large.capabilities[14], efforts);
+    assert_eq!(large.capabilities[18], efforts);
 }
 
 #[test]

@@ -58,8 +58,17 @@ pub(super) fn run(options: &Translate) -> Result<ExitCode> {
     let mut losses = Losses::default();
     let (outcome, client) = match options.kind {
         Kind::Request => (options.request(&input, &mut losses)?, options.from),
-        Kind::Response => (options.response(&input, &mut losses), options.to),
-        Kind::Stream => (Ok(options.replay(&input)), options.to),
+        Kind::Response => {
+            let asked = options.asked()?;
+            let (from, to) = (options.from, options.to);
+            let body = translate::response(from, to, &input, &asked, &mut losses);
+            (body, options.to)
+        }
+        Kind::Stream => {
+            let asked = options.asked()?;
+            let body = translate::stream(options.from, options.to, &input, &asked);
+            (Ok(body), options.to)
+        }
         Kind::Error => {
             let (from, to) = (options.from, options.to);
             let (_, body) = translate::error(from, to, options.status, &input, "");
@@ -84,12 +93,17 @@ pub(super) fn run(options: &Translate) -> Result<ExitCode> {
 }
 
 impl Translate {
-    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, Fault>> {
+    fn capabilities(&self) -> Result<Capabilities> {
         let mut capabilities = Capabilities::default();
         for flag in &self.flags {
             let (name, value) = flag.split_once('=').context("--set takes FLAG=VALUE")?;
             capabilities.set(name, value).map_err(anyhow::Error::msg)?;
         }
+        Ok(capabilities)
+    }
+
+    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, Fault>> {
+        let capabilities = self.capabilities()?;
         let peek = match self.from.codec().peek(input) {
             Ok(peek) => peek,
             Err(fault) => return Ok(Err(fault)),
@@ -100,6 +114,7 @@ impl Translate {
         let head = Head {
             path_model: (self.from == Format::Native).then_some(model.as_str()),
             stream,
+            text_only: false,
         };
         let target = Target {
             model: &model,
@@ -112,23 +127,19 @@ impl Translate {
         Ok(outgoing.map(|outgoing| outgoing.body))
     }
 
-    fn response(&self, input: &[u8], losses: &mut Losses) -> Result<Vec<u8>, Fault> {
-        translate::response(self.from, self.to, input, &self.asked(), losses)
-    }
-
-    fn replay(&self, input: &[u8]) -> Vec<u8> {
-        translate::stream(self.from, self.to, input, &self.asked())
-    }
-
-    fn asked(&self) -> Asked {
-        Asked {
+    fn asked(&self) -> Result<Asked> {
+        let think_tags = self.capabilities()?.chat_think_tags && self.from == Format::Chat;
+        Ok(Asked {
             model: self.model.clone().unwrap_or_default(),
             stream: matches!(self.kind, Kind::Stream),
             framing: Framing::Sse,
             include_usage: self.include_usage,
             request_id: "req_translate".to_owned(),
             at: jiff::Timestamp::now().as_second(),
-            memory: Memory::default(),
-        }
+            memory: Memory {
+                think_tags,
+                ..Memory::default()
+            },
+        })
     }
 }

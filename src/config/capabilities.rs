@@ -7,6 +7,8 @@ enum Takes {
     Switch,
     OneOf(&'static [&'static str]),
     SomeOf(&'static [&'static str]),
+    /// Two whole numbers, like `128-32768`.
+    Range,
 }
 
 struct Capability {
@@ -25,7 +27,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 15] = [
+const CAPABILITIES: [Capability; 19] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -53,8 +55,8 @@ const CAPABILITIES: [Capability; 15] = [
     ),
     capability(
         "messages_web_search",
-        Takes::Switch,
-        "whether the model has the web search tool",
+        Takes::OneOf(&["20250305", "20260209", "20260318", "none"]),
+        "which version of the web search tool the model has",
     ),
     capability(
         "native_requires_signature",
@@ -67,9 +69,19 @@ const CAPABILITIES: [Capability; 15] = [
         "how thinking is asked for",
     ),
     capability(
+        "native_thinking_range",
+        Takes::Range,
+        "the fewest and the most tokens of a thinking budget",
+    ),
+    capability(
         "native_function_response_parts",
         Takes::Switch,
         "whether tool results may hold media",
+    ),
+    capability(
+        "native_image_output",
+        Takes::Switch,
+        "whether the model answers with images",
     ),
     capability(
         "chat_max_field",
@@ -85,6 +97,16 @@ const CAPABILITIES: [Capability; 15] = [
         "chat_returns_reasoning",
         Takes::Switch,
         "whether earlier reasoning must be sent back",
+    ),
+    capability(
+        "chat_think_tags",
+        Takes::Switch,
+        "whether thoughts come in the text, between <think> and </think>",
+    ),
+    capability(
+        "responses_encrypted_reasoning",
+        Takes::Switch,
+        "whether reasoning comes with its ciphertext",
     ),
     capability(
         "sampling",
@@ -122,6 +144,7 @@ fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option
     match capability.takes {
         Takes::Switch => word(reader, capability, &["true", "false"], field),
         Takes::OneOf(words) => word(reader, capability, words, field),
+        Takes::Range => range(reader, capability, field),
         Takes::SomeOf(words) => {
             let items = reader.filled_list(field).into_iter();
             let chosen = items.filter_map(|item| word(reader, capability, words, item));
@@ -140,6 +163,18 @@ fn word(
         let expected = || format!("{} ({})", either(words), capability.meaning);
         let known = words.contains(&text);
         known.then(|| text.to_owned()).ok_or_else(expected)
+    };
+    reader.value(field, parse).map(|placed| placed.value)
+}
+
+fn range(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+    let parse = |text: &str| {
+        let numbers = text.split_once('-').and_then(|(fewest, most)| {
+            Some((fewest.parse::<u64>().ok()?, most.parse::<u64>().ok()?))
+        });
+        let is_range = numbers.is_some_and(|(fewest, most)| fewest <= most);
+        let expected = || format!("two numbers like 128-32768 ({})", capability.meaning);
+        is_range.then(|| text.to_owned()).ok_or_else(expected)
     };
     reader.value(field, parse).map(|placed| placed.value)
 }

@@ -25,6 +25,8 @@ pub struct Server {
     pub body_limit: usize,
     pub drain_timeout: Duration,
     pub on_unsupported: OnUnsupported,
+    /// Native requests for native upstreams are held against the rules of the format too.
+    pub validate_native: bool,
     pub access_log: AccessLog,
     pub timeouts: ClientTimeouts,
     /// Calls served at once, over all keys; absent: no limit.
@@ -63,6 +65,8 @@ pub struct ClientTimeouts {
     /// From the first byte of a body to its last.
     pub body: Duration,
     pub write_idle: Duration,
+    /// How long a stream may say nothing before a sign of life is sent; absent: for ever.
+    pub keep_alive: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -259,6 +263,13 @@ impl TimeoutChanges {
             idle: self.idle.unwrap_or(upstream.idle),
             total: self.total.unwrap_or(upstream.total),
         }
+    }
+}
+
+impl Model {
+    pub fn has_image_output(&self) -> bool {
+        let mut features = self.features.iter();
+        self.model_type == "image" || features.any(|feature| feature == "image_output")
     }
 }
 

@@ -25,6 +25,29 @@ pub(in crate::formats) fn standard(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
+/// Whether it is base64 in any spelling.
+pub(in crate::formats) fn is_base64(text: &str) -> bool {
+    // No early exit here either: what is so already is told in one fast pass.
+    let letters = text.trim_end_matches('=').as_bytes();
+    let plain = letters
+        .iter()
+        .fold(true, |all, byte| all & is_letter(*byte));
+    if plain {
+        return letters.len() % 4 != 1;
+    }
+    let text: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let letters = &text[..text.len() - padding];
+    letters.len() % 4 != 1 && letters.iter().all(|byte| is_letter(*byte))
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
 fn is_odd(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b' ' | b'\t' | b'\r' | b'\n' | 0x0c)
 }
@@ -54,6 +77,31 @@ mod tests {
             ("aGkha", "aGkha"),
         ] {
             assert_eq!(standard(given), clean, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_base64_is_told() {
+        for good in [
+            "",
+            "aGkh",
+            "aGk_",
+            "-_8",
+            "aA====",
+            "aGkh\r\naGk= \n",
+            "aA= =",
+        ] {
+            assert!(is_base64(good), "{good:?}");
+        }
+        for bad in [
+            "data:image/png;base64,aGkh",
+            "aGk*",
+            "aGkha",
+            "aG=kh",
+            "a",
+            "aGk\u{e9}",
+        ] {
+            assert!(!is_base64(bad), "{bad:?}");
         }
     }
 

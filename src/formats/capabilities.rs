@@ -13,18 +13,27 @@ pub struct Capabilities {
     pub messages_sampling: Option<bool>,
     /// The last turn may be the model's own.
     pub messages_prefill: bool,
-    pub messages_web_search: bool,
+    /// Which version of the web search tool the model has, if any.
+    pub messages_web_search: Option<&'static str>,
     /// Calls sent back need their signature.
     pub native_requires_signature: bool,
     /// Absent: the model takes either, as the client says it.
     pub native_thinking: Option<ThinkingStyle>,
+    /// The fewest and the most tokens that a thinking budget may have.
+    pub native_thinking_range: Option<(u64, u64)>,
     /// Media inside tool results.
     pub native_function_response_parts: bool,
+    /// Pictures in answers.
+    pub native_image_output: bool,
     /// `max_tokens` instead of the newer name.
     pub chat_old_max_field: bool,
     pub chat_developer_role: bool,
     /// Earlier reasoning must be sent back inside a tool loop.
     pub chat_returns_reasoning: bool,
+    /// Thoughts come in the text of the answer, between `<think>` and `</think>`.
+    pub chat_think_tags: bool,
+    /// Thoughts come with a ciphertext that goes on with the conversation.
+    pub responses_encrypted_reasoning: bool,
     /// Temperature, top_p, stop and penalties, for chat and responses.
     pub sampling: bool,
     /// Parallel calls can be turned off.
@@ -52,6 +61,29 @@ pub enum ThinkingStyle {
     Budget,
 }
 
+/// The versions of the web search tool that a messages model may have; the first is the default.
+const WEB_SEARCHES: [&str; 3] = ["20250305", "20260209", "20260318"];
+
+fn web_search(value: &str) -> Result<Option<&'static str>, String> {
+    if value == "none" {
+        return Ok(None);
+    }
+    let known = WEB_SEARCHES.into_iter().find(|version| *version == value);
+    let versions = WEB_SEARCHES.join(", ");
+    known
+        .map(Some)
+        .ok_or_else(|| format!("messages_web_search is {versions} or none"))
+}
+
+/// As `128-32768`.
+fn range(value: &str) -> Result<(u64, u64), String> {
+    let parsed = value.split_once('-').and_then(|(fewest, most)| {
+        let (fewest, most) = (fewest.trim().parse().ok()?, most.trim().parse().ok()?);
+        (fewest <= most).then_some((fewest, most))
+    });
+    parsed.ok_or_else(|| "native_thinking_range is two numbers, like 128-32768".to_owned())
+}
+
 impl Default for Capabilities {
     fn default() -> Capabilities {
         Capabilities {
@@ -60,13 +92,17 @@ impl Default for Capabilities {
             messages_thinking: ThinkingStyle::Words,
             messages_sampling: None,
             messages_prefill: true,
-            messages_web_search: true,
+            messages_web_search: Some(WEB_SEARCHES[0]),
             native_requires_signature: false,
             native_thinking: None,
+            native_thinking_range: None,
             native_function_response_parts: false,
+            native_image_output: true,
             chat_old_max_field: false,
             chat_developer_role: false,
             chat_returns_reasoning: false,
+            chat_think_tags: false,
+            responses_encrypted_reasoning: true,
             sampling: true,
             parallel_switch: true,
             efforts: None,
@@ -108,17 +144,23 @@ impl Capabilities {
             "messages_thinking" => self.messages_thinking = style(word("adaptive", "budget")?),
             "messages_sampling" => self.messages_sampling = Some(switch()?),
             "messages_prefill" => self.messages_prefill = switch()?,
-            "messages_web_search" => self.messages_web_search = switch()?,
+            "messages_web_search" => self.messages_web_search = web_search(value)?,
             "native_requires_signature" => self.native_requires_signature = switch()?,
             "native_thinking" => self.native_thinking = Some(style(word("level", "budget")?)),
+            "native_thinking_range" => self.native_thinking_range = Some(range(value)?),
             "native_function_response_parts" => {
                 self.native_function_response_parts = switch()?;
             }
+            "native_image_output" => self.native_image_output = switch()?,
             "chat_max_field" => {
                 self.chat_old_max_field = word("max_completion_tokens", "max_tokens")?;
             }
             "chat_system_role" => self.chat_developer_role = word("system", "developer")?,
             "chat_returns_reasoning" => self.chat_returns_reasoning = switch()?,
+            "chat_think_tags" => self.chat_think_tags = switch()?,
+            "responses_encrypted_reasoning" => {
+                self.responses_encrypted_reasoning = switch()?;
+            }
             "sampling" => self.sampling = switch()?,
             "parallel_switch" => self.parallel_switch = switch()?,
             "efforts" => self.set_efforts(value)?,

@@ -21,6 +21,11 @@ pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) 
     hashed(&format!("{response_id}\x1f{choice}\x1f{ordinal}"))
 }
 
+/// For a call of an earlier turn that came without an id: the turn it stands in and its number there.
+pub(in crate::formats) fn past_call_id(position: u32, ordinal: u32, name: &str) -> String {
+    hashed(&format!("{position}\x1f{ordinal}\x1f{name}"))
+}
+
 /// For a call whose own id the upstream would not take: the same one for the call and its result.
 pub(in crate::formats) fn replaced_call_id(id: &str) -> String {
     hashed(id)

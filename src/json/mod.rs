@@ -3,9 +3,11 @@
 mod elements;
 mod fields;
 mod read;
+mod shape;
 mod splice;
 
 pub use elements::Elements;
 pub use fields::{Fields, Node, Path};
 pub use read::read;
+pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED, check};
 pub use splice::{Edit, range_of, replace};

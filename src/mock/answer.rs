@@ -243,6 +243,7 @@ fn count(request: &Request<'_>, parts: &[Part<'_>], choices: u32) -> Usage {
         cache_written: 0,
         output: all * u64::from(choices),
         thinking: thinking * u64::from(choices),
+        ..Usage::default()
     }
 }
 

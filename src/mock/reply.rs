@@ -93,6 +93,7 @@ fn plan_conversation(
     let head = Head {
         path_model: entry.path_model.as_deref(),
         stream,
+        text_only: false,
     };
     let counter = counters::of(entry);
     let request = match counter {

@@ -332,6 +332,7 @@ fn usage(word: &Word<'_>) -> Result<Usage, Fault> {
         cache_written: 0,
         output,
         thinking,
+        ..Usage::default()
     })
 }
 

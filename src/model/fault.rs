@@ -79,9 +79,16 @@ impl FaultKind {
         }
     }
 
-    /// Upstreams tell these with statuses that clients of other formats do not know: 529, 402.
+    /// Upstreams tell these with statuses that clients of other formats do not know, or do not
+    /// take for what they are: 529, 402, and 400 for a wrong key or a model that is not there.
     pub const fn has_one_status(self) -> bool {
-        matches!(self, FaultKind::Overloaded | FaultKind::OverQuota)
+        matches!(
+            self,
+            FaultKind::Overloaded
+                | FaultKind::OverQuota
+                | FaultKind::Unauthenticated
+                | FaultKind::NotFound
+        )
     }
 
     /// The kind a bare HTTP status stands for.

@@ -32,6 +32,10 @@ pub enum Place {
     Tool {
         tool: u32,
     },
+    /// That a tool's arguments must keep to its schema.
+    ToolStrict {
+        tool: u32,
+    },
 }
 
 /// Settings that every format spells in its own way.
@@ -59,6 +63,7 @@ pub enum Setting {
     ServiceTier,
     Metadata,
     Images,
+    Sound,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,6 +7,8 @@ pub struct Memory {
     /// The client's names of tools that take free text, which not every format has.
     pub custom: Vec<String>,
     pub namespaced: Vec<Namespaced>,
+    /// The upstream writes its thoughts into the text, between tags.
+    pub think_tags: bool,
 }
 
 /// A name that the upstream's format does not take, and the one that stands for it.

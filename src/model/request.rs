@@ -143,6 +143,7 @@ pub enum Effort {
 pub struct Output<'a> {
     pub shape: Shape<'a>,
     pub images: bool,
+    pub sound: bool,
     pub verbosity: Option<Text<'a>>,
 }
 

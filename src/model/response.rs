@@ -48,6 +48,15 @@ pub struct Usage {
     pub cache_written: u64,
     pub output: u64,
     pub thinking: u64,
+    /// Of the input and of the output, what was sound.
+    pub audio_input: u64,
+    pub audio_output: u64,
+}
+
+impl Usage {
+    pub const fn counts_sound(self) -> bool {
+        self.audio_input > 0 || self.audio_output > 0
+    }
 }
 
 /// A source for a stretch of the answer's text, in characters from the start of the choice's text.

@@ -72,6 +72,8 @@ impl Gateway {
         let body = body.unwrap_or_default();
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
         let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
+        // The reply may take hours, and what was asked may be many megabytes.
+        drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
             Ok(()) if exchange.unread => {
                 upstream.shutdown().await;
@@ -167,7 +169,7 @@ impl Gateway {
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
         let mut header = relay::essentials(header)?;
-        let plain = Plain::of(&header)?;
+        let plain = Plain::of(&header, exchange.snapshot.server.body_limit)?;
         self.upstream_response_filter(session, &mut header, exchange)
             .await?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {
@@ -196,7 +198,7 @@ pub(super) async fn unless_gone<T>(
     }
 }
 
-async fn passing(moment: Option<Instant>) {
+pub(super) async fn passing(moment: Option<Instant>) {
     if let Some(moment) = moment {
         sleep_until(moment).await;
     }
@@ -220,7 +222,7 @@ pub(super) async fn piece_or_hold(
     }
 }
 
-fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
+pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     match outcome {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),

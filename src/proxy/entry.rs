@@ -20,6 +20,10 @@ pub(super) enum Entry {
     Catalog,
 }
 
+/// Where clients of the native format put files for later.
+const UPLOAD: &str = "/upload";
+const FILES: &str = "/v1beta/files";
+
 const OPERATORS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
 
 impl Entry {
@@ -42,7 +46,9 @@ pub(super) fn error_format(path: &str) -> Format {
         Format::Messages
     } else if is_below(path, "/v1/responses") {
         Format::Responses
-    } else if is_below(path, "/v1beta") || (path.starts_with("/v1/models/") && verb(path).is_some())
+    } else if is_below(path, "/v1beta")
+        || is_below(path, UPLOAD)
+        || (path.starts_with("/v1/models/") && verb(path).is_some())
     {
         Format::Native
     } else {
@@ -116,6 +122,8 @@ fn below_models(
         (rest, Format::Native)
     } else if let Some(rest) = path.strip_prefix("/v1/models/") {
         (rest, list_shape(headers))
+    } else if is_below(path, UPLOAD) || is_below(path, FILES) {
+        return Err(no_file_storage());
     } else {
         return Err(unknown(path));
     };
@@ -127,13 +135,9 @@ fn below_models(
     };
     let (model, _) = split_verb(rest).ok_or_else(|| unknown(path))?;
     let operation = match verb {
-        "generateContent" if parameter(query, "alt").as_deref() == Some("sse") => {
-            let message = "alt: sse goes with streamGenerateContent only";
-            return Err(Fault::invalid(message).at("alt"));
-        }
-        "generateContent" => Operation::Generate,
+        "generateContent" => whole(Operation::Generate, query)?,
         "streamGenerateContent" => Operation::Stream(framing(query)?),
-        "countTokens" => Operation::CountTokens,
+        "countTokens" => whole(Operation::CountTokens, query)?,
         other => {
             let known = OPERATORS.join(", ");
             let other = shortened(other);
@@ -168,11 +172,23 @@ fn verb(path: &str) -> Option<&str> {
     (starts_small && verb.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(verb)
 }
 
+/// An operation with one JSON document for an answer.
+fn whole(operation: Operation, query: Option<&str>) -> Result<Operation, Fault> {
+    match framing(query)? {
+        Framing::Array => Ok(operation),
+        Framing::Sse => {
+            let message = "alt: sse goes with streamGenerateContent only";
+            Err(Fault::invalid(message).at("alt"))
+        }
+    }
+}
+
 fn framing(query: Option<&str>) -> Result<Framing, Fault> {
     match parameter(query, "alt").as_deref() {
         Some("sse") => Ok(Framing::Sse),
         None | Some("json") => Ok(Framing::Array),
         Some(other) => {
+            let other = shortened(other);
             Err(Fault::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
         }
     }
@@ -192,6 +208,12 @@ fn decode(segment: &str) -> Result<String, Fault> {
         return Err(Fault::invalid("the path does not name a model").at("model"));
     }
     Ok(text.into_owned())
+}
+
+fn no_file_storage() -> Fault {
+    let message = "files cannot be stored here: send media in the request, as inlineData, \
+                   or as a public https URL in fileData.fileUri";
+    Fault::new(FaultKind::Unsupported, message)
 }
 
 fn unknown(path: &str) -> Fault {
@@ -240,6 +262,23 @@ mod tests {
             Ok(native(array, "org/name:tag"))
         );
         assert_eq!(ask(&Method::POST, path, Some("alt=xml")), Err(400));
+        for (verb, query, status) in [
+            ("generateContent", "alt=sse", 400),
+            ("generateContent", "alt=xml", 400),
+            ("generateContent", "alt=", 400),
+            ("countTokens", "alt=sse", 400),
+            ("countTokens", "x=1&alt=media", 400),
+        ] {
+            let path = format!("/v1beta/models/m:{verb}");
+            assert_eq!(
+                ask(&Method::POST, &path, Some(query)),
+                Err(status),
+                "{verb} {query}"
+            );
+        }
+        let path = "/v1beta/models/m:generateContent";
+        let json = ask(&Method::POST, path, Some("alt=json"));
+        assert_eq!(json, Ok(native(Operation::Generate, "m")));
         assert_eq!(
             ask(&Method::POST, "/v1beta/models/m:predict", None),
             Err(404)
@@ -267,6 +306,22 @@ mod tests {
             Ok(Entry::Model(Format::Chat, "llama:latest".to_owned()))
         );
         assert_eq!(ask(&Method::POST, path, None), Err(404));
+    }
+
+    #[test]
+    fn files_are_not_stored() {
+        for path in [
+            "/upload/v1beta/files",
+            "/upload/v1/files",
+            "/v1beta/files",
+            "/v1beta/files/abc",
+        ] {
+            for method in [Method::POST, Method::GET, Method::DELETE] {
+                assert_eq!(ask(&method, path, None), Err(501), "{method} {path}");
+            }
+            assert_eq!(error_format(path), Format::Native);
+        }
+        assert_eq!(ask(&Method::POST, "/v1beta/filesx", None), Err(404));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Exchange {
     pub(super) losses: Losses,
     /// How the current attempt's upstream calls the request's tools.
     pub(super) memory: Memory,
-    /// The client's body, kept for every attempt.
+    /// The client's body, kept as long as another attempt may need it.
     pub(super) body: Bytes,
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.
@@ -63,6 +63,8 @@ pub struct Exchange {
     pub(super) sent: u64,
     /// What the call holds of its key's limits and the gateway's.
     pub(super) admission: Option<Admission>,
+    /// When the client was last sent a piece of the reply.
+    pub(super) last_sent: Instant,
     _in_flight: InFlight,
 }
 
@@ -99,6 +101,7 @@ impl Exchange {
             received: 0,
             sent: 0,
             admission: None,
+            last_sent: Instant::now(),
             _in_flight: in_flight,
         }
     }
@@ -158,6 +161,12 @@ impl Exchange {
         !self.header_sent
             && self.tried < self.attempts.len()
             && self.give_up.is_none_or(|at| Moment::now() < at)
+    }
+
+    /// The model that was asked for answers with words only.
+    pub(super) fn is_text_only(&self) -> bool {
+        let model = self.model.as_ref().map(|model| &model.settings);
+        model.is_some_and(|model| !model.has_image_output())
     }
 
     /// The name of the upstream that is answering, or that was tried last.

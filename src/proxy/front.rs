@@ -3,14 +3,44 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
+use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
+use tokio::time::timeout;
 
 use super::{CLIENT_KEEP_ALIVE, Gateway};
 use crate::runtime::Runtime;
+
+/// So many bytes tell HTTP/2 from HTTP/1.1; no request is shorter.
+const PREFACE: usize = 24;
+
+/// Waits for the first bytes of a connection in the clear. pingora looks at them too, but for as
+/// long as it takes: whoever sends none would be kept for ever.
+pub struct Door(pub Arc<Front>);
+
+#[async_trait]
+impl ServerApp for Door {
+    async fn process_new(
+        self: &Arc<Self>,
+        mut stream: Stream,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Stream> {
+        if stream.get_ssl_digest().is_none() {
+            let limit = self.0.runtime.snapshot().server.timeouts.header;
+            let mut first = [0; PREFACE];
+            let looked = timeout(limit, stream.try_peek(&mut first)).await;
+            looked.ok()?.ok()?;
+        }
+        self.0.process_new(stream, shutdown).await
+    }
+
+    async fn cleanup(&self) {
+        self.0.cleanup().await;
+    }
+}
 
 pub struct Front {
     pub proxy: Arc<HttpProxy<Gateway>>,

@@ -15,6 +15,7 @@ mod relay;
 mod retry;
 mod route;
 mod settle;
+mod silence;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ use tokio::time::timeout;
 
 pub use checks::Checks;
 pub use exchange::Exchange;
-pub use front::Front;
+pub use front::{Door, Front};
 pub use settle::AccessLog;
 
 use entry::Entry;

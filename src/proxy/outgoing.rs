@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
-use crate::formats::{Asked, Framing, Head, Operation, Target};
+use crate::formats::{Asked, Framing, Operation, Target};
 use crate::model::{Action, Fault, FaultKind, Losses, Memory};
 use crate::translate::{self, Outgoing, Wanted};
 
@@ -27,15 +27,17 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
     let mut losses = Losses::default();
     if upstream.format == exchange.format {
         return Ok(Prepared {
-            body: wanted.body_for(upstream.format.codec(), &exchange.body, &attempt.model),
+            body: wanted.body_for(
+                upstream.format.codec(),
+                &exchange.body,
+                &attempt.model,
+                &upstream.brand,
+            ),
             losses,
             memory: Memory::default(),
         });
     }
-    let head = Head {
-        path_model: wanted.model_at.is_none().then_some(wanted.model.as_str()),
-        stream: wanted.stream,
-    };
+    let head = wanted.head(exchange.is_text_only());
     let target = Target {
         model: &attempt.model,
         stream: wanted.stream,

@@ -19,6 +19,7 @@ use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::retry::may_be_better_elsewhere;
+use super::silence::Silence;
 use super::{Gateway, answer};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
@@ -76,9 +77,10 @@ pub(super) async fn stream(
         out.insert_header(TRANSFER_ENCODING, "chunked")?;
     }
     let mut held = Held::new(out);
+    let mut silence = Silence::watched(exchange);
     loop {
         let piece = if exchange.header_sent {
-            unless_gone(session, exchange.deadline(), upstream.read_response_body()).await
+            silence.next_piece(session, exchange, upstream).await
         } else {
             match piece_or_hold(session, upstream, held.since, exchange.deadline()).await {
                 Ok(Some(piece)) => Ok(piece),
@@ -178,7 +180,8 @@ impl Held {
             .reply
             .as_ref()
             .is_some_and(|reply| reply.watch().begun);
-        if !(begun || end) {
+        let too_much = self.bytes.len() > exchange.snapshot.server.body_limit;
+        if !(begun || end || too_much) {
             if let Some(piece) = piece {
                 self.since.get_or_insert_with(Instant::now);
                 self.bytes.extend_from_slice(&piece);
@@ -221,7 +224,7 @@ impl Held {
     }
 }
 
-async fn write(
+pub(super) async fn write(
     session: &mut Session,
     exchange: &mut Exchange,
     piece: Option<Bytes>,
@@ -231,6 +234,7 @@ async fn write(
     exchange.writing = true;
     let written = session.write_response_body(piece, end).await;
     exchange.writing = false;
+    exchange.last_sent = std::time::Instant::now();
     written.map_err(|error| error.into_down())
 }
 
@@ -245,6 +249,8 @@ async fn send_header(
         .await?;
     exchange.status = header.status.as_u16();
     exchange.header_sent = true;
+    // No other attempt can follow.
+    exchange.body = Bytes::new();
     exchange.note_first_byte();
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     exchange.writing = true;
@@ -324,7 +330,12 @@ async fn error_body(
             piece => piece?,
         };
         let end = piece.is_none();
-        body.extend_from_slice(&plain.chunk(piece)?.unwrap_or_default());
+        let Ok(piece) = plain.chunk(piece) else {
+            // The status says enough.
+            exchange.unread = true;
+            return Ok(body);
+        };
+        body.extend_from_slice(&piece.unwrap_or_default());
         if end || body.len() > ERROR_BODY_LIMIT {
             exchange.unread = !end;
             return Ok(body);

@@ -24,7 +24,7 @@ pub(super) fn route(
     path_model: Option<&str>,
 ) -> Result<(), Fault> {
     let codec = exchange.format.codec();
-    let wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    let mut wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
     if let Some(key) = &exchange.key {
         access::allow(key, &wanted.model)?;
     }
@@ -40,6 +40,12 @@ pub(super) fn route(
     let limit = model.settings.retries.total_timeout;
     exchange.give_up = limit.map(|limit| Instant::now() + limit);
     exchange.model = Some(model);
+    let format = exchange.format;
+    let mut formats = exchange.attempts.iter();
+    if formats.any(|attempt| attempt.upstream.format == format) {
+        let by_the_rules = exchange.snapshot.server.validate_native;
+        wanted.inspect(codec, &exchange.body, exchange.is_text_only(), by_the_rules)?;
+    }
     exchange.wanted = Some(wanted);
     Ok(())
 }

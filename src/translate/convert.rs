@@ -23,7 +23,10 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<Outgoing, Fault> {
     let mut request = from.codec().decode_request(head, body, losses)?;
-    let memory = rename(&mut request, to.codec().name_rule(), losses);
+    let memory = Memory {
+        think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
+        ..rename(&mut request, to.codec().name_rule(), losses)
+    };
     match to.codec().encode_request(&request, target, losses) {
         Ok(body) => Ok(Outgoing { body, memory }),
         Err(fault) => Err(in_words_of(from, fault)),

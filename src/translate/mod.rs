@@ -10,6 +10,7 @@ mod relay;
 mod rename;
 mod reply;
 mod tap;
+mod think;
 mod undo;
 mod whole;
 
@@ -22,7 +23,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::formats::{Codec, Operation, quoted};
+use crate::formats::{Codec, Head, Operation, quoted};
 use crate::json::{Edit, replace};
 use crate::model::Fault;
 
@@ -36,6 +37,8 @@ pub struct Wanted {
     pub operation: Operation,
     pub stream: bool,
     ask_usage: Option<Edit>,
+    /// Where a word in the body stands for the upstream's vendor.
+    vendor_at: Vec<Range<usize>>,
 }
 
 impl Wanted {
@@ -67,7 +70,30 @@ impl Wanted {
             operation,
             stream,
             ask_usage: peek.ask_usage.filter(|_| stream),
+            vendor_at: Vec::new(),
         })
+    }
+
+    /// What an upstream of the client's own format will get is looked through once, before the
+    /// first attempt.
+    pub fn inspect(
+        &mut self,
+        codec: &dyn Codec,
+        body: &[u8],
+        text_only: bool,
+        by_the_rules: bool,
+    ) -> Result<(), Fault> {
+        let head = self.head(text_only);
+        self.vendor_at = codec.inspect(&head, body, by_the_rules)?;
+        Ok(())
+    }
+
+    pub fn head(&self, text_only: bool) -> Head<'_> {
+        Head {
+            path_model: self.model_at.is_none().then_some(self.model.as_str()),
+            stream: self.stream,
+            text_only,
+        }
     }
 
     /// Whether the usage of a stream is only there because we asked for it.
@@ -76,8 +102,14 @@ impl Wanted {
     }
 
     /// The body for an upstream of the client's own format: the client's bytes, but for the
-    /// upstream's name of the model and the question for usage.
-    pub fn body_for(&self, codec: &dyn Codec, body: &Bytes, upstream_model: &str) -> Bytes {
+    /// upstream's name of the model, its brand, and the question for usage.
+    pub fn body_for(
+        &self,
+        codec: &dyn Codec,
+        body: &Bytes,
+        upstream_model: &str,
+        brand: &str,
+    ) -> Bytes {
         let mut edits: Vec<Edit> = self.ask_usage.clone().into_iter().collect();
         if upstream_model != self.model {
             let with = quoted(upstream_model);
@@ -87,6 +119,15 @@ impl Wanted {
                 .filter(|_| self.operation == Operation::CountTokens);
             edits.extend(counter.and_then(|counter| counter.rename(body, upstream_model)));
         }
+        let brand = brand.as_bytes();
+        let others = self.vendor_at.iter().filter(|range| {
+            let written = body.get(range.start..range.end);
+            written != Some(brand)
+        });
+        edits.extend(others.map(|range| Edit {
+            range: range.clone(),
+            with: brand.to_vec(),
+        }));
         if edits.is_empty() {
             return body.clone();
         }

@@ -99,6 +99,19 @@ impl Step<'_> {
     fn event(&mut self, data: &str) {
         let data = self.halves.join(data);
         self.run(|decoder, out| decoder.event(&data, out));
+        if self.fault.is_some() {
+            self.meter(&data);
+        }
+    }
+
+    /// A failure may tell what it has cost.
+    fn meter(&mut self, data: &str) {
+        let mut seen = Watch::default();
+        seen.usage = self.watch.usage;
+        // The event has been found wanting already.
+        if self.codec.glance_event(data, &mut seen).is_ok() {
+            self.watch.usage = seen.usage;
+        }
     }
 
     fn close(&mut self) {
@@ -125,9 +138,46 @@ impl Step<'_> {
 
 fn note(watch: &mut Watch, event: &Event<'_>) {
     match event {
-        Event::Open { .. } | Event::Delta { .. } | Event::Finish { .. } => watch.begun = true,
+        Event::Delta { .. } | Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
         Event::Usage(usage) => watch.usage = Some(*usage),
         Event::End => watch.ended = true,
-        Event::Start { .. } | Event::Close { .. } => {}
+        Event::Start { .. } => watch.opened = true,
+        // What is only opened holds nothing yet.
+        Event::Open { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Framing;
+    use crate::model::Memory;
+
+    #[test]
+    fn what_a_failure_has_cost_is_counted() {
+        let asked = Asked {
+            model: "m".to_owned(),
+            stream: true,
+            framing: Framing::Sse,
+            include_usage: false,
+            request_id: "req_1".to_owned(),
+            at: 1,
+            memory: Memory::default(),
+        };
+        let failed = r#"{"type":"response.failed","response":{"id":"resp_1","status":"failed",
+            "error":{"code":"server_error","message":"Gone."},"usage":{"input_tokens":5,
+            "output_tokens":2,"total_tokens":7}}}"#;
+        let error =
+            r#"{"error":{"message":"Gone."},"usage":{"prompt_tokens":5,"completion_tokens":2}}"#;
+        for (from, data) in [(Format::Responses, failed), (Format::Chat, error)] {
+            let data = data.replace('\n', "");
+            let mut relay = Relay::new(from, Format::Messages, &asked);
+            let mut watch = Watch::default();
+            let bytes = format!("data: {data}\n\n");
+            let relayed = relay.push(bytes.as_bytes(), true, 9999, &mut watch, &mut None);
+            assert!(relayed.is_err());
+            let usage = watch.usage.expect("usage");
+            assert_eq!((usage.input, usage.output), (5, 2), "{data}");
+        }
     }
 }

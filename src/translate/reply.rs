@@ -9,7 +9,7 @@ use super::array::ArrayTap;
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Asked, Codec, Framing, Operation, Watch, quoted};
+use crate::formats::{Asked, Codec, Framing, Operation, Passed, Watch};
 use crate::model::{Fault, FaultKind, Format};
 use crate::sse::SseWriter;
 
@@ -60,7 +60,7 @@ impl Reply {
         } else if wanted.stream && !array && is("text/event-stream") {
             Way::Events(Tap::new(
                 client.codec(),
-                quoted(&wanted.model),
+                &wanted.model,
                 wanted.hides_usage(),
             ))
         } else {
@@ -116,10 +116,32 @@ impl Reply {
                 out.raw(&body);
                 out.raw(b"]");
             }
-            Way::Events(_) => codec.encode_stream_error(fault, &mut out),
+            Way::Events(tap) => {
+                let passed = Passed {
+                    watch: &self.watch,
+                    model: tap.model(),
+                };
+                codec.encode_stream_error(fault, &passed, &mut out);
+            }
             Way::Whole(_) => {}
         }
         out.take()
+    }
+
+    /// A sign of life for a client that has heard nothing for a while. Only whole events have gone
+    /// out, so it stands between two of them.
+    pub fn keep_alive(&self) -> Option<Bytes> {
+        let is_stream = match self.way {
+            Way::Events(_) => true,
+            Way::Relay(_) => !self.array,
+            Way::Whole(_) | Way::Array(_) => false,
+        };
+        let mut out = SseWriter::default();
+        if is_stream && !self.watch.ended {
+            let codec = self.client.codec();
+            codec.keep_alive(self.watch.opened, &mut out);
+        }
+        Some(out.take()).filter(|sign| !sign.is_empty())
     }
 
     /// What has been learned so far: usage, whether content came, whether the end was proper.
@@ -165,6 +187,72 @@ pub(super) fn too_long(limit: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn passing(format: Format) -> Reply {
+        let wanted = Wanted::of(
+            Format::Native.codec(),
+            Operation::Stream(Framing::Sse),
+            Some("m"),
+            b"{}",
+        );
+        let asked = Asked {
+            model: "m".to_owned(),
+            stream: true,
+            framing: Framing::Sse,
+            include_usage: true,
+            request_id: "req_1".to_owned(),
+            at: 1,
+            memory: crate::model::Memory::default(),
+        };
+        let wanted = wanted.expect("a request");
+        Reply::choose(format, format, &wanted, &asked, "text/event-stream", 1024)
+            .expect("a stream of the client's own")
+    }
+
+    /// What goes out for a piece, and the sign of life that would follow it.
+    fn after(reply: &mut Reply, piece: &'static str) -> (Bytes, Option<Bytes>) {
+        let mut chunk = Some(Bytes::from_static(piece.as_bytes()));
+        reply.push(&mut chunk, false).expect("a good piece");
+        (chunk.unwrap_or_default(), reply.keep_alive())
+    }
+
+    #[test]
+    fn signs_of_life_stand_where_the_format_has_room_for_them() {
+        let comment = Some(Bytes::from_static(b": ping\n\n"));
+        let event = Some(Bytes::from_static(
+            b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        ));
+        let mut messages = passing(Format::Messages);
+        let start = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n";
+        let stop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+        assert_eq!(after(&mut messages, ": hi\n\n").1, comment);
+        assert_eq!(after(&mut messages, start), (start.into(), event.clone()));
+        // What has come of an event waits for its end: nothing can stand inside of it.
+        assert_eq!(after(&mut messages, "event: pi"), (Bytes::new(), event));
+        after(&mut messages, "ng\ndata: {\"type\":\"ping\"}\n\n");
+        assert_eq!(after(&mut messages, stop).1, None);
+        let mut chat = passing(Format::Chat);
+        let word = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+        assert_eq!(after(&mut chat, word).1, comment);
+        assert_eq!(after(&mut chat, "data: [DONE]\n\n").1, None);
+    }
+
+    #[test]
+    fn a_native_stream_holds_events_only() {
+        let mut native = passing(Format::Native);
+        let event = "data: {\"candidates\":[{\"content\":{}}]}\n\n";
+        assert_eq!(after(&mut native, event), (event.into(), None));
+        assert_eq!(after(&mut native, ": hi\n\n"), (Bytes::new(), None));
+        let both = "data: {\"candidates\":[{\"content\":{}}]}\n\n: hi\n\ndata: {}\n\n";
+        let (out, _) = after(&mut native, both);
+        assert_eq!(out, both.replace(": hi\n\n", ""));
+        // A line end that was cut in two is no comment.
+        assert_eq!(after(&mut native, "data: {}\r\n\r").0, "data: {}\r\n\r");
+        assert_eq!(
+            after(&mut native, "\ndata: {}\r\n\r\n").0,
+            "\ndata: {}\r\n\r\n"
+        );
+    }
 
     #[test]
     fn an_error_in_the_place_of_events_is_told_as_it_is() {

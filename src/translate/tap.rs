@@ -6,26 +6,32 @@
 use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
-use crate::formats::{Codec, Watch};
+use crate::formats::{Codec, Watch, quoted};
 use crate::model::Fault;
 use crate::sse::{Frame, Frames};
 
 pub(super) struct Tap {
     codec: &'static dyn Codec,
     frames: Frames,
-    /// The client's id for the model, as JSON.
+    /// The client's id for the model, and the same as JSON.
+    model: String,
     name: Vec<u8>,
     hide_usage: bool,
 }
 
 impl Tap {
-    pub(super) fn new(codec: &'static dyn Codec, name: Vec<u8>, hide_usage: bool) -> Tap {
+    pub(super) fn new(codec: &'static dyn Codec, model: &str, hide_usage: bool) -> Tap {
         Tap {
             codec,
             frames: Frames::default(),
-            name,
+            model: model.to_owned(),
+            name: quoted(model),
             hide_usage,
         }
+    }
+
+    pub(super) fn model(&self) -> &str {
+        &self.model
     }
 
     pub(super) fn push(
@@ -88,10 +94,14 @@ impl Passing<'_> {
         }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
             self.fault = bare_error(self.codec, frame.raw);
-            if self.fault.is_none() {
-                self.pass(frame.raw);
-            }
-            return;
+            return match self.fault {
+                Some(_) => {}
+                // A blank line alone may be the second half of the one before it.
+                None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
+                    self.pass(frame.raw);
+                }
+                None => self.copy_what_was_untouched(),
+            };
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,

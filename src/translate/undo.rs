@@ -1,11 +1,16 @@
-//! The calls of a reply as the client knows its tools: under their own names, of their own kind.
+//! What the upstream's model says in its own way, as the client knows it: tools under their own
+//! names and of their own kind, thoughts apart from the answer.
 
+use super::think::{self, Think};
 use crate::formats::unwrap_free_text;
 use crate::model::{
     Arguments, Block, Call, Delta, Event, Memory, PartKind, Response, Text, ToolKind,
 };
 
 pub(super) fn whole(response: &mut Response<'_>, memory: &Memory) {
+    if memory.think_tags {
+        think::whole(response);
+    }
     if memory.is_plain() {
         return;
     }
@@ -32,6 +37,7 @@ fn undo_call(call: &mut Call<'_>, memory: &Memory) {
 /// The same for a reply in pieces.
 pub(super) struct Undo {
     memory: Memory,
+    think: Option<Think>,
     /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
     /// one per choice whose open block is such a call.
     waiting: Vec<(u32, String)>,
@@ -41,6 +47,7 @@ impl Undo {
     pub(super) fn new(memory: &Memory) -> Undo {
         Undo {
             memory: memory.clone(),
+            think: memory.think_tags.then(Think::default),
             waiting: Vec::new(),
         }
     }
@@ -51,6 +58,16 @@ impl Undo {
     }
 
     pub(super) fn event(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+        match self.think.take() {
+            Some(mut think) => {
+                think.event(event, &mut |event| self.calls(event, out));
+                self.think = Some(think);
+            }
+            None => self.calls(event, out),
+        }
+    }
+
+    fn calls(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
         if self.memory.is_plain() {
             return out(event);
         }
@@ -116,7 +133,7 @@ mod tests {
                 upstream: "a_b".into(),
             }],
             custom: vec!["a.b".into()],
-            namespaced: Vec::new(),
+            ..Memory::default()
         }
     }
 

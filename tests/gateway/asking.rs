@@ -145,13 +145,31 @@ pub fn events(text: &str) -> Vec<(String, String)> {
 }
 
 /// An upstream that says the same to everybody: the pieces, then the connection ends.
-fn puppet(pieces: Vec<Vec<u8>>) -> SocketAddr {
+pub fn puppet(pieces: Vec<Vec<u8>>) -> SocketAddr {
+    on_its_own(move |stream| answer(stream, &pieces))
+}
+
+/// A native upstream that takes everything and says what it was sent.
+pub fn parrot() -> SocketAddr {
+    on_its_own(|mut stream| {
+        let heard = hear(&mut stream)?;
+        let text = String::from_utf8_lossy(&heard).into_owned();
+        let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+        let parts = serde_json::json!([{"text": body}]);
+        let reply = serde_json::json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]});
+        stream.write_all(&head("200 OK", "application/json"))?;
+        stream.write_all(reply.to_string().as_bytes())
+    })
+}
+
+/// A server of one request per connection, one after the other.
+fn on_its_own(serve: impl Fn(TcpStream) -> std::io::Result<()> + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             // A gateway that hangs up early is none of the puppet's business.
-            let _ = answer(stream, &pieces);
+            let _ = serve(stream);
         }
     });
     address
@@ -159,14 +177,7 @@ fn puppet(pieces: Vec<Vec<u8>>) -> SocketAddr {
 
 fn answer(mut stream: TcpStream, pieces: &[Vec<u8>]) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut request = Vec::new();
-    while !is_complete(&request) {
-        let mut buffer = [0; 4096];
-        match stream.read(&mut buffer)? {
-            0 => return Ok(()),
-            count => request.extend_from_slice(&buffer[..count]),
-        }
-    }
+    hear(&mut stream)?;
     for (number, piece) in pieces.iter().enumerate() {
         if number > 0 {
             // So that pieces are likely read one by one; nothing depends on it.
@@ -175,6 +186,19 @@ fn answer(mut stream: TcpStream, pieces: &[Vec<u8>]) -> std::io::Result<()> {
         stream.write_all(piece)?;
     }
     Ok(())
+}
+
+/// A whole request, head and body.
+fn hear(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut request = Vec::new();
+    while !is_complete(&request) {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => request.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(request)
 }
 
 fn is_complete(request: &[u8]) -> bool {

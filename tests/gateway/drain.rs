@@ -202,7 +202,7 @@ async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
         let (_, last) = text.trim_end().rsplit_once("\n\n").unwrap_or(("", &text));
         let error = match format {
             "messages" => "event: error\ndata: {\"type\":\"error\",\"error\":{",
-            "responses" => "event: error\ndata: {\"type\":\"error\",",
+            "responses" => "event: response.failed\ndata: {\"type\":\"response.failed\",",
             _ => "data: {\"error\":{",
         };
         assert!(last.starts_with(error), "{format}: {last}");

@@ -359,6 +359,21 @@ async fn what_two_readers_would_read_differently_smuggles_nothing() {
             format!("content-length: {length}\r\ntransfer-encoding : chunked\r\n"),
             &first,
         ),
+        (format!("content-length: -{length}\r\n"), &first),
+        (format!("content-length: {length} {length}\r\n"), &first),
+        (format!("content-length: 0x{length:x}\r\n"), &first),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding:\r\n chunked\r\n"),
+            &first,
+        ),
+        (
+            format!("content-length: {length}\r\ntransfer-encoding: chunked, identity\r\n"),
+            &first,
+        ),
+        (
+            "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n".to_owned(),
+            &first,
+        ),
         (
             "transfer-encoding: chunked\r\n".to_owned(),
             &chunked.replacen("\r\n", ";\r\n\r\n", 1),

@@ -74,7 +74,7 @@ async fn an_unknown_path_is_not_found_in_the_shape_of_its_family() {
         ("/v1/responses/resp_1", "responses"),
         ("/v1beta", "native"),
         ("/v1beta/", "native"),
-        ("/v1beta/files", "native"),
+        ("/v1beta/corpora", "native"),
         ("/v1beta/models/same-native:predict", "native"),
         ("/v1beta/models/same-native:embedContent", "native"),
         ("/v1/models/same-native:predict", "native"),

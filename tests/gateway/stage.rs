@@ -274,11 +274,23 @@ impl Gateway {
         .await;
     }
 
+    /// Files and connections that the process has open.
+    pub fn descriptors(&self) -> usize {
+        let directory = format!("/proc/{}/fd", self.process.id());
+        let open = std::fs::read_dir(directory).expect("the process is there");
+        open.count()
+    }
+
     /// Memory that the process holds, in KiB.
     pub fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The same by another name of the system: `VmHWM:` is the most that it ever held.
+    pub fn memory(&self, name: &str) -> u64 {
         let file = format!("/proc/{}/status", self.process.id());
         let status = std::fs::read_to_string(file).expect("the process is there");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
         number.and_then(|text| text.parse().ok()).expect("a number")
     }

@@ -118,6 +118,7 @@ fn read(format: Format, bytes: &[u8]) {
     let head = Head {
         path_model: Some("m"),
         stream: false,
+        text_only: false,
     };
     if let Ok(request) = codec.decode_request(&head, bytes, losses) {
         encode(&request, losses);

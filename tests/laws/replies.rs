@@ -1,8 +1,8 @@
 //! Random replies, as far as a format can say them.
 
 use omniglot::model::{
-    Arguments, Call, Choice, Citation, Finish, Format, Issuer, Logprob, Part, PartKind, Response,
-    Seal, ToolKind, Usage,
+    Arguments, Call, Choice, Citation, Finish, Format, Issuer, Logprob, Media, Part, PartKind,
+    Response, Seal, Source, ToolKind, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -54,15 +54,29 @@ pub fn text() -> impl Strategy<Value = PartKind<'static>> {
 }
 
 fn thought(format: Format) -> impl Strategy<Value = PartKind<'static>> {
-    // Chat says thoughts in its own way or with their proofs, not some so and some so.
-    let sealed = prop::bool::weighted(if format == Format::Chat { 1.0 } else { 0.5 });
     let issuer = issuer(format);
-    (word(), sealed).prop_map(move |(word, sealed)| PartKind::Thought {
+    (word(), any::<bool>()).prop_map(move |(word, sealed)| PartKind::Thought {
         text: word.into(),
         seal: sealed.then(|| Seal {
             issuer,
             data: "c2VhbA==".into(),
         }),
+    })
+}
+
+/// Pictures, and sound where the format has it; messages has no media in answers.
+fn media(format: Format) -> impl Strategy<Value = PartKind<'static>> {
+    let kinds: &[&str] = match format {
+        Format::Chat | Format::Messages | Format::Responses => &["image/png"],
+        Format::Native => &["image/png", "image/webp", "audio/wav"],
+    };
+    (select(kinds), select(&["QUJD", "AAAA+/=="][..])).prop_map(|(mime, data)| {
+        PartKind::Media(Media {
+            mime: mime.into(),
+            source: Source::Base64(data.into()),
+            name: None,
+            detail: None,
+        })
     })
 }
 
@@ -76,6 +90,7 @@ fn usage(written: bool) -> impl Strategy<Value = Usage> {
                 cache_written,
                 output: plain + thinking,
                 thinking,
+                ..Usage::default()
             }
         },
     )
@@ -106,7 +121,13 @@ fn issuer(format: Format) -> Issuer {
 }
 
 fn choice(format: Format) -> impl Strategy<Value = Choice<'static>> {
-    let kinds = prop_oneof![3 => text(), 2 => call(), 1 => thought(format)];
+    let shows = u32::from(format != Format::Messages);
+    let kinds = prop_oneof![
+        3 => text(),
+        2 => call(),
+        1 => thought(format),
+        shows => media(format),
+    ];
     let refusal = matches!(format, Format::Chat | Format::Responses);
     (vec(kinds, 0..5), select(ends(format)), any::<u8>()).prop_map(move |(mut kinds, end, dice)| {
         let called = kinds.iter().any(|kind| matches!(kind, PartKind::Call(_)));

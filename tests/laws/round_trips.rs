@@ -1,7 +1,7 @@
 //! What a format can say, it says so that it is read back, whole or in a stream.
 
 use omniglot::formats::{Asked, Framing};
-use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Usage};
+use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Source, Usage};
 use omniglot::sse::{Frames, SseWriter};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -29,6 +29,8 @@ struct Kept {
     thoughts: String,
     /// Names, ids and arguments.
     calls: Vec<(String, String, Value)>,
+    /// Types and sources.
+    media: Vec<(String, Source<'static>)>,
     finish: Finish<'static>,
 }
 
@@ -39,6 +41,7 @@ fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
             refusal: String::new(),
             thoughts: String::new(),
             calls: Vec::new(),
+            media: Vec::new(),
             finish: choice.finish.clone().into_owned(),
         };
         for part in &choice.parts {
@@ -51,7 +54,11 @@ fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
                     call.id.as_deref().unwrap_or_default().to_owned(),
                     serde_json::from_str(&call.arguments.to_text()).expect("JSON arguments"),
                 )),
-                PartKind::Media(_) | PartKind::Result(_) => {}
+                PartKind::Media(media) => {
+                    let media = media.clone().into_owned();
+                    kept.media.push((media.mime.into_owned(), media.source));
+                }
+                PartKind::Result(_) => {}
             }
         }
         kept

@@ -16,8 +16,6 @@ const fn refusal(format: Format, says: &'static str) -> Refusal {
 
 /// By the client's own decoder.
 pub const DECODED: &[Refusal] = &[
-    // Speech as an answer.
-    refusal(Format::Chat, "not \"audio\""),
     // Some backends take a tool that does not say its type.
     refusal(Format::Chat, "missing required field tools[0].type"),
     refusal(Format::Chat, "file_data: expected a base64 data URL"),
@@ -48,8 +46,15 @@ pub const DECODED: &[Refusal] = &[
     ),
 ];
 
+/// By the rules of the surface, which has no store of files and knows no projects.
+pub const BEYOND_THE_RULES: &[Refusal] = &[
+    refusal(Format::Native, "expected a public https URL"),
+    refusal(Format::Native, "cachedContent: expected a name"),
+];
+
 /// By the encoder of another format.
 pub const ENCODED: &[Refusal] = &[
+    refusal(Format::Chat, "cannot answer with sound"),
     refusal(Format::Chat, "does not take audio/"),
     refusal(Format::Chat, "takes no media of audio/"),
     refusal(Format::Chat, "cannot read stored files"),

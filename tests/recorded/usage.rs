@@ -24,14 +24,12 @@ fn told(format: Format, body: &Value) -> Option<(Option<u64>, Option<u64>)> {
         Format::Chat => {
             let input = sum(&["prompt_tokens"]);
             let output = sum(&["completion_tokens"]);
-            // One backend counts thoughts beside the answer: its total tells.
+            // Some backends count thoughts beside the answer, and tell so or not: the total does.
             let thoughts = usage["completion_tokens_details"]["reasoning_tokens"].as_u64();
-            let with_thoughts = output.zip(thoughts).map(|(output, beside)| output + beside);
             let rest = sum(&["total_tokens"]).and_then(|total: u64| total.checked_sub(input?));
-            (
-                input,
-                with_thoughts.filter(|_| rest == with_thoughts).or(output),
-            )
+            let beside = rest.and_then(|rest| rest.checked_sub(output?));
+            let is_thinking = beside > Some(0) && [None, Some(0), beside].contains(&thoughts);
+            (input, rest.filter(|_| is_thinking).or(output))
         }
         Format::Native => (
             sum(&["promptTokenCount", "toolUsePromptTokenCount"]),

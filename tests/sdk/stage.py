@@ -22,6 +22,9 @@ KEY_OF_NOBODY = "sk-of-nobody"
 # Above every prompt of the tests but the one that is meant to be too long.
 BODY_LIMIT = 256 << 10
 
+# A stream gives a sign of life after so much silence: often, where a prompt asks for pauses.
+KEEP_ALIVE = "20ms"
+
 # Long enough that only a hang reaches it.
 PATIENCE = 60
 
@@ -55,7 +58,8 @@ def running(log=None):
 
 def config(mock_url, listen, admin):
     lines = [
-        f"server: {{listen: '{listen}', admin: '{admin}', body_limit: {BODY_LIMIT >> 10}KiB}}",
+        f"server: {{listen: '{listen}', admin: '{admin}', body_limit: {BODY_LIMIT >> 10}KiB,",
+        f"         timeouts: {{keep_alive: {KEEP_ALIVE}}}}}",
         "keys:",
         f"  - {{name: all, secret: {KEY}}}",
         f"  - {{name: some, secret: {KEY_OF_SOME}, models: ['first-*']}}",

@@ -116,6 +116,15 @@ def test_a_stream_that_dies_never_ends_cleanly(talk, fault):
         assert "as it was told" in str(error), "in the upstream's own words"
 
 
+@pytest.mark.parametrize("fault", ["cut", "garbage", "stream_error"])
+def test_a_stream_that_dies_after_any_event_is_an_error(talk, fault):
+    # Twenty words are twenty deltas at least: none of these comes behind the end.
+    for count in range(21):
+        error = failure(talk, "drain", f"mock:long=20 mock:{fault}={count}")
+        assert "Connection" not in type(error).__name__, count
+        assert str(error), count
+
+
 @pytest.mark.parametrize("fault", ["cut=0", "garbage=0", "stream_error=0", "empty", "html"])
 def test_a_stream_that_never_begins_is_a_plain_error(talk, fault):
     error = failure(talk, "drain", f"mock:long=20 mock:{fault}")

@@ -57,6 +57,13 @@ def test_a_stream_says_what_the_whole_answer_says(talk):
     assert "".join(pieces) == talk.speak.text(ask(talk, "mock:long=30"))
 
 
+def test_a_stream_that_pauses(talk):
+    prompt = "mock:long=4 mock:pace=100ms"
+    whole = talk.speak.text(ask(talk, "mock:long=4"))
+    assert "".join(deltas(talk, prompt)) == whole
+    assert talk.speak.text(ask(talk, prompt, "gather")) == whole
+
+
 # Where each upstream reads its standing instructions.
 INSTRUCTIONS = {
     "chat": lambda body: body["messages"][0]["content"],

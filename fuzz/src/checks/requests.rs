@@ -37,6 +37,7 @@ fn head(stream: bool) -> Head<'static> {
     Head {
         path_model: Some("m"),
         stream,
+        text_only: false,
     }
 }
 
@@ -90,7 +91,7 @@ fn passes(format: Format, body: &[u8]) {
         return;
     };
     let body = Bytes::copy_from_slice(body);
-    let edited = wanted.body_for(format.codec(), &body, "new \"name\"\\é");
+    let edited = wanted.body_for(format.codec(), &body, "new \"name\"\\é", "vendor");
     let mut after = object(&edited);
     if let Some(place) = &wanted.model_at {
         assert_eq!(before["model"], wanted.model);

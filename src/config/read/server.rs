@@ -19,6 +19,7 @@ const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
     body_idle: Duration::from_secs(30),
     body: Duration::from_secs(300),
     write_idle: Duration::from_secs(60),
+    keep_alive: Some(Duration::from_secs(15)),
 };
 
 pub fn default() -> Server {
@@ -31,6 +32,7 @@ pub fn default() -> Server {
         body_limit: DEFAULT_BODY_LIMIT,
         drain_timeout: DEFAULT_DRAIN_TIMEOUT,
         on_unsupported: OnUnsupported::Report,
+        validate_native: true,
         access_log: AccessLog::Off,
         timeouts: DEFAULT_TIMEOUTS,
         max_in_flight: None,
@@ -59,6 +61,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         ("reject", OnUnsupported::Reject),
     ];
     let on_unsupported = reader.optional(&mut table, "on_unsupported", values::one_of(&choices));
+    let choices = [("on", true), ("off", false)];
+    let validate_native = reader.optional(&mut table, "validate_native", values::one_of(&choices));
     let choices = [("off", AccessLog::Off), ("json", AccessLog::Json)];
     let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
     let timeouts = table.take("timeouts");
@@ -71,6 +75,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         body_limit: body_limit.unwrap_or(default.body_limit),
         drain_timeout: drain.unwrap_or(default.drain_timeout),
         on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
+        validate_native: validate_native.unwrap_or(default.validate_native),
         access_log: access_log.unwrap_or(default.access_log),
         timeouts: timeouts.unwrap_or(default.timeouts),
         max_in_flight,
@@ -124,11 +129,13 @@ fn tls_files(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Tls
 
 fn client_timeouts(reader: &mut Reader, field: Field) -> Option<ClientTimeouts> {
     let mut table = reader.table("timeouts", field)?;
+    let keep_alive = reader.optional(&mut table, "keep_alive", values::duration_or_off);
     let mut timeout = |name, default| {
         let given = reader.optional(&mut table, name, values::duration);
         given.unwrap_or(default)
     };
     let timeouts = ClientTimeouts {
+        keep_alive: keep_alive.unwrap_or(DEFAULT_TIMEOUTS.keep_alive),
         header: timeout("header", DEFAULT_TIMEOUTS.header),
         body_idle: timeout("body_idle", DEFAULT_TIMEOUTS.body_idle),
         body: timeout("body", DEFAULT_TIMEOUTS.body),

@@ -2,7 +2,7 @@
 
 use super::nesting::Nesting;
 use super::reply_in::{Choice, Reply, Summary, Words};
-use super::said::{Bit, CallBit};
+use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{Block, Delta, Event, Fault, Text, ToolKind};
@@ -106,7 +106,11 @@ impl Decoder {
         };
         let message = choice.message.take().map(|message| *message);
         if let Some(said) = choice.delta.take().or(message) {
-            said.walk(&mut progress.has_plain_thoughts, &mut |bit| writer.add(bit));
+            said.walk(
+                &mut progress.has_plain_thoughts,
+                SOUND_IN_PIECES,
+                &mut |bit| writer.add(bit),
+            );
         }
         for logprob in choice.logprobs() {
             out(Event::Delta {
@@ -177,7 +181,7 @@ impl Writer<'_, '_> {
                 self.blocks.close(self.number, Key::Thought, self.out);
             }
             Bit::ForeignSeal => {}
-            Bit::Image(media) => {
+            Bit::Media(media) => {
                 let key = Key::Item(*self.images);
                 *self.images += 1;
                 self.push(key, || Block::Media(media), None);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::formats::NO_WORDS;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -82,7 +83,6 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let kind = kind_of(said, kind.as_deref(), code.as_deref());
     let mut fault = Fault::new(kind, "");
     if let Some(said) = said
-        && kind != FaultKind::NotFound
         && !kind.has_one_status()
     {
         fault.status = said;
@@ -90,7 +90,11 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     fault.message = text("message")
         .or_else(|| error.as_str().map(str::to_owned))
         .filter(|message| !message.is_empty())
-        .unwrap_or_else(|| format!("upstream error (status {})", fault.status));
+        .unwrap_or_else(|| NO_WORDS.to_owned());
+    // What the model wrote instead of a call is all there is to go by.
+    if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
+        fault.message = format!("{} (failed_generation: {failed})", fault.message);
+    }
     fault.param = text("param");
     fault.code = code;
     fault
@@ -164,9 +168,27 @@ mod tests {
         );
         assert_eq!(decode(529, b"{}").status, 503);
         assert_eq!(decode(402, b"{}").status, 429);
+        assert_eq!(decode(503, b"<html>").message, "upstream error");
         assert_eq!(
-            decode(503, b"<html>").message,
-            "upstream error (status 503)"
+            decode(400, br#"{"error":{"code":"invalid_api_key"}}"#).status,
+            401
         );
+    }
+
+    #[test]
+    fn what_a_model_wrote_in_place_of_a_call_is_in_the_message() {
+        let body =
+            br#"{"error":{"message":"m","code":"tool_use_failed","failed_generation":"<f>"}}"#;
+        assert_eq!(decode(400, body).message, "m (failed_generation: <f>)");
+    }
+
+    #[test]
+    fn an_error_without_words_gets_some_in_every_format() {
+        for format in crate::model::Format::ALL {
+            for body in [r#"{"error":""}"#, r#"{"error":{"message":""}}"#] {
+                let fault = format.codec().decode_error(500, body.as_bytes());
+                assert_eq!(fault.message, NO_WORDS, "{format:?} {body}");
+            }
+        }
     }
 }

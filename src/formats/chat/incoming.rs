@@ -1,9 +1,9 @@
 //! Replies of an upstream of this format.
 
 use super::reply_in::{Reply, Said, Summary};
-use super::said::{Bit, CallBit};
+use super::said::{Bit, CallBit, WHOLE_SOUND};
 use super::{error, reply_in};
-use crate::formats::read_reply;
+use crate::formats::{no_answer, read_reply};
 use crate::model::{
     Call, Choice, Citation, Fault, Losses, Part, PartKind, Place, Response, Seal, Text,
 };
@@ -15,8 +15,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     }
     let mut reply: Reply<'a> = read_reply(body)?;
     let Some(choices) = reply.choices.take().filter(|choices| !choices.is_empty()) else {
-        let nothing = || Fault::bad_gateway("the upstream's reply holds no answer");
-        return Err(reply.fault().unwrap_or_else(nothing));
+        return Err(reply.fault().unwrap_or_else(no_answer));
     };
     let mut numbered = Vec::with_capacity(choices.len());
     for (position, choice) in (0..).zip(choices) {
@@ -45,7 +44,7 @@ fn read_choice<'a>(
         .message
         .take()
         .map_or_else(Said::default, |said| *said);
-    said.walk(&mut false, &mut |bit| answer.add(bit));
+    said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
     if answer.fasten_seals() {
         losses.dropped(place("message.reasoning_details"));
     }
@@ -93,7 +92,7 @@ impl<'a> Answer<'a> {
                 text: Text::default(),
                 seal: Some(seal),
             }),
-            (Bit::Image(media), _) => self.push(PartKind::Media(media)),
+            (Bit::Media(media), _) => self.push(PartKind::Media(media)),
             (Bit::Call(call), _) => self.push(PartKind::Call(whole(call))),
             (Bit::CallSeal { id, seal }, _) => self.call_seals.push((id, seal)),
             (Bit::ForeignSeal, _) => self.has_foreign_seal = true,

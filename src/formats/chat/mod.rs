@@ -22,6 +22,7 @@ mod tools;
 mod tools_out;
 mod turns;
 mod turns_out;
+mod usage;
 mod wire;
 
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
@@ -29,8 +30,8 @@ pub(in crate::formats) use pass::named;
 pub(in crate::formats) use rates::headers as allowance_headers;
 
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder, Target,
-    Watch,
+    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
+    Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -97,7 +98,7 @@ impl Codec for Chat {
         error::encode(fault)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
         error::encode_in_stream(fault, out);
     }
 

@@ -9,7 +9,8 @@ use super::turns_out::{self, Message};
 use crate::formats::written::written;
 use crate::formats::{Capabilities, Target};
 use crate::model::{
-    Depth, Effort, Fault, Json, Losses, Place, Request, Sampling, Search, Setting, Text, Thinking,
+    Depth, Effort, Fault, Json, Losses, Output, Place, Request, Sampling, Search, Setting, Text,
+    Thinking,
 };
 
 #[derive(Serialize)]
@@ -31,7 +32,9 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     verbosity: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    modalities: Option<[&'static str; 2]>,
+    modalities: Option<Vec<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<Voice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     web_search_options: Option<SearchOptions<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +49,13 @@ struct Body<'a> {
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+}
+
+/// The format insists on both.
+#[derive(Serialize)]
+struct Voice {
+    voice: &'static str,
+    format: &'static str,
 }
 
 #[derive(Serialize)]
@@ -130,10 +140,11 @@ pub(super) fn encode(
         sampling: encode_sampling(&request.sampling, capabilities, losses),
         reasoning_effort: encode_thinking(request.thinking, capabilities, losses),
         verbosity: request.output.verbosity.as_deref(),
-        modalities: request.output.images.then(|| {
-            losses.approximated(Place::Setting(Setting::Images));
-            ["text", "image"]
-        }),
+        modalities: encode_modalities(&request.output, losses),
+        audio: request
+            .output
+            .sound
+            .then(|| encode_voice(target.stream, losses)),
         web_search_options: request
             .search
             .as_ref()
@@ -152,6 +163,28 @@ pub(super) fn encode(
         }),
     };
     Ok(written(&body, request.size()))
+}
+
+/// Pictures are no official answer of this format, sound is.
+fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'static str>> {
+    let mut modalities = vec!["text"];
+    if output.images {
+        losses.approximated(Place::Setting(Setting::Images));
+        modalities.push("image");
+    }
+    if output.sound {
+        modalities.push("audio");
+    }
+    (modalities.len() > 1).then_some(modalities)
+}
+
+/// Only raw samples come in pieces.
+fn encode_voice(stream: bool, losses: &mut Losses) -> Voice {
+    losses.added(Place::Setting(Setting::Sound));
+    Voice {
+        voice: "alloy",
+        format: if stream { "pcm16" } else { "wav" },
+    }
 }
 
 /// `Some(false)` or nothing: many calls at a time are what happens unasked.

@@ -6,10 +6,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Named, Peek, Watch, read_event, read_reply, read_request};
+use crate::formats::{Glance, Named, Peek, Watch, no_answer, read_event, read_reply, read_request};
 use crate::json::{Edit, range_of};
-use crate::model::{Fault, Usage};
+use crate::model::Fault;
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -126,6 +127,7 @@ struct Delta<'a> {
     reasoning_content: Option<IgnoredAny>,
     reasoning_details: Option<IgnoredAny>,
     refusal: Option<IgnoredAny>,
+    audio: Option<IgnoredAny>,
 }
 
 impl Delta<'_> {
@@ -136,6 +138,7 @@ impl Delta<'_> {
             || self.reasoning_content.is_some()
             || self.reasoning_details.is_some()
             || self.refusal.is_some()
+            || self.audio.is_some()
     }
 }
 
@@ -144,66 +147,13 @@ struct Groq {
     usage: Option<RawUsage>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct RawUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    prompt_cache_hit_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-    num_cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
-}
-
-impl RawUsage {
-    pub(super) fn read(&self) -> Usage {
-        let prompt = self.prompt_tokens_details.as_ref();
-        let cached = prompt
-            .and_then(|details| details.cached_tokens)
-            .or(self.prompt_cache_hit_tokens)
-            .or(self.cached_tokens)
-            .or(self.num_cached_tokens);
-        let thinking = self
-            .completion_tokens_details
-            .as_ref()
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or(0);
-        let sum = self.prompt_tokens.saturating_add(self.completion_tokens);
-        // One backend counts reasoning beside the completion instead of inside it.
-        let beside = thinking > 0 && self.total_tokens == Some(sum.saturating_add(thinking));
-        Usage {
-            input: self.prompt_tokens,
-            cached: cached.unwrap_or(0),
-            cache_written: prompt
-                .and_then(|details| details.cache_write_tokens)
-                .unwrap_or(0),
-            output: self
-                .completion_tokens
-                .saturating_add(if beside { thinking } else { 0 }),
-            thinking,
-        }
-    }
-}
-
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
     let piece: Piece<'_> = read_reply(body)?;
     if piece.error.is_some() && piece.choices.is_none() {
         return Err(super::error::decode(200, body));
+    }
+    if piece.choices.is_none() {
+        return Err(no_answer());
     }
     note_usage(&piece, watch);
     (watch.begun, watch.ended) = (true, true);

@@ -17,6 +17,7 @@ pub(super) fn path_of(place: &Place) -> String {
         } => format!("messages[{turn}]"),
         Place::Turn { turn: None } | Place::Part { turn: None, .. } => "messages".to_owned(),
         Place::Tool { tool } => format!("tools[{tool}]"),
+        Place::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
     }
 }
 
@@ -43,7 +44,7 @@ const fn field(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images => "modalities",
+        Setting::Images | Setting::Sound => "modalities",
     }
 }
 

@@ -64,20 +64,30 @@ fn read_detail<'a>(
     match &*kind {
         "reasoning.text" => {
             let text = detail.text("text")?.unwrap_or_default();
-            let seal = read_seal(&mut detail, "signature", losses)?;
-            reasoning.thoughts.push(thought(text, seal));
+            let proof = read_proof(&mut detail, "signature")?;
+            // Words without a proof are told of where they are left out.
+            if proof.is_foreign && text.is_empty() {
+                drop_path(&Path::Key(&detail.path, "signature"), losses);
+            }
+            reasoning.thoughts.push(thought(text, proof.seal));
         }
         "reasoning.summary" => {
             let text = detail.text("summary")?.unwrap_or_default();
             reasoning.thoughts.push(thought(text, None));
         }
-        "reasoning.encrypted" => match (read_seal(&mut detail, "data", losses)?, id) {
-            (Some(seal), Some(id)) => reasoning.seals.0.push((id, seal)),
-            (Some(seal), None) => reasoning
-                .thoughts
-                .push(thought(Text::default(), Some(seal))),
-            (None, _) => {}
-        },
+        "reasoning.encrypted" => {
+            let proof = read_proof(&mut detail, "data")?;
+            if proof.is_foreign {
+                drop_path(&Path::Key(&detail.path, "data"), losses);
+            }
+            match (proof.seal, id) {
+                (Some(seal), Some(id)) => reasoning.seals.0.push((id, seal)),
+                (Some(seal), None) => reasoning
+                    .thoughts
+                    .push(thought(Text::default(), Some(seal))),
+                (None, _) => {}
+            }
+        }
         _ => drop_path(&detail.path, losses),
     }
     detail.finish(losses);
@@ -90,33 +100,32 @@ fn thought<'a>(text: Text<'a>, seal: Option<Seal<'a>>) -> Part<'a> {
 }
 
 /// Only seals that we wrapped say who issued them; a raw one may be anybody's and goes nowhere.
-fn read_seal<'a>(
-    detail: &mut Fields<'a, '_>,
-    key: &str,
-    losses: &mut Losses,
-) -> Result<Option<Seal<'a>>, Fault> {
-    let Some(wrapped) = detail.text(key)? else {
-        return Ok(None);
-    };
+struct Proof<'a> {
+    seal: Option<Seal<'a>>,
+    is_foreign: bool,
+}
+
+fn read_proof<'a>(detail: &mut Fields<'a, '_>, key: &str) -> Result<Proof<'a>, Fault> {
+    let wrapped = detail.text(key)?.unwrap_or_default();
     let seal = Seal::unwrap_text(&wrapped);
-    if seal.is_none() && !wrapped.is_empty() {
-        drop_path(&Path::Key(&detail.path, key), losses);
-    }
-    Ok(seal)
+    let is_foreign = seal.is_none() && !wrapped.is_empty();
+    Ok(Proof { seal, is_foreign })
 }
 
 fn drop_path(path: &Path<'_>, losses: &mut Losses) {
     losses.dropped(Place::Path(path.to_string().into()));
 }
 
-/// One entry of `reasoning_details`: the carrier of a seal.
+/// One entry of `reasoning_details`: the carrier of a seal, or a thought that came without one
+/// among others that did. Whoever reads an entry with words reads no `reasoning_content`.
 #[derive(Serialize)]
 #[serde(tag = "type")]
 pub(super) enum Detail<'a> {
     #[serde(rename = "reasoning.text")]
     Text {
         text: &'a str,
-        signature: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
         format: &'static str,
         index: usize,
     },
@@ -144,7 +153,16 @@ impl<'a> Detail<'a> {
         }
         Detail::Text {
             text,
-            signature: wrapped,
+            signature: Some(wrapped),
+            format: FORMAT,
+            index,
+        }
+    }
+
+    pub(super) fn unproven(text: &'a str, index: usize) -> Detail<'a> {
+        Detail::Text {
+            text,
+            signature: None,
             format: FORMAT,
             index,
         }

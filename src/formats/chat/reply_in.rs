@@ -7,7 +7,7 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::pass::RawUsage;
+use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::model::{Fault, Finish, Json, Logprob, Text, Usage};
 
@@ -73,6 +73,17 @@ pub(super) struct Said<'a> {
     pub(super) annotations: Option<Vec<Annotation<'a>>>,
     #[serde(borrow)]
     pub(super) images: Option<Vec<Image<'a>>>,
+    #[serde(borrow)]
+    pub(super) audio: Option<Audio<'a>>,
+}
+
+/// Sound, and the words that are spoken in it.
+#[derive(Deserialize)]
+pub(super) struct Audio<'a> {
+    #[serde(borrow)]
+    pub(super) data: Option<Words<'a>>,
+    #[serde(borrow)]
+    pub(super) transcript: Option<Words<'a>>,
 }
 
 /// A string that stays borrowed inside of options and lists.

@@ -86,15 +86,22 @@ fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<O
         )?),
         None => None,
     };
-    let mut images = false;
+    let (mut images, mut sound) = (false, false);
     fields.each("modalities", |_, modality| {
-        // Sound as an answer has no place in the model, so it is refused like other content.
-        images |= one_of(modality, &[("text", false), ("image", true)])?;
+        match one_of(
+            modality,
+            &[("text", "text"), ("image", "image"), ("audio", "audio")],
+        )? {
+            "image" => images = true,
+            "audio" => sound = true,
+            _ => {}
+        }
         Ok(())
     })?;
     Ok(Output {
         shape,
         images,
+        sound,
         verbosity: verbosity.map(Text::Borrowed),
     })
 }

@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::reasoning::Detail;
-use super::wire::{
-    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
-};
+use super::usage::Tokens;
+use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::Asked;
 use crate::formats::identity::call_id;
 use crate::formats::written::written;
-use crate::model::{Call, Choice, Finish, Losses, PartKind, Place, Response, Seal, Text, ToolKind};
+use crate::model::{
+    Call, Choice, Finish, Losses, Part, PartKind, Place, Response, Seal, Text, ToolKind,
+};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -106,6 +107,7 @@ fn encode_choice<'a>(
         annotations: choice.citations.iter().map(Annotation::new).collect(),
         ..Message::default()
     };
+    let proven = choice.parts.iter().any(is_proven);
     let mut calls = 0;
     for part in &choice.parts {
         match &part.kind {
@@ -116,9 +118,12 @@ fn encode_choice<'a>(
                     append(&mut message.reasoning_content, text);
                 }
                 let index = message.reasoning_details.len();
-                let detail = |seal| Detail::of_thought(text, seal, index);
-                let wrapped = seal.as_ref().map(Seal::wrap);
-                message.reasoning_details.extend(wrapped.map(detail));
+                let detail = match seal.as_ref().map(Seal::wrap) {
+                    Some(wrapped) => Some(Detail::of_thought(text, wrapped, index)),
+                    None if proven && !text.is_empty() => Some(Detail::unproven(text, index)),
+                    None => None,
+                };
+                message.reasoning_details.extend(detail);
             }
             PartKind::Call(call) => {
                 let id = match &call.id {
@@ -149,6 +154,11 @@ fn encode_choice<'a>(
         logprobs: (!choice.logprobs.is_empty()).then(|| Logprobs::new(&choice.logprobs)),
         finish_reason: finish_reason(&choice.finish, has_calls),
     }
+}
+
+/// A thought with words and a proof of them.
+fn is_proven(part: &Part<'_>) -> bool {
+    matches!(&part.kind, PartKind::Thought { text, seal: Some(_) } if !text.is_empty())
 }
 
 fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::reply_in::{
-    Address, Annotation, Called, Content, ContentPart, ReasoningDetail, Said, ToolCall, Words,
+    Address, Annotation, Audio, Called, Content, ContentPart, ReasoningDetail, Said, ToolCall,
+    Words,
 };
 use crate::model::{
     Arguments, Citation, Json, Media, Seal, Source, Text, ToolKind, split_data_url,
@@ -21,7 +22,7 @@ pub(super) enum Bit<'a> {
     ForeignSeal,
     Text(Text<'a>),
     Refusal(Text<'a>),
-    Image(Media<'a>),
+    Media(Media<'a>),
     Call(CallBit<'a>),
     Citation(Citation<'a>),
 }
@@ -46,7 +47,13 @@ impl CallBit<'_> {
 impl<'a> Said<'a> {
     /// Thoughts, words, pictures, calls: the format itself keeps no order among them.
     /// `has_plain` remembers from piece to piece that thoughts come in a plain field.
-    pub(super) fn walk(self, has_plain: &mut bool, each: &mut dyn FnMut(Bit<'a>)) {
+    /// `sound`: the type that sound is of, which the wire does not say.
+    pub(super) fn walk(
+        self,
+        has_plain: &mut bool,
+        sound: &'static str,
+        each: &mut dyn FnMut(Bit<'a>),
+    ) {
         let details = self.reasoning_details.unwrap_or_default();
         // Details repeat the plain text, at once or all of it at the end; they know more.
         let is_detailed = !*has_plain && details.iter().any(ReasoningDetail::has_text);
@@ -75,7 +82,10 @@ impl<'a> Said<'a> {
             each(Bit::Refusal(text));
         }
         for image in self.images.unwrap_or_default() {
-            image.image_url.map(picture).map(Bit::Image).map(&mut *each);
+            image.image_url.map(picture).map(Bit::Media).map(&mut *each);
+        }
+        if let Some(audio) = self.audio {
+            walk_audio(audio, sound, each);
         }
         let calls = self.tool_calls.unwrap_or_default().into_iter();
         let calls = calls.map(read_call);
@@ -130,7 +140,26 @@ fn walk_part<'a>(part: ContentPart<'a>, each: &mut dyn FnMut(Bit<'a>)) {
         each(Bit::Refusal(text));
     }
     if let Some(address) = part.image_url {
-        each(Bit::Image(picture(address)));
+        each(Bit::Media(picture(address)));
+    }
+}
+
+/// What a whole reply is asked for in, and what comes in pieces.
+pub(super) const WHOLE_SOUND: &str = "audio/wav";
+pub(super) const SOUND_IN_PIECES: &str = "audio/pcm;rate=24000";
+
+/// The words stand for the sound where a client cannot hear it.
+fn walk_audio<'a>(audio: Audio<'a>, mime: &'static str, each: &mut dyn FnMut(Bit<'a>)) {
+    if let Some(text) = filled(audio.transcript) {
+        each(Bit::Text(text));
+    }
+    if let Some(data) = filled(audio.data) {
+        each(Bit::Media(Media {
+            mime: mime.into(),
+            source: Source::Base64(data),
+            name: None,
+            detail: None,
+        }));
     }
 }
 

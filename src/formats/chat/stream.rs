@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::reasoning::Detail;
-use super::wire::{
-    Annotation, Audio, Heading, Image, Logprobs, Shown, Tokens, ToolCall, finish_reason,
-};
+use super::usage::Tokens;
+use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
 use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
+use crate::model::{Block, Citation, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
 /// What every chunk of a stream begins with.
@@ -55,7 +54,7 @@ struct Piece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_details: Option<[Detail<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<[Annotation<'a>; 1]>,
+    annotations: Option<Vec<Annotation<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     images: Option<[Image<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,9 +79,41 @@ struct Progress {
     open: Option<Open>,
     calls: u32,
     details: usize,
+    /// Thoughts without a proof, as long as no other came with one.
+    unproven: Vec<String>,
+    is_proven: bool,
     refused: bool,
+    images: u32,
+    has_sound: bool,
+    /// Held back: clients put lists together that come at once, or whose entries have numbers.
+    citations: Vec<Citation<'static>>,
     /// Held back to the end: nothing of a choice may follow it.
     finish: Option<&'static str>,
+}
+
+impl Progress {
+    /// Once one thought is told with its proof, all of them are told in that way.
+    fn close_thought(
+        &mut self,
+        text: String,
+        seal: Option<String>,
+        mut tell: impl FnMut(Detail<'_>),
+    ) {
+        if seal.is_some() && !text.is_empty() {
+            self.is_proven = true;
+            for text in std::mem::take(&mut self.unproven) {
+                tell(Detail::unproven(&text, self.details));
+                self.details += 1;
+            }
+        }
+        match seal {
+            Some(seal) => tell(Detail::of_thought(&text, seal, self.details)),
+            None if text.is_empty() => return,
+            None if self.is_proven => tell(Detail::unproven(&text, self.details)),
+            None => return self.unproven.push(text),
+        }
+        self.details += 1;
+    }
 }
 
 /// The block that is being written.
@@ -143,7 +174,7 @@ impl Encoder {
                 }
             }
             Block::Media(media) => {
-                let piece = Piece::of_media(&media, &self.heading);
+                let piece = Piece::of_media(&media, &self.heading, progress);
                 write(&self.repeated, choice, piece, out);
                 Open::Media
             }
@@ -156,7 +187,7 @@ impl Encoder {
         let mut piece = Piece::default();
         match (&mut progress.open, delta) {
             (_, Delta::Citation(citation)) => {
-                piece.annotations = Some([Annotation::new(citation)]);
+                return progress.citations.push(citation.clone().into_owned());
             }
             (_, Delta::Logprob(logprob)) => {
                 let logprobs = Logprobs::new(std::slice::from_ref(logprob));
@@ -195,14 +226,9 @@ impl Encoder {
         let progress = begin(&mut self.choices, repeated, choice, out);
         let index = progress.details;
         match progress.open.take() {
-            Some(Open::Thought {
-                text,
-                seal: Some(seal),
-            }) => {
-                let detail = Detail::of_thought(&text, seal, index);
+            Some(Open::Thought { text, seal }) => progress.close_thought(text, seal, |detail| {
                 write(repeated, choice, Piece::of_detail(detail), out);
-                progress.details += 1;
-            }
+            }),
             Some(Open::Call {
                 id,
                 kind,
@@ -219,7 +245,7 @@ impl Encoder {
                     progress.details += 1;
                 }
             }
-            Some(Open::Text | Open::Refusal | Open::Thought { .. } | Open::Media) | None => {}
+            Some(Open::Text | Open::Refusal | Open::Media) | None => {}
         }
     }
 
@@ -247,6 +273,14 @@ impl Encoder {
         for (choice, progress) in &self.choices {
             let unsaid = finish_reason(&Finish::Other, progress.calls > 0);
             let reason = progress.finish.unwrap_or(unsaid);
+            if !progress.citations.is_empty() {
+                let annotations = progress.citations.iter().map(Annotation::new).collect();
+                let piece = Piece {
+                    annotations: Some(annotations),
+                    ..Piece::default()
+                };
+                write(&self.repeated, *choice, piece, out);
+            }
             let piece = Piece::default();
             write_choice(&self.repeated, *choice, piece, None, Some(reason), out);
         }
@@ -302,11 +336,18 @@ impl<'a> Piece<'a> {
         }
     }
 
-    fn of_media(media: &'a Media<'_>, heading: &Heading) -> Piece<'a> {
+    fn of_media(media: &'a Media<'_>, heading: &Heading, progress: &mut Progress) -> Piece<'a> {
         let mut piece = Piece::default();
         match Shown::new(media, heading) {
-            Shown::Image(image) => piece.images = Some([image]),
-            Shown::Audio(audio) => piece.audio = Some(audio),
+            Shown::Image(image) => {
+                piece.images = Some([image.numbered(progress.images)]);
+                progress.images += 1;
+            }
+            Shown::Audio(audio) if progress.has_sound => piece.audio = Some(audio.later()),
+            Shown::Audio(audio) => {
+                progress.has_sound = true;
+                piece.audio = Some(audio);
+            }
         }
         piece
     }

@@ -39,7 +39,7 @@ struct Grammar<'a> {
 }
 
 pub(super) fn encode<'a>(tool: &'a Tool<'a>, losses: &mut Losses) -> Declared<'a> {
-    let place = Place::Tool { tool: tool.at };
+    let place = Place::ToolStrict { tool: tool.at };
     let name = &*tool.name;
     let description = tool.description.as_deref();
     match tool.kind {

@@ -8,7 +8,7 @@ use super::media_out::{self, ContentPart};
 use super::paths::refuse;
 use super::wire::ToolCall;
 use crate::formats::Target;
-use crate::formats::identity::call_id;
+use crate::formats::identity::past_call_id;
 use crate::model::{
     Call, Fault, Losses, Part, PartKind, Place, Request, Role, Text, ToolKind, ToolResult, Turn,
 };
@@ -293,7 +293,7 @@ impl<'a> Writer<'a, '_> {
             Some(id) => Text::Borrowed(id),
             None => {
                 let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
-                call_id(&call.name, turn.at.unwrap_or_default(), ordinal).into()
+                past_call_id(turn.at.unwrap_or_default(), ordinal, &call.name).into()
             }
         };
         self.open.push(id.clone());

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::formats::Asked;
 use crate::formats::identity::reply_id;
-use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind, Usage};
+use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind};
 
 /// What every piece of a reply repeats.
 #[derive(Debug, Default)]
@@ -138,8 +138,20 @@ impl<'a> Annotation<'a> {
 /// Pictures and sound in an answer; only sound has an official place.
 #[derive(Serialize)]
 pub(super) struct Image<'a> {
+    /// In a stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u32>,
     r#type: &'static str,
     image_url: ImageUrl<'a>,
+}
+
+impl Image<'_> {
+    pub(super) fn numbered(self, index: u32) -> Self {
+        Image {
+            index: Some(index),
+            ..self
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -149,11 +161,24 @@ struct ImageUrl<'a> {
 
 #[derive(Serialize)]
 pub(super) struct Audio<'a> {
-    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     data: &'a str,
     /// Never kept, so expired from the start.
-    expires_at: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
     transcript: &'static str,
+}
+
+impl Audio<'_> {
+    /// More of it: clients would add up what is said twice.
+    pub(super) fn later(self) -> Self {
+        Audio {
+            id: None,
+            expires_at: None,
+            ..self
+        }
+    }
 }
 
 pub(super) enum Shown<'a> {
@@ -167,9 +192,9 @@ impl<'a> Shown<'a> {
             && media.mime.starts_with("audio/")
         {
             return Shown::Audio(Audio {
-                id: heading.id.replacen("chatcmpl-", "audio_", 1),
+                id: Some(heading.id.replacen("chatcmpl-", "audio_", 1)),
                 data,
-                expires_at: heading.created,
+                expires_at: Some(heading.created),
                 transcript: "",
             });
         }
@@ -181,6 +206,7 @@ impl<'a> Shown<'a> {
             Source::Url(url) | Source::File(url) => Text::Borrowed(&**url),
         };
         Shown::Image(Image {
+            index: None,
             r#type: "image_url",
             image_url: ImageUrl { url },
         })
@@ -222,43 +248,6 @@ impl<'a> Logprobs<'a> {
         Logprobs {
             content: logprobs.iter().map(token).collect(),
             refusal: None,
-        }
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct Tokens {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-    prompt_tokens_details: PromptTokens,
-    completion_tokens_details: CompletionTokens,
-}
-
-#[derive(Serialize)]
-struct PromptTokens {
-    cached_tokens: u64,
-    cache_write_tokens: u64,
-}
-
-#[derive(Serialize)]
-struct CompletionTokens {
-    reasoning_tokens: u64,
-}
-
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Tokens {
-        Tokens {
-            prompt_tokens: usage.input,
-            completion_tokens: usage.output,
-            total_tokens: usage.input.saturating_add(usage.output),
-            prompt_tokens_details: PromptTokens {
-                cached_tokens: usage.cached,
-                cache_write_tokens: usage.cache_written,
-            },
-            completion_tokens_details: CompletionTokens {
-                reasoning_tokens: usage.thinking,
-            },
         }
     }
 }

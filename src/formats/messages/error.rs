@@ -1,8 +1,11 @@
 //! Error bodies: `{"type":"error","error":{"type","message"},"request_id"}`.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::formats::NO_WORDS;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -17,7 +20,18 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Inner<'a> {
     r#type: &'static str,
-    message: &'a str,
+    message: Cow<'a, str>,
+}
+
+/// The only thing that clients know a conversation by that is too long for the model.
+const TOO_LONG: &str = "prompt is too long";
+
+fn message(fault: &Fault) -> Cow<'_, str> {
+    let is_said = fault.message.contains(TOO_LONG);
+    if fault.kind == FaultKind::ContextTooLong && !is_said {
+        return format!("{TOO_LONG}: {}", fault.message).into();
+    }
+    Cow::Borrowed(&fault.message)
 }
 
 const fn word(kind: FaultKind) -> &'static str {
@@ -42,7 +56,7 @@ fn body<'a>(fault: &'a Fault, request_id: Option<&'a str>) -> Body<'a> {
         r#type: "error",
         error: Inner {
             r#type: word(fault.kind),
-            message: &fault.message,
+            message: message(fault),
         },
         request_id,
     }
@@ -73,18 +87,16 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     if status >= 400 && !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message.map_or_else(
-        || format!("upstream error (status {status})"),
-        str::to_owned,
-    );
+    fault.message = message
+        .filter(|words| !words.is_empty())
+        .unwrap_or(NO_WORDS)
+        .to_owned();
     fault
 }
 
 fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> FaultKind {
     match kind {
-        Some("invalid_request_error")
-            if message.is_some_and(|text| text.contains("prompt is too long")) =>
-        {
+        Some("invalid_request_error") if message.is_some_and(|text| text.contains(TOO_LONG)) => {
             FaultKind::ContextTooLong
         }
         Some("billing_error") => FaultKind::OverQuota,

@@ -1,6 +1,7 @@
 //! Replies of an upstream of this format.
 
 use super::pass::RawUsage;
+use crate::formats::no_answer;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Json, Losses, Part, PartKind, Place,
@@ -29,9 +30,8 @@ fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response
         finish: read_finish(fields, losses)?,
     };
     let mut characters = 0;
-    fields.each("content", |at, node| {
-        read_block(at, node, &mut choice, &mut characters, losses)
-    })?;
+    let content = fields.node("content").ok_or_else(no_answer)?;
+    content.each(|at, node| read_block(at, node, &mut choice, &mut characters, losses))?;
     Ok(Response {
         id: fields.text("id")?.unwrap_or_default(),
         model: fields.text("model")?.unwrap_or_default(),

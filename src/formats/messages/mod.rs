@@ -1,6 +1,7 @@
 //! The messages format: `POST /v1/messages`.
 
 mod blocks_out;
+mod call_ids;
 mod count;
 mod decoder;
 mod drafts_out;
@@ -23,8 +24,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation, Peek,
-    StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation,
+    Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -91,8 +92,20 @@ impl Codec for Messages {
         error::encode(fault, request_id)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
         error::encode_in_stream(fault, out);
+    }
+
+    /// An event of its own, but never the first.
+    fn keep_alive(&self, opened: bool, out: &mut SseWriter) {
+        #[derive(serde::Serialize)]
+        struct Ping {
+            r#type: &'static str,
+        }
+        match opened {
+            true => out.event("ping", &Ping { r#type: "ping" }),
+            false => out.comment("ping"),
+        }
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {

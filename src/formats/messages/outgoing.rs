@@ -105,7 +105,7 @@ pub(super) fn prompt<'a>(
     target: &Target<'a>,
     losses: &mut Losses,
 ) -> Result<(Prompt<'a>, u64), Fault> {
-    refuse_pictures(request)?;
+    refuse_media(request)?;
     let conversation = turns_out::write(request, target.capabilities, losses)?;
     let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
     let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);
@@ -130,13 +130,15 @@ pub(super) fn prompt<'a>(
     Ok((prompt, plan.max_tokens))
 }
 
-/// A picture as an answer is content that nobody else can give.
-fn refuse_pictures(request: &Request<'_>) -> Result<(), Fault> {
-    if !request.output.images {
-        return Ok(());
-    }
-    let fault = Fault::invalid("the upstream of this model cannot answer with images");
-    Err(fault.about(Place::Setting(Setting::Images)))
+/// A picture or sound as an answer is content that nobody else can give.
+fn refuse_media(request: &Request<'_>) -> Result<(), Fault> {
+    let (what, setting) = match &request.output {
+        output if output.images => ("images", Setting::Images),
+        output if output.sound => ("sound", Setting::Sound),
+        _ => return Ok(()),
+    };
+    let message = format!("the upstream of this model cannot answer with {what}");
+    Err(Fault::invalid(message).about(Place::Setting(setting)))
 }
 
 fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut Losses) -> Dice {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, read_event, read_reply, read_request};
+use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_event, read_reply, read_request};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -33,6 +33,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
 struct Message<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
+    content: Option<IgnoredAny>,
     usage: Option<RawUsage>,
     error: Option<IgnoredAny>,
 }
@@ -87,6 +88,7 @@ impl RawUsage {
             thinking: details
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(known.thinking),
+            ..Usage::default()
         }
     }
 }
@@ -95,6 +97,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     let message: Message<'_> = read_reply(body)?;
     if message.error.is_some() {
         return Err(super::error::decode(200, body));
+    }
+    if message.content.is_none() {
+        return Err(no_answer());
     }
     watch.usage = message.usage.map(|usage| usage.merge(None));
     (watch.begun, watch.ended) = (true, true);
@@ -111,7 +116,8 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
             watch.fault = Some(super::error::decode(200, data.as_bytes()));
             watch.ended = true;
         }
-        "content_block_start" | "content_block_delta" | "message_delta" => watch.begun = true,
+        "message_start" => watch.opened = true,
+        "content_block_delta" | "content_block_stop" | "message_delta" => watch.begun = true,
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}
     }

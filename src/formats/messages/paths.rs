@@ -20,6 +20,7 @@ pub(super) fn path_of(place: &Place) -> String {
             part: Some(part),
         } => format!("system[{part}]"),
         Place::Tool { tool } => format!("tools[{tool}]"),
+        Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
@@ -50,6 +51,6 @@ const fn word(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images => "modalities",
+        Setting::Images | Setting::Sound => "modalities",
     }
 }

@@ -123,6 +123,9 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
     } else {
         message.ending = Ending::of(&Finish::Other);
     }
+    if response.usage.is_some_and(|usage| usage.counts_sound()) {
+        losses.dropped(Place::Path("usage: tokens of sound".into()));
+    }
     message.usage = Counts::of(response.usage);
     written(&message, response.size())
 }

@@ -23,7 +23,7 @@ pub(super) enum Tool<'a> {
         strict: bool,
     },
     Search {
-        r#type: &'static str,
+        r#type: String,
         name: &'static str,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         allowed_domains: &'a [model::Text<'a>],
@@ -111,9 +111,8 @@ fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
 }
 
 fn declare<'a>(tool: &'a model::Tool<'_>, losses: &mut Losses) -> Tool<'a> {
-    let place = || Place::Tool { tool: tool.at };
     if tool.kind == ToolKind::Custom {
-        losses.approximated(place());
+        losses.approximated(Place::Tool { tool: tool.at });
     }
     let input_schema = match tool.kind {
         ToolKind::Custom => Cow::Owned(free_text(tool.schema.as_ref())),
@@ -122,7 +121,7 @@ fn declare<'a>(tool: &'a model::Tool<'_>, losses: &mut Losses) -> Tool<'a> {
     let wanted = tool.strict == Some(true);
     let strict = wanted && schema_out::fits(&input_schema);
     if wanted && !strict {
-        losses.dropped(place());
+        losses.dropped(Place::ToolStrict { tool: tool.at });
     }
     Tool::Declared {
         name: &tool.name,
@@ -173,10 +172,10 @@ fn write_search<'a>(
     losses: &mut Losses,
 ) -> Result<Tool<'a>, Fault> {
     let place = Place::Setting(Setting::Search);
-    if !capabilities.messages_web_search {
+    let Some(version) = capabilities.messages_web_search else {
         let message = "the upstream of this model cannot search the web";
         return Err(Fault::invalid(message).about(place));
-    }
+    };
     if search.context_size.is_some() {
         losses.dropped(place);
     }
@@ -196,7 +195,7 @@ fn write_search<'a>(
     .iter()
     .any(|word| word.is_some());
     Ok(Tool::Search {
-        r#type: "web_search_20250305",
+        r#type: format!("web_search_{version}"),
         name: "web_search",
         allowed_domains: &search.allowed_domains,
         user_location: somewhere.then_some(location),

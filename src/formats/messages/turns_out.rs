@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::blocks_out::{Block, Content, media};
+use super::call_ids::CallIds;
 use super::drafts_out::{
     Draft, Message, Piece, Speaker, ends_in_unproven_loop, match_results, merge, settle_system,
 };
@@ -28,6 +29,7 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Result<Conversation<'a>, Fault> {
     let mut writer = Writer {
+        ids: CallIds::default(),
         unnamed: Vec::new(),
         losses,
     };
@@ -66,6 +68,7 @@ pub(super) fn write<'a>(
 }
 
 struct Writer<'a, 'l> {
+    ids: CallIds<'a>,
     /// Calls without an id that wait for their results: name and the id they were given.
     unnamed: Vec<(&'a str, String)>,
     losses: &'l mut Losses,
@@ -158,14 +161,14 @@ impl<'a> Writer<'a, '_> {
         }
         let id = match given(call.id.as_deref()) {
             Some(id) => {
-                let legal = legal_id(id);
+                let legal = self.ids.write(id);
                 if legal != id {
                     self.losses.approximated(place.clone());
                 }
                 legal
             }
             None => {
-                let id = identity::call_id(&call.name, position, ordinal);
+                let id = identity::past_call_id(position, ordinal, &call.name);
                 self.unnamed.push((&call.name, id.clone()));
                 Cow::Owned(id)
             }
@@ -186,7 +189,7 @@ impl<'a> Writer<'a, '_> {
 
     fn result(&mut self, result: &'a ToolResult<'_>, place: &Place) -> Result<Block<'a>, Fault> {
         let tool_use_id = match given(result.id.as_deref()) {
-            Some(id) => legal_id(id),
+            Some(id) => self.ids.write(id),
             None => {
                 let name = result.name.as_deref().unwrap_or_default();
                 let waiting = self.unnamed.iter().position(|(known, _)| *known == name);
@@ -224,13 +227,4 @@ fn thought<'a>(text: &'a str, seal: Option<&'a Seal<'_>>) -> Option<Block<'a>> {
         Issuer::Redacted => Some(Block::RedactedThinking { data }),
         Issuer::Thinking | Issuer::Native | Issuer::Responses => None,
     }
-}
-
-fn legal_id(id: &str) -> Cow<'_, str> {
-    let is_legal = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    if id.chars().all(is_legal) {
-        return Cow::Borrowed(id);
-    }
-    let legal = |letter| if is_legal(letter) { letter } else { '_' };
-    Cow::Owned(id.chars().map(legal).collect())
 }

@@ -67,6 +67,12 @@ impl<'a> Content<'a> {
             spoken,
         }
     }
+
+    /// Words of the model that it would have to go on with.
+    fn is_begun_answer(&self) -> bool {
+        let is_call = |part: &PartOut<'_>| matches!(part.payload, Payload::FunctionCall(_));
+        self.role == MODEL && !self.parts.iter().any(is_call)
+    }
 }
 
 impl<'a> From<Payload<'a>> for PartOut<'a> {
@@ -118,9 +124,14 @@ pub(super) fn write<'a>(
     if contents.first().is_none_or(|content| content.role != USER) {
         let words = PartOut::from(Payload::Text(CONTINUED));
         contents.insert(0, Content::user(vec![words], true));
-        losses.added(Place::Turn {
+        losses.approximated(Place::Turn {
             turn: turns.iter().find_map(|turn| turn.at),
         });
+    }
+    // Nothing in this format makes a model go on with its own words.
+    if contents.last().is_some_and(Content::is_begun_answer) {
+        let turn = turns.last().and_then(|turn| turn.at);
+        losses.approximated(Place::Turn { turn });
     }
     if capabilities.native_requires_signature {
         stand_in(&mut contents);

@@ -5,17 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::outgoing::{self, Body};
-use super::spelling::{self, Spellings};
-use super::{error, request};
+use super::{error, request, rules, spelling};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, quoted, read_reply};
 use crate::json::{Edit, Fields, range_of};
 use crate::model::{Fault, Losses, Request};
 
 pub(super) struct Count;
-
-/// The whole request that is to be counted, where there is more to it than the conversation.
-const WRAPPED: Spellings = &["generateContentRequest", "generate_content_request"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,8 +52,9 @@ impl Counter for Count {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Question<'a>, Fault> {
+        rules::hold(body, false)?;
         let mut fields = Fields::of_body(body)?;
-        let Some(inner) = spelling::node(&mut fields, WRAPPED) else {
+        let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) else {
             let request = request::read(fields, losses)?;
             let within = None;
             return Ok(Question { request, within });
@@ -67,7 +64,7 @@ impl Counter for Count {
             return Err(node.path.wrong("no generateContentRequest beside it"));
         }
         fields.finish(losses);
-        let within = WRAPPED.first().copied();
+        let within = spelling::WRAPPED.first().copied();
         Ok(Question { request, within })
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::formats::NO_WORDS;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -110,13 +111,13 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
         .filter(|message| !message.is_empty());
     let kind = kind_of(status, &error["details"], message);
     let mut fault = Fault::new(kind, "");
-    if kind != FaultKind::Unauthenticated && !kind.has_one_status() {
+    if !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message.map_or_else(
-        || format!("upstream error (status {status})"),
-        str::to_owned,
-    );
+    fault.message = message
+        .filter(|words| !words.is_empty())
+        .unwrap_or(NO_WORDS)
+        .to_owned();
     fault.retry_after = details(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

@@ -8,7 +8,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::contents_out::Payload;
-use super::validate::is_public_https;
+use super::public_address::is_public_https;
 use crate::formats::base64_text;
 use crate::model::{Fault, Losses, Media, Place, Source};
 

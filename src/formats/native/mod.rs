@@ -12,11 +12,14 @@ mod outgoing;
 mod pairing;
 mod partial;
 mod pass;
+mod public_address;
 mod reply_losses;
 mod request;
 mod response;
+mod rules;
 mod schema;
 mod schema_out;
+mod setting_rules;
 mod settings;
 mod settings_out;
 mod sources;
@@ -28,14 +31,16 @@ mod tests;
 mod tools;
 mod tools_out;
 mod turns;
-mod validate;
+mod usage;
 mod wire;
+
+use std::ops::Range;
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -63,11 +68,11 @@ pub(super) struct Native;
 impl Codec for Native {
     fn decode_request<'a>(
         &self,
-        _head: &Head<'_>,
+        head: &Head<'_>,
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
-        request::decode(body, losses)
+        request::decode(head, body, losses)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -124,12 +129,28 @@ impl Codec for Native {
         error::encode(fault)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
         error::encode_in_stream(fault, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
-        pass::peek(body)
+    fn takes_comments(&self) -> bool {
+        false
+    }
+
+    fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+        Ok(pass::PEEK)
+    }
+
+    fn inspect(
+        &self,
+        head: &Head<'_>,
+        body: &[u8],
+        by_the_rules: bool,
+    ) -> Result<Vec<Range<usize>>, Fault> {
+        match by_the_rules {
+            true => rules::hold(body, head.text_only),
+            false => rules::skim(body),
+        }
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

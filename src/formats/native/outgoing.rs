@@ -55,6 +55,10 @@ pub(super) fn body<'a>(
     target: &Target<'a>,
     losses: &mut Losses,
 ) -> Result<Body<'a>, Fault> {
+    if request.output.images && !target.capabilities.native_image_output {
+        let message = "the upstream of this model cannot answer with images";
+        return Err(Fault::invalid(message).about(Place::Setting(Setting::Images)));
+    }
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
     let system = conversation.system;
@@ -105,7 +109,8 @@ pub(super) fn path_of(place: &Place) -> String {
             turn,
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
-        Place::Tool { tool } => {
+        // No client of this format can say the latter.
+        Place::Tool { tool } | Place::ToolStrict { tool } => {
             let (tool, declaration) = (tool >> 16, tool & 0xffff);
             format!("tools[{tool}].functionDeclarations[{declaration}]")
         }
@@ -129,7 +134,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::ToolChoice => "toolConfig.functionCallingConfig",
         Setting::ParallelTools => "toolConfig",
         Setting::OutputShape => "generationConfig.responseSchema",
-        Setting::Images => "generationConfig.responseModalities",
+        Setting::Images | Setting::Sound => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",
         Setting::CodeExecution => "tools.codeExecution",

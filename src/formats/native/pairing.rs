@@ -1,6 +1,6 @@
 //! Calls and their results, joined where the client left the ids out.
 
-use crate::formats::identity::call_id;
+use crate::formats::identity::past_call_id;
 use crate::model::{PartKind, Role, Text, Turn};
 
 /// A call that waits for its result.
@@ -29,7 +29,7 @@ pub(super) fn pair(turns: &mut [Turn<'_>]) {
                     let made = call.id.is_none();
                     let id = call
                         .id
-                        .get_or_insert_with(|| call_id(&call.name, position, ordinal).into());
+                        .get_or_insert_with(|| past_call_id(position, ordinal, &call.name).into());
                     open.push(Open {
                         name: call.name.clone(),
                         id: id.clone(),

@@ -3,20 +3,17 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Peek, Watch, read_event, read_reply, read_request};
-use crate::model::{Fault, Usage};
+use crate::formats::{Glance, Peek, Watch, no_answer, read_event, read_reply};
+use crate::model::Fault;
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
-    #[derive(Deserialize)]
-    struct AnyObject {}
-    let AnyObject {} = read_request(body)?;
-    Ok(Peek {
-        model: None,
-        stream: false,
-        ask_usage: None,
-    })
-}
+/// All that routing must know stands in the path.
+pub(super) const PEEK: Peek<'static> = Peek {
+    model: None,
+    stream: false,
+    ask_usage: None,
+};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,38 +38,13 @@ struct PromptFeedback {
     block_reason: Option<IgnoredAny>,
 }
 
-/// Zero and unknown are both left out, or null.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RawUsage {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-}
-
-impl RawUsage {
-    pub(super) fn read(&self) -> Usage {
-        let sum = |first: Option<u64>, second: Option<u64>| {
-            first
-                .unwrap_or_default()
-                .saturating_add(second.unwrap_or_default())
-        };
-        Usage {
-            input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
-            cached: self.cached_content_token_count.unwrap_or_default(),
-            cache_written: 0,
-            output: sum(self.candidates_token_count, self.thoughts_token_count),
-            thinking: self.thoughts_token_count.unwrap_or_default(),
-        }
-    }
-}
-
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
     let piece: Piece = read_reply(body)?;
     if piece.error.is_some() {
         return Err(super::error::decode(200, body));
+    }
+    if piece.candidates.is_none() && piece.prompt_feedback.is_none() {
+        return Err(no_answer());
     }
     note(&piece, watch);
     (watch.begun, watch.ended) = (true, true);

@@ -1,12 +1,18 @@
 //! Requests, read into the model. They are read only on the way to another format: what no other
-//! format can say is refused or reported here.
+//! format can say is refused or reported here. What the rules refuse has been refused before.
 
 use super::spelling::{self, Spellings};
-use super::{pairing, settings, tools, turns, validate};
-use crate::json::{Fields, Node};
+use super::{pairing, rules, settings, tools, turns};
+use crate::formats::Head;
+use crate::json::{Fields, Node, Path};
 use crate::model::{Fault, Losses, Place, Request, Text};
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+pub(super) fn decode<'a>(
+    head: &Head<'_>,
+    body: &'a [u8],
+    losses: &mut Losses,
+) -> Result<Request<'a>, Fault> {
+    rules::hold(body, head.text_only)?;
     read(Fields::of_body(body)?, losses)
 }
 
@@ -17,8 +23,7 @@ pub(super) fn read<'a>(
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");
-    let system: Spellings = &["systemInstruction", "system_instruction"];
-    if let Some(node) = spelling::node(&mut fields, system) {
+    if let Some(node) = spelling::node(&mut fields, spelling::SYSTEM) {
         let turn = node.fields(|fields| turns::read_system(fields, losses))?;
         request.turns.extend(turn);
     }
@@ -33,17 +38,16 @@ pub(super) fn read<'a>(
     if let Some(node) = fields.node("tools") {
         tools::read_tools(node, &mut request, losses)?;
     }
-    if let Some(node) = spelling::node(&mut fields, &["toolConfig", "tool_config"]) {
+    if let Some(node) = spelling::node(&mut fields, spelling::TOOL_CONFIG) {
         tools::read_config(node, &mut request, losses)?;
     }
-    let safety: Spellings = &["safetySettings", "safety_settings"];
-    validate::drop_checked(&mut fields, safety, validate::safety_settings, losses)?;
-    if let Some(node) = spelling::node(&mut fields, &["generationConfig", "generation_config"]) {
+    spelling::report(&mut fields, spelling::SAFETY, losses);
+    if let Some(node) = spelling::node(&mut fields, spelling::GENERATION) {
         settings::read(node, &mut request, losses)?;
     }
     for stateful in STATEFUL {
         if let Some(node) = spelling::node(&mut fields, stateful) {
-            return Err(validate::no_counterpart(&node.path));
+            return Err(no_counterpart(&node.path));
         }
     }
     if let Some(node) = spelling::node(&mut fields, &["serviceTier", "service_tier"]) {
@@ -54,9 +58,14 @@ pub(super) fn read<'a>(
 }
 
 const STATEFUL: [Spellings; 2] = [
-    &["cachedContent", "cached_content"],
+    spelling::CACHED,
     &["continuationToken", "continuation_token"],
 ];
+
+/// For what only an upstream of this very format could do.
+pub(super) fn no_counterpart(path: &Path<'_>) -> Fault {
+    Fault::invalid(format!("{path} is not available for this model")).at(path.to_string())
+}
 
 /// The word that the other formats share for a tier.
 fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<'a>>, Fault> {

@@ -6,11 +6,12 @@ use serde_json_borrow::ObjectAsVec as Object;
 
 use super::grounding::{Grounding, Run, ground};
 use super::reply_losses::{self, keeps_call, part_place};
+use super::usage::UsageMetadata;
 use crate::formats::Asked;
 use crate::formats::written::written;
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Losses, Media, PartKind, Response,
-    Seal, Source, Text, ToolKind, Usage,
+    Seal, Source, Text, ToolKind,
 };
 
 #[derive(Serialize)]
@@ -139,18 +140,6 @@ struct LogprobsCandidate<'a> {
     log_probability: f64,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct UsageMetadata {
-    prompt_token_count: u64,
-    candidates_token_count: u64,
-    total_token_count: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cached_content_token_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thoughts_token_count: Option<u64>,
-}
-
 pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
     reply_losses::report(response, losses);
     let candidates = (0u32..).zip(&response.choices);
@@ -164,7 +153,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
     let reply = Whole {
         reply: Reply {
             candidates,
-            usage_metadata: response.usage.map(usage_metadata),
+            usage_metadata: response.usage.map(UsageMetadata::from),
         },
         repeated: Repeated::new(
             or_else(&response.model, &asked.model),
@@ -366,32 +355,4 @@ pub(super) fn logprobs_result<'a>(logprobs: &'a [Logprob<'_>]) -> Option<Logprob
         top_candidates: logprobs.iter().map(top).collect(),
         chosen_candidates: logprobs.iter().map(chosen).collect(),
     })
-}
-
-/// Here thinking counts beside the answer, not within it.
-pub(super) fn usage_metadata(usage: Usage) -> UsageMetadata {
-    let counted = |count: u64| (count > 0).then_some(count);
-    UsageMetadata {
-        prompt_token_count: usage.input,
-        candidates_token_count: usage.output.saturating_sub(usage.thinking),
-        total_token_count: usage.input.saturating_add(usage.output),
-        cached_content_token_count: counted(usage.cached),
-        thoughts_token_count: counted(usage.thinking),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::usage_metadata;
-    use crate::model::Usage;
-
-    #[test]
-    fn counts_at_the_end_of_their_range_have_a_total() {
-        let usage = Usage {
-            input: u64::MAX,
-            output: 2,
-            ..Usage::default()
-        };
-        assert_eq!(usage_metadata(usage).total_token_count, u64::MAX);
-    }
 }

@@ -40,8 +40,8 @@ pub(super) struct GenerationConfig<'a> {
     response_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_json_schema: Option<&'a Json<'a>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    response_modalities: &'static [&'static str],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    response_modalities: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,8 +69,14 @@ pub(super) fn write<'a>(
 ) -> Option<GenerationConfig<'a>> {
     let mut config = write_sampling(&request.sampling, losses);
     write_shape(&request.output.shape, &mut config, losses);
+    if request.output.images || request.output.sound {
+        config.response_modalities.push("TEXT");
+    }
     if request.output.images {
-        config.response_modalities = &["TEXT", "IMAGE"];
+        config.response_modalities.push("IMAGE");
+    }
+    if request.output.sound {
+        config.response_modalities.push("AUDIO");
     }
     if request.output.verbosity.is_some() {
         losses.dropped(Place::Setting(Setting::Verbosity));
@@ -93,11 +99,15 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
         let number = number?;
         whole(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
     };
-    let max_output_tokens = count(
-        sampling.max_tokens.map(|tokens| tokens.max(1)),
-        Setting::MaxTokens,
-    );
+    let max_output_tokens: Option<i32> = count(sampling.max_tokens, Setting::MaxTokens);
     let top_k = count(sampling.top_k, Setting::TopK);
+    // A limit of nothing, which only warms a cache elsewhere, is none here.
+    let max_output_tokens = max_output_tokens.map(|limit| {
+        if limit < 1 {
+            losses.approximated(Place::Setting(Setting::MaxTokens));
+        }
+        limit.max(1)
+    });
     GenerationConfig {
         max_output_tokens,
         temperature: sampling.temperature,
@@ -170,15 +180,17 @@ fn write_thinking(
     let exact = match (depth, style) {
         (Depth::Dynamic, _) => true,
         (Depth::Off, _) => {
+            let (budget, exact) = in_range(0, capabilities);
             config = ThinkingConfig {
-                thinking_budget: Some(0),
+                thinking_budget: Some(budget),
                 ..ThinkingConfig::default()
             };
-            true
+            exact
         }
         (Depth::Effort(effort), Some(ThinkingStyle::Budget)) => {
-            config.thinking_budget = Some(budget_of(effort));
-            true
+            let (budget, exact) = in_range(budget_of(effort), capabilities);
+            config.thinking_budget = Some(budget);
+            exact
         }
         (Depth::Effort(effort), _) => {
             config.thinking_level = Some(level_of(effort));
@@ -190,8 +202,9 @@ fn write_thinking(
             false
         }
         (Depth::Budget(tokens), _) => {
-            config.thinking_budget = Some(tokens);
-            true
+            let (budget, exact) = in_range(tokens, capabilities);
+            config.thinking_budget = Some(budget);
+            exact
         }
     };
     if !exact || depth != asked {
@@ -209,6 +222,13 @@ fn possible(asked: Depth, capabilities: &Capabilities) -> Depth {
         }
         other => other,
     }
+}
+
+/// The nearest budget that the model takes, and whether it is the one that was asked for.
+fn in_range(tokens: u64, capabilities: &Capabilities) -> (u64, bool) {
+    let (fewest, most) = capabilities.native_thinking_range.unwrap_or((0, u64::MAX));
+    let budget = tokens.clamp(fewest, most);
+    (budget, budget == tokens)
 }
 
 const fn level_of(effort: Effort) -> &'static str {

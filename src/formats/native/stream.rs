@@ -8,9 +8,10 @@ use super::error;
 use super::framing::Framer;
 use super::grounding::{Run, ground};
 use super::response::{
-    Candidate, Repeated, Reply, UsageMetadata, WirePart, average, call_part, content, finish_words,
-    is_cut_off, logprobs_result, usage_metadata, whole_arguments,
+    Candidate, Repeated, Reply, WirePart, average, call_part, content, finish_words, is_cut_off,
+    logprobs_result, whole_arguments,
 };
+use super::usage::UsageMetadata;
 use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
@@ -185,7 +186,7 @@ impl Encoder {
             .choices
             .iter()
             .map(|(index, choice)| choice.last_words(*index));
-        let usage = self.usage.map(usage_metadata);
+        let usage = self.usage.map(UsageMetadata::from);
         self.pieces
             .write(candidates.collect::<Vec<_>>(), usage, out);
         self.pieces.framer.close(out);

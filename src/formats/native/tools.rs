@@ -1,14 +1,15 @@
 //! What the model may call, and whether it must.
 
+use super::request::no_counterpart;
 use super::schema::to_json_schema;
+use super::setting_rules::MODES;
 use super::spelling::{self, Spellings};
-use super::validate;
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, Json, Losses, Place, Request, Search, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{Fault, Json, Losses, Place, Request, Search, Tool, ToolChoice, ToolKind};
 
 /// Kinds of tools that only this format's own upstreams have.
 const FOREIGN: [Spellings; 6] = [
-    &["vendorMaps", "vendor_maps", "googleMaps", "google_maps"],
+    spelling::MAPS,
     &["urlContext", "url_context"],
     &["fileSearch", "file_search"],
     &["computerUse", "computer_use"],
@@ -16,15 +17,7 @@ const FOREIGN: [Spellings; 6] = [
     &["retrieval"],
 ];
 
-const SEARCHES: [Spellings; 2] = [
-    &[
-        "vendorSearch",
-        "vendor_search",
-        "googleSearch",
-        "google_search",
-    ],
-    &["googleSearchRetrieval", "google_search_retrieval"],
-];
+const SEARCHES: [Spellings; 2] = [spelling::SEARCH, spelling::SEARCH_RETRIEVAL];
 
 pub(super) fn read_tools<'a>(
     node: Node<'a, '_>,
@@ -40,8 +33,7 @@ fn read_tool<'a>(
     request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<(), Fault> {
-    let declarations: Spellings = &["functionDeclarations", "function_declarations"];
-    spelling::each(&mut fields, declarations, |at, node| {
+    spelling::each(&mut fields, spelling::DECLARATIONS, |at, node| {
         let tool = node.fields(|fields| read_declaration(place(number, at), fields, losses))?;
         request.tools.push(tool);
         Ok(())
@@ -52,13 +44,13 @@ fn read_tool<'a>(
             request.search = Some(Search::default());
         }
     }
-    if let Some(node) = spelling::node(&mut fields, &["codeExecution", "code_execution"]) {
+    if let Some(node) = spelling::node(&mut fields, spelling::CODE_EXECUTION) {
         report_details(node, losses)?;
         request.code_execution = true;
     }
     for foreign in FOREIGN {
         if let Some(node) = spelling::node(&mut fields, foreign) {
-            return Err(validate::no_counterpart(&node.path));
+            return Err(no_counterpart(&node.path));
         }
     }
     fields.finish(losses);
@@ -83,16 +75,12 @@ fn read_declaration<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Tool<'a>, Fault> {
-    let name = fields.node("name").map(read_name).transpose()?;
+    let name = fields.text("name")?;
     let name = fields.need("name", name)?;
     let description = fields.text("description")?;
     let plain = read_schema(fields.node("parameters"), losses)?;
-    let exact: Spellings = &["parametersJsonSchema", "parameters_json_schema"];
-    let schema = match (plain, spelling::node(&mut fields, exact)) {
-        (Some(_), Some(node)) => return Err(node.path.wrong("no parameters beside it")),
-        (plain, None) => plain,
-        (None, node) => read_schema(node, losses)?,
-    };
+    let exact = spelling::node(&mut fields, spelling::JSON_PARAMETERS);
+    let schema = plain.or(read_schema(exact, losses)?);
     fields.finish(losses);
     Ok(Tool {
         name,
@@ -103,16 +91,6 @@ fn read_declaration<'a>(
         namespace: None,
         at,
     })
-}
-
-fn read_name<'a>(node: Node<'a, '_>) -> Result<Text<'a>, Fault> {
-    let path = node.path;
-    let name = node.text()?;
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
-    if (1..=128).contains(&name.len()) && name.bytes().all(legal) {
-        return Ok(name);
-    }
-    Err(path.wrong("up to 128 letters, digits, underscores, dots, colons and dashes"))
 }
 
 pub(super) fn read_schema<'a>(
@@ -134,12 +112,10 @@ pub(super) fn read_config<'a>(
     losses: &mut Losses,
 ) -> Result<(), Fault> {
     node.fields(|mut fields| {
-        let calling: Spellings = &["functionCallingConfig", "function_calling_config"];
-        if let Some(node) = spelling::node(&mut fields, calling) {
+        if let Some(node) = spelling::node(&mut fields, spelling::FUNCTION_CALLING) {
             request.tool_choice = node.fields(|fields| read_choice(fields, losses))?;
         }
-        let retrieval: Spellings = &["retrievalConfig", "retrieval_config"];
-        validate::drop_checked(&mut fields, retrieval, validate::retrieval_config, losses)?;
+        spelling::report(&mut fields, spelling::RETRIEVAL_CONFIG, losses);
         fields.finish(losses);
         Ok(())
     })
@@ -149,14 +125,9 @@ fn read_choice<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<ToolChoice<'a>>, Fault> {
-    const MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
-    let mode = match fields.node("mode") {
-        Some(node) => validate::word(node, MODES)?,
-        None => None,
-    };
-    let allowed: Spellings = &["allowedFunctionNames", "allowed_function_names"];
+    let mode = spelling::word(&mut fields, &["mode"], MODES);
     let mut names = Vec::new();
-    if let Some(node) = spelling::node(&mut fields, allowed) {
+    if let Some(node) = spelling::node(&mut fields, spelling::ALLOWED_NAMES) {
         let path = node.path.to_string();
         names = spelling::texts(node)?;
         // Names count only beside a mode that restricts.

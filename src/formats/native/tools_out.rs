@@ -93,7 +93,7 @@ pub(super) fn write<'a>(
 fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
     let place = Place::Tool { tool: tool.at };
     if tool.strict == Some(true) {
-        losses.dropped(place.clone());
+        losses.dropped(Place::ToolStrict { tool: tool.at });
     }
     let mut declaration = Declaration {
         name: &tool.name,

@@ -1,14 +1,20 @@
 //! The conversation: contents and their parts.
 
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::rules::ROLES;
 use super::spelling::{self, Spellings};
-use super::validate;
-use crate::json::{Fields, Node, Path};
+use crate::formats::base64_text;
+use crate::json::{Fields, Node};
 use crate::model::{
     Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
     Text, ToolKind, ToolResult, Turn,
 };
 
-/// Text only; the role that some clients write beside it says nothing.
+/// The role that some clients write beside it says nothing.
 pub(super) fn read_system<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
@@ -16,11 +22,10 @@ pub(super) fn read_system<'a>(
     fields.take("role");
     let mut parts = Vec::new();
     fields.each("parts", |at, node| {
-        let path = node.path;
         let text = node.fields(|mut fields| {
             let text = fields.text("text")?;
             fields.finish(losses);
-            text.ok_or_else(|| path.wrong("text, as system instructions hold nothing else"))
+            Ok(text.unwrap_or_default())
         })?;
         parts.push(Part {
             kind: PartKind::Text(text),
@@ -41,12 +46,9 @@ pub(super) fn read_content<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Turn<'a>, Fault> {
-    let role = match fields.node("role") {
-        Some(node) => match validate::word(node, &["user", "model"])? {
-            Some("model") => Role::Model,
-            _ => Role::User,
-        },
-        None => Role::User,
+    let role = match spelling::word(&mut fields, &["role"], ROLES) {
+        Some("model") => Role::Model,
+        _ => Role::User,
     };
     let mut parts = Vec::new();
     fields.each("parts", |at, node| {
@@ -70,24 +72,21 @@ const PAYLOADS: [(Spellings, Reader); 7] = [
     (&["text"], |node, _, _| {
         Ok(Some(PartKind::Text(node.text()?)))
     }),
-    (&["inlineData", "inline_data"], |node, _, losses| {
+    (spelling::INLINE, |node, _, losses| {
         let media = node.fields(|fields| read_inline(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (&["fileData", "file_data"], |node, _, losses| {
+    (spelling::FILE, |node, _, losses| {
         let media = node.fields(|fields| read_file(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (&["functionCall", "function_call"], read_call),
-    (&["functionResponse", "function_response"], read_result),
-    (&["executableCode", "executable_code"], |node, _, losses| {
+    (spelling::CALL, read_call),
+    (spelling::RESPONSE, read_result),
+    (spelling::CODE, |node, _, losses| {
         losses.dropped(Place::Path(node.path.to_string().into()));
         Ok(None)
     }),
-    (
-        &["codeExecutionResult", "code_execution_result"],
-        read_execution,
-    ),
+    (spelling::CODE_RESULT, read_execution),
 ];
 
 fn read_part<'a>(
@@ -105,17 +104,13 @@ fn read_part<'a>(
             .filter(|data| !data.is_empty())
             .map(read_seal);
     }
-    let mut payload: Option<Option<PartKind<'a>>> = None;
+    let mut payload = None;
     for (spellings, reader) in PAYLOADS {
-        let Some(node) = spelling::node(&mut fields, spellings) else {
-            continue;
-        };
-        if payload.is_some() {
-            return Err(node.path.wrong("one kind of payload in a part"));
+        if let Some(node) = spelling::node(&mut fields, spellings) {
+            payload = reader(node, role, losses)?;
         }
-        payload = Some(reader(node, role, losses)?);
     }
-    match payload.flatten() {
+    match payload {
         Some(PartKind::Call(call)) => parts.push(Part {
             kind: PartKind::Call(Call { seal, ..call }),
             at: Some(at),
@@ -168,16 +163,14 @@ fn read_seal(data: Text<'_>) -> Seal<'_> {
 }
 
 fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
-    let mime = spelling::text(&mut fields, &["mimeType", "mime_type"])?;
+    let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
     let mime = fields.need("mimeType", mime)?;
-    let data = fields.node("data").map(validate::base64).transpose()?;
+    let data = fields.text("data")?.map(standard);
     let data = fields.need("data", data)?;
-    let name = spelling::text(&mut fields, &["displayName", "display_name"])?;
+    let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
     fields.finish(losses);
     // Text is text to the other formats, not a file of bytes.
-    let plain = mime
-        .starts_with("text/")
-        .then(|| validate::plain_text(&data));
+    let plain = mime.starts_with("text/").then(|| plain_text(&data));
     let source = match plain.flatten() {
         Some(text) => Source::Plain(text.into()),
         None => Source::Base64(data),
@@ -190,13 +183,24 @@ fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Me
     })
 }
 
+/// Standard base64 with padding, whichever alphabet the client wrote.
+fn standard(text: Text<'_>) -> Text<'_> {
+    match base64_text::standard(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(clean) => Cow::Owned(clean),
+    }
+}
+
+/// What a text document says; `None`: it is no text after all.
+fn plain_text(base64: &str) -> Option<String> {
+    String::from_utf8(STANDARD.decode(base64).ok()?).ok()
+}
+
 fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
-    let mime = spelling::text(&mut fields, &["mimeType", "mime_type"])?;
-    let address = spelling::node(&mut fields, &["fileUri", "file_uri"])
-        .map(validate::public_https)
-        .transpose()?;
+    let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
+    let address = spelling::text(&mut fields, spelling::FILE_URI)?;
     let address = fields.need("fileUri", address)?;
-    let name = spelling::text(&mut fields, &["displayName", "display_name"])?;
+    let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
     fields.finish(losses);
     Ok(Media {
         mime: mime.unwrap_or_default(),
@@ -304,15 +308,12 @@ fn read_result_media<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<Media<'a>>, Fault> {
-    let inline = spelling::node(&mut fields, &["inlineData", "inline_data"])
+    let inline = spelling::node(&mut fields, spelling::INLINE)
         .map(|node| node.fields(|fields| read_inline(fields, losses)))
         .transpose()?;
-    let file = spelling::node(&mut fields, &["fileData", "file_data"])
+    let file = spelling::node(&mut fields, spelling::FILE)
         .map(|node| node.fields(|fields| read_file(fields, losses)))
         .transpose()?;
-    if inline.is_some() && file.is_some() {
-        return Err(Path::Key(&fields.path, "fileData").wrong("no inlineData beside it"));
-    }
     fields.finish(losses);
     Ok(inline.or(file))
 }

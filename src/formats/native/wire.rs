@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::pass::RawUsage;
 use super::sources::{CitationMetadata, GroundingMetadata};
+use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::model::{Finish, Issuer, Json, Logprob, Media, Seal, Source, Text};
 

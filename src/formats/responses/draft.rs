@@ -7,7 +7,7 @@ use super::reply::{
 };
 use super::tools::within;
 use crate::formats::{Asked, identity};
-use crate::model::{Citation, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
+use crate::model::{Citation, Fault, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
 
 pub(super) struct Draft<'a> {
     upstream_id: String,
@@ -71,18 +71,17 @@ impl<'a> Draft<'a> {
 
     pub(super) fn reply<'d>(&'d self, status: &'static str, output: &'d [Item<'a>]) -> Reply<'d> {
         Reply {
-            id: &self.id,
-            object: "response",
-            created_at: self.created,
             status,
-            error: None,
-            incomplete_details: None,
-            model: &self.model,
             output,
-            parallel_tool_calls: true,
-            tool_choice: "auto",
-            tools: [],
-            usage: None,
+            ..Reply::new(&self.id, self.created, &self.model)
+        }
+    }
+
+    /// The reply as it ends when it cannot go on.
+    pub(super) fn failed<'d>(&'d self, fault: &'d Fault) -> Reply<'d> {
+        Reply {
+            output: self.settled(),
+            ..Reply::failed(&self.id, self.created, &self.model, fault)
         }
     }
 

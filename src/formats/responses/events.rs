@@ -16,6 +16,13 @@ struct Numbered<'a> {
     body: Body<'a>,
 }
 
+impl From<u64> for Sequence {
+    /// Goes on with this number.
+    fn from(next: u64) -> Sequence {
+        Sequence(next)
+    }
+}
+
 impl Sequence {
     pub(super) fn next(&mut self) -> u64 {
         let number = self.0;

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::error;
 use super::items_in::{self, Said, Spoken};
 use super::pass::RawUsage;
-use crate::formats::{chat, read_reply};
+use crate::formats::{chat, no_answer, read_reply};
 use crate::model::{
     Choice, Citation, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Usage,
 };
@@ -79,6 +79,9 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     let whole: Whole<'a> = read_reply(body)?;
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
+    }
+    if whole.output.is_none() {
+        return Err(no_answer());
     }
     let mut reading = Reading::default();
     for (number, item) in whole.items().into_iter().enumerate() {

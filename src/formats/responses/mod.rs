@@ -27,8 +27,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch, chat,
+    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch, chat,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -95,8 +95,8 @@ impl Codec for Responses {
         chat::encode_error(fault)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, out: &mut SseWriter) {
-        error::encode_in_stream(fault, 0, out);
+    fn encode_stream_error(&self, fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter) {
+        pass::cut(fault, passed, out);
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {

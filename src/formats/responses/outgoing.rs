@@ -64,6 +64,10 @@ pub(super) fn encode(
     target: &Target<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
+    if request.output.sound {
+        let message = "the upstream of this model cannot answer with sound";
+        return Err(Fault::invalid(message).about(Place::Setting(Setting::Sound)));
+    }
     let (prompt, sealed) = prompt(request, target, losses)?;
     let sampling = &request.sampling;
     report_unknown(sampling, losses);
@@ -83,7 +87,7 @@ pub(super) fn encode(
         temperature,
         top_p,
         top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
-        include: included(request, sealed),
+        include: included(request, target, sealed),
         store: false,
         metadata: labels.metadata.as_ref(),
         user: labels.user.as_deref(),
@@ -166,9 +170,12 @@ fn one_at_a_time(request: &Request<'_>, target: &Target<'_>, losses: &mut Losses
 }
 
 /// Nothing is stored, so thoughts can only go on if their ciphertext comes with the reply.
-fn included(request: &Request<'_>, sealed: bool) -> Vec<&'static str> {
+fn included(request: &Request<'_>, target: &Target<'_>, sealed: bool) -> Vec<&'static str> {
+    let capabilities = target.capabilities;
     let mut include = Vec::new();
-    if settings_out::may_think(&request.thinking, sealed) {
+    if capabilities.responses_encrypted_reasoning
+        && settings_out::may_think(&request.thinking, capabilities, sealed)
+    {
         include.push(ENCRYPTED_REASONING);
     }
     if request.sampling.logprobs {

@@ -1,6 +1,6 @@
 //! Which result answers which call, and under which id both go to an upstream of this format.
 
-use crate::formats::identity::{call_id, replaced_call_id};
+use crate::formats::identity::{past_call_id, replaced_call_id};
 use crate::model::{Call, PartKind, Text, ToolKind, Turn};
 
 /// The calls and the results of a conversation, each in the order of the turns.
@@ -73,7 +73,7 @@ fn name_call<'r>(call: &'r Call<'_>, position: u32, ordinal: u32) -> Paired<'r> 
     let (id, replaced) = match given(&call.id) {
         Some(id) if id.chars().count() > MOST => (replaced_call_id(id).into(), true),
         Some(id) => (id.into(), false),
-        None => (call_id(&call.name, position, ordinal).into(), false),
+        None => (past_call_id(position, ordinal, &call.name).into(), false),
     };
     Paired {
         id,

@@ -6,9 +6,15 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, read_event, read_reply, read_request};
+use super::error;
+use super::events::{Body, Sequence};
+use super::reply::Reply;
+use crate::formats::{
+    Glance, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
+use crate::sse::SseWriter;
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -32,6 +38,9 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
 #[derive(Deserialize)]
 struct Whole<'a> {
     #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    created_at: Option<f64>,
+    #[serde(borrow)]
     model: Option<&'a RawValue>,
     usage: Option<RawUsage>,
     output: Option<IgnoredAny>,
@@ -42,6 +51,7 @@ struct Whole<'a> {
 struct Event<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
+    sequence_number: Option<u64>,
     #[serde(borrow)]
     response: Option<Whole<'a>>,
 }
@@ -82,6 +92,7 @@ impl RawUsage {
             thinking: output
                 .and_then(|details| details.reasoning_tokens)
                 .unwrap_or(0),
+            ..Usage::default()
         }
     }
 }
@@ -90,6 +101,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     let whole: Whole<'_> = read_reply(body)?;
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
+    }
+    if whole.output.is_none() {
+        return Err(no_answer());
     }
     watch.usage = whole.usage.as_ref().map(RawUsage::read);
     (watch.begun, watch.ended) = (true, true);
@@ -105,10 +119,16 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         return Ok(Glance::default());
     }
     let event: Event<'_> = read_event(data)?;
+    let number = event.sequence_number.unwrap_or(watch.next_event);
+    watch.next_event = number.saturating_add(1);
     match event.r#type.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
+        // Something is announced, and nothing of it is there.
+        "response.output_item.added"
+        | "response.content_part.added"
+        | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
-            watch.fault = Some(super::error::decode_in_stream(data));
+            watch.fault = Some(error::decode_in_stream(data));
             watch.ended = true;
         }
         "response.completed" | "response.incomplete" => {
@@ -122,8 +142,75 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     if let Some(usage) = &response.usage {
         watch.usage = Some(usage.read());
     }
+    if let Some(id) = response.id
+        && watch.reply.is_none()
+    {
+        let created = response.created_at.map_or(0, |seconds| seconds as i64);
+        watch.reply = Some((id.into_owned(), created));
+    }
     Ok(Glance {
         model: response.model.map(|raw| range_of(data.as_bytes(), raw)),
         usage_only: false,
     })
+}
+
+/// Goes on with the upstream's numbers and ends the reply that it began.
+pub(super) fn cut(fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter) {
+    let Passed { watch, model } = passed;
+    let mut sequence = Sequence::from(watch.next_event);
+    error::encode_in_stream(fault, sequence.next(), out);
+    // Before that there is nothing to end.
+    let Some((id, created)) = &watch.reply else {
+        return;
+    };
+    let response = Reply {
+        usage: watch.usage.map(Into::into),
+        ..Reply::failed(id, *created, model, fault)
+    };
+    sequence.send("response.failed", Body::Response { response }, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sse::Frames;
+    use serde_json::{Value, json};
+
+    fn cut_after(events: &[Value]) -> Vec<Value> {
+        let mut watch = Watch::default();
+        for event in events {
+            glance_event(&event.to_string(), &mut watch).expect("an event");
+        }
+        let (mut out, mut said) = (SseWriter::default(), Vec::new());
+        let passed = Passed {
+            watch: &watch,
+            model: "mine",
+        };
+        cut(&Fault::bad_gateway("Gone."), &passed, &mut out);
+        Frames::default().push(&out.take(), |frame| {
+            let data = frame.data.expect("a payload");
+            said.push(serde_json::from_str(&data).expect("JSON"));
+        });
+        said
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_goes_on_counting_and_ends_its_reply() {
+        let response = json!({"id": "resp_1", "created_at": 7, "model": "theirs"});
+        let said = cut_after(&[
+            json!({"type": "response.created", "sequence_number": 0, "response": response}),
+            json!({"type": "response.output_text.delta", "sequence_number": 4, "delta": "a"}),
+        ]);
+        let numbers: Vec<_> = said.iter().map(|event| &event["sequence_number"]).collect();
+        assert_eq!(numbers, [5, 6]);
+        assert_eq!(said[0]["type"], "error");
+        assert_eq!(said[1]["type"], "response.failed");
+        let failed = &said[1]["response"];
+        assert_eq!(failed["id"], "resp_1");
+        assert_eq!(failed["created_at"], 7);
+        assert_eq!(failed["model"], "mine");
+        assert_eq!(failed["status"], "failed");
+        assert_eq!(failed["error"]["message"], "Gone.");
+        assert_eq!(cut_after(&[]).len(), 1);
+    }
 }

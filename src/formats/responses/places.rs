@@ -16,6 +16,7 @@ pub(super) fn path_of(place: &Place) -> String {
         } => format!("input[{turn}]"),
         Place::Turn { turn: None } | Place::Part { turn: None, .. } => "instructions".to_owned(),
         Place::Tool { tool } => format!("tools[{tool}]"),
+        Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
@@ -41,6 +42,7 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
+        Setting::Sound => "modalities",
         // Each of them is a tool here.
         Setting::Search | Setting::CodeExecution | Setting::Images => "tools",
     }
@@ -58,6 +60,8 @@ mod tests {
         assert_eq!(part(None, None), "instructions");
         assert_eq!(path_of(&Place::Turn { turn: Some(2) }), "input[2]");
         assert_eq!(path_of(&Place::Tool { tool: 1 }), "tools[1]");
+        let strict = Place::ToolStrict { tool: 1 };
+        assert_eq!(path_of(&strict), "tools[1].strict");
         assert_eq!(path_of(&Place::Path("store".into())), "store");
         let setting = Place::Setting(Setting::OutputShape);
         assert_eq!(path_of(&setting), "text.format");

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::model::{Citation, Finish, Logprob, Text, Usage};
+use super::error;
+use crate::model::{Citation, Fault, Finish, Logprob, Text, Usage};
 
 /// Every key that a client's types insist on; what the request said is not repeated.
 #[derive(Serialize)]
@@ -19,6 +20,41 @@ pub(super) struct Reply<'a> {
     pub tool_choice: &'static str,
     pub tools: [(); 0],
     pub usage: Option<Counts>,
+}
+
+impl<'a> Reply<'a> {
+    pub(super) const fn new(id: &'a str, created_at: i64, model: &'a str) -> Reply<'a> {
+        Reply {
+            id,
+            object: "response",
+            created_at,
+            status: IN_PROGRESS,
+            error: None,
+            incomplete_details: None,
+            model,
+            output: &[],
+            parallel_tool_calls: true,
+            tool_choice: "auto",
+            tools: [],
+            usage: None,
+        }
+    }
+
+    pub(super) fn failed(
+        id: &'a str,
+        created_at: i64,
+        model: &'a str,
+        fault: &'a Fault,
+    ) -> Reply<'a> {
+        Reply {
+            status: FAILED,
+            error: Some(Failure {
+                code: error::code(fault.kind),
+                message: &fault.message,
+            }),
+            ..Reply::new(id, created_at, model)
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -73,6 +109,7 @@ impl From<Usage> for Counts {
 pub(super) const IN_PROGRESS: &str = "in_progress";
 pub(super) const COMPLETED: &str = "completed";
 pub(super) const INCOMPLETE: &str = "incomplete";
+const FAILED: &str = "failed";
 
 /// Status of the reply and of its last item, and why it is not complete.
 pub(super) type Ending = (&'static str, Option<Incomplete>);

@@ -185,13 +185,14 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
             "json_schema" => {
                 let name = fields.text("name")?;
                 let schema = fields.take("schema");
+                let schema = fields.need("schema", schema)?;
+                if !schema.is_object() {
+                    return Err(Path::Key(&fields.path, "schema").wrong("an object"));
+                }
                 Shape::Schema {
                     name: Some(fields.need("name", name)?),
                     description: fields.text("description")?,
-                    schema: match fields.need("schema", schema)? {
-                        schema if schema.is_object() => schema,
-                        _ => return Err(Path::Key(&fields.path, "schema").wrong("an object")),
-                    },
+                    schema,
                     strict: fields.bool("strict")?,
                 }
             }

@@ -41,9 +41,9 @@ pub(super) fn reasoning(
 }
 
 /// Whether thoughts may come that a later request has to send back.
-pub(super) fn may_think(thinking: &Thinking, sealed: bool) -> bool {
+pub(super) fn may_think(thinking: &Thinking, capabilities: &Capabilities, sealed: bool) -> bool {
     match thinking.depth {
-        Some(Depth::Off | Depth::Budget(0)) => false,
+        Some(Depth::Off | Depth::Budget(0)) => !capabilities.off_effort,
         Some(_) => true,
         None => sealed || thinking.show == Some(true),
     }
@@ -129,6 +129,7 @@ pub(super) fn text<'r>(output: &'r Output<'_>, losses: &mut Losses) -> Option<Te
         // The word comes back in quotes.
         Shape::Enum(schema) => {
             losses.approximated(Place::Setting(Setting::OutputShape));
+            losses.added(Place::Setting(Setting::OutputShape));
             Some(Format::JsonSchema {
                 name: SCHEMA_NAME,
                 description: None,

@@ -6,7 +6,7 @@
 use super::draft::{Draft, picture};
 use super::error;
 use super::events::{Body, Sequence, at, delta_event, done_events};
-use super::reply::{COMPLETED, Content, Ending, Failure, IN_PROGRESS, Item, Reply, ending};
+use super::reply::{COMPLETED, Content, Ending, IN_PROGRESS, Item, Reply, ending};
 use super::response::NO_ARGUMENTS;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
@@ -374,12 +374,8 @@ impl StreamEncoder for Encoder {
         self.ended = true;
         error::encode_in_stream(fault, self.sequence.next(), out);
         let response = Reply {
-            error: Some(Failure {
-                code: error::code(fault.kind),
-                message: &fault.message,
-            }),
             usage: self.usage.map(Into::into),
-            ..self.draft.reply("failed", self.draft.settled())
+            ..self.draft.failed(fault)
         };
         self.sequence
             .send("response.failed", Body::Response { response }, out);

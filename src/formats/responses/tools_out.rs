@@ -97,7 +97,6 @@ pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<To
 }
 
 fn write_own<'r>(tool: &'r crate::model::Tool<'_>, losses: &mut Losses) -> Tool<'r> {
-    let place = Place::Tool { tool: tool.at };
     let name = &*tool.name;
     let description = tool.description.as_deref();
     if tool.kind == ToolKind::Custom {
@@ -111,7 +110,7 @@ fn write_own<'r>(tool: &'r crate::model::Tool<'_>, losses: &mut Losses) -> Tool<
     let asked = tool.strict == Some(true);
     let strict = asked && tool.schema.as_ref().is_some_and(strict::fits);
     if strict != asked {
-        losses.approximated(place);
+        losses.approximated(Place::ToolStrict { tool: tool.at });
     }
     Tool::Function {
         name,

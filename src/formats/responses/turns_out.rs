@@ -24,6 +24,11 @@ pub(super) struct Conversation<'r> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item<'r> {
     Message {
+        /// Both only where the model's own words are a list: the types insist on them there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<&'static str>,
         role: &'static str,
         content: Content<'r>,
     },
@@ -57,6 +62,8 @@ pub(super) enum Item<'r> {
     },
 }
 
+const MODEL: &str = "assistant";
+
 /// What stands for the result of a call that the client never answered.
 const NO_RESULT: &str = "(no result)";
 
@@ -75,6 +82,11 @@ pub(super) fn write<'r>(
     }
     writer.conversation.instructions = join(instructions)?;
     writer.write_turns(rest)?;
+    // Nothing in this format makes a model go on with its own words.
+    if let Some(Item::Message { role: MODEL, .. }) = writer.conversation.input.last() {
+        let turn = rest.last().and_then(|turn| turn.at);
+        writer.losses.approximated(Place::Turn { turn });
+    }
     Ok(writer.conversation)
 }
 
@@ -151,7 +163,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             Role::System => "system",
             Role::Developer => "developer",
             Role::User => "user",
-            Role::Model => "assistant",
+            Role::Model => MODEL,
         };
         let is_empty = |part: &crate::model::Part<'_>| match &part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) => text.is_empty(),
@@ -220,8 +232,14 @@ impl<'r, 'l> Writer<'r, 'l> {
             return;
         }
         let content = Content::of(std::mem::take(content));
-        let item = Item::Message { role, content };
-        if role == "assistant" {
+        let is_list = role == MODEL && matches!(content, Content::Parts(_));
+        let item = Item::Message {
+            id: is_list.then(|| format!("msg_{}", self.conversation.input.len())),
+            status: is_list.then_some(COMPLETED),
+            role,
+            content,
+        };
+        if role == MODEL {
             self.push_own(item);
         } else {
             self.drop_thoughts();

@@ -120,7 +120,13 @@ async fn after_a_refusal_the_connection_goes_on() {
         ("GET", "/v1/chat/completions", "", "", 405),
         ("PUT", "/v1/messages", "", padded.as_str(), 405),
         ("HEAD", "/v1/models", "", "", 405),
-        ("HEAD", "/v1beta/models/x:generateContent", "", "", 405),
+        (
+            "HEAD",
+            "/v1beta/models/same-native:generateContent",
+            "",
+            "",
+            405,
+        ),
         (
             "OPTIONS",
             "/v1/chat/completions",
@@ -141,7 +147,7 @@ async fn after_a_refusal_the_connection_goes_on() {
         ("POST", "/v1beta/models/x:predict", "", padded.as_str(), 404),
         (
             "POST",
-            "/v1beta/models/x:generateContent",
+            "/v1beta/models/same-native:generateContent",
             "expect: 100-continue\r\n",
             "",
             400,

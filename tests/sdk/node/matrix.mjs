@@ -77,6 +77,13 @@ function pair(way, client, upstream) {
     assert.equal(way.text(await gather('mock:long=30')), way.text(await ask('mock:long=30')));
   });
 
+  check('a stream that pauses', async () => {
+    const whole = way.text(await ask('mock:long=4'));
+    const streamed = await stream('mock:long=4 mock:pace=100ms');
+    assert.deepEqual([streamed.error, streamed.text], [null, whole]);
+    assert.equal(way.text(await gather('mock:long=4 mock:pace=100ms')), whole);
+  });
+
   check('headers', async () => {
     const headers = await way.headers(client, model);
     assert.ok(headers.get('x-request-id'));

@@ -239,6 +239,7 @@ fn a_reply_survives_its_own_format() {
         cache_written: 2,
         output: 9,
         thinking: 4,
+        ..Usage::default()
     });
 
     let body = whole::encode(&reply, &asked(), &mut Losses::default());

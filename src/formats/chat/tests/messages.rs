@@ -237,7 +237,6 @@ fn thoughts_without_our_seal() {
         assert_eq!(
             dropped,
             [
-                "messages[0].reasoning_details[0].signature",
                 "messages[0].reasoning_details[2].data",
                 "messages[0].reasoning_details[4]",
                 "messages[0].reasoning_details[4].depth",

@@ -86,6 +86,7 @@ fn response(choices: Vec<Choice<'static>>) -> Response<'static> {
             cache_written: 2,
             output: 7,
             thinking: 3,
+            ..Usage::default()
         }),
     }
 }

@@ -328,7 +328,10 @@ fn tools_keep_their_kind_and_get_legal_names() {
         body["tool_choice"],
         json!({"type": "custom", "custom": {"name": "b"}})
     );
-    assert_eq!(lost, [(Action::Approximated, Place::Tool { tool: 1 })]);
+    assert_eq!(
+        lost,
+        [(Action::Approximated, Place::ToolStrict { tool: 1 })]
+    );
     let (body, lost) = taken(
         Format::Native,
         json!({"contents": [{"parts": [{"text": "A"}]}],

@@ -91,8 +91,9 @@ fn everything_a_message_can_hold() {
                 ],
                 "reasoning_details": [
                     {"type": "reasoning.text", "text": "Hm. ", "signature": sealed(Thinking), "format": "omniglot-v1", "index": 0},
-                    {"type": "reasoning.encrypted", "data": sealed(Redacted), "id": null, "format": "omniglot-v1", "index": 1},
-                    {"type": "reasoning.encrypted", "data": sealed(Native), "id": made[0], "format": "omniglot-v1", "index": 2},
+                    {"type": "reasoning.text", "text": "Aha.", "format": "omniglot-v1", "index": 1},
+                    {"type": "reasoning.encrypted", "data": sealed(Redacted), "id": null, "format": "omniglot-v1", "index": 2},
+                    {"type": "reasoning.encrypted", "data": sealed(Native), "id": made[0], "format": "omniglot-v1", "index": 3},
                 ],
                 "annotations": [{"type": "url_citation", "url_citation":
                     {"start_index": 0, "end_index": 4, "title": "", "url": "https://a.example"}}],

@@ -76,7 +76,7 @@ fn values_outside_their_range_are_refused_by_name() {
         assert_eq!(refused_at(settings), key);
     }
     assert_eq!(
-        refused_at(json!({"modalities": ["text", "audio"]})),
+        refused_at(json!({"modalities": ["text", "film"]})),
         "modalities[1]"
     );
     assert_eq!(refused_at(json!({"stop": ["a", 1]})), "stop[1]");

@@ -266,9 +266,10 @@ fn essence(mut choices: Value) -> Value {
         choice.as_object_mut().expect("a choice").remove("index");
         let message = choice["message"].as_object_mut().expect("a message");
         message.retain(|_, value| !value.is_null() && *value != "");
-        if let Some(calls) = message.get_mut("tool_calls") {
-            for call in calls.as_array_mut().expect("calls") {
-                call.as_object_mut().expect("a call").remove("index");
+        for key in ["tool_calls", "images"] {
+            let list = message.get_mut(key).and_then(Value::as_array_mut);
+            for entry in list.into_iter().flatten() {
+                entry.as_object_mut().expect("an object").remove("index");
             }
         }
     }

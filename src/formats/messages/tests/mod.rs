@@ -101,6 +101,7 @@ fn response(parts: Vec<PartKind<'static>>, finish: Finish<'static>) -> Response<
             cache_written: 15,
             output: 30,
             thinking: 20,
+            ..Usage::default()
         }),
     }
 }

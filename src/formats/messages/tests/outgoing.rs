@@ -30,6 +30,7 @@ fn send(
     let head = Head {
         path_model: Some("m-1"),
         stream: false,
+        text_only: false,
     };
     let sent = translate::request(
         from,
@@ -434,7 +435,7 @@ fn the_web_may_be_searched_from_somewhere() {
             "user_location": {"type": "approximate", "city": "Bern", "country": "CH"}}])
     );
     assert_eq!(lost, [Action::Dropped]);
-    let flags = [("messages_web_search", "false")];
+    let flags = [("messages_web_search", "none")];
     assert_eq!(refused(Format::Chat, &chat(fields), &flags), 400);
 }
 

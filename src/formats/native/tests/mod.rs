@@ -86,6 +86,7 @@ fn response(choices: Vec<Choice<'static>>) -> Response<'static> {
             cache_written: 15,
             output: 30,
             thinking: 20,
+            ..Usage::default()
         }),
     }
 }

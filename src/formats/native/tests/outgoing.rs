@@ -37,6 +37,7 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
             Place::Turn { turn } => format!("turn {turn:?}"),
             Place::Part { turn, part } => format!("part {turn:?} {part:?}"),
             Place::Tool { tool } => format!("tool {tool}"),
+            Place::ToolStrict { tool } => format!("tool {tool} strict"),
         };
         (lost.action, place)
     });
@@ -80,7 +81,7 @@ fn the_user_always_speaks_first() {
             {"role": "model", "parts": [{"text": "Hello"}]}
         ])
     );
-    assert_eq!(lost, [(Action::Added, "turn Some(0)".to_owned())]);
+    assert_eq!(lost, [(Action::Approximated, "turn Some(0)".to_owned())]);
 }
 
 #[test]
@@ -525,7 +526,7 @@ fn tools_of_every_kind() {
     assert_eq!(
         lost,
         [
-            (Action::Dropped, "tool 0".to_owned()),
+            (Action::Dropped, "tool 0 strict".to_owned()),
             (Action::Approximated, "tool 1".to_owned())
         ]
     );

@@ -49,7 +49,7 @@ fn settings_out_of_range() {
             "responseJsonSchema",
         ),
         (
-            r#""responseModalities":["TEXT","AUDIO"]"#,
+            r#""responseModalities":["TEXT","VIDEO"]"#,
             "responseModalities[1]",
         ),
         (

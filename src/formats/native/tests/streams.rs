@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{asked, call, choice, encode, part, response, rich, text};
 use crate::formats::{Codec as _, Framing, StreamEncoder};
+use crate::formats::{Passed, Watch};
 use crate::model::{
     Block, Delta, Event, Fault, FaultKind, Finish, PartKind, Response, ToolKind, Usage,
 };
@@ -249,7 +250,11 @@ fn no_reader_can_break_a_line_where_there_is_none() {
     );
 
     let mut out = SseWriter::default();
-    super::super::Native.encode_stream_error(&Fault::bad_gateway(odd), &mut out);
+    let passed = Passed {
+        watch: &Watch::default(),
+        model: "m",
+    };
+    super::super::Native.encode_stream_error(&Fault::bad_gateway(odd), &passed, &mut out);
     let sent = String::from_utf8(out.take().to_vec()).unwrap();
     assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}']));
     assert_eq!(pieces(&sent, Framing::Sse)[0]["error"]["message"], odd);

@@ -66,6 +66,7 @@ fn a_reply_is_complete() {
         cache_written: 15,
         output: 30,
         thinking: 20,
+        ..Usage::default()
     });
     let bytes = encode(
         &response,

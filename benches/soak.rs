@@ -1,0 +1,104 @@
+//! What the gateway holds: memory of open streams, and whether anything is left over after hours of trouble.
+
+mod bare;
+mod connection;
+mod ground;
+mod idle;
+mod process;
+mod reloads;
+mod speech;
+mod turmoil;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use clap::{Parser, Subcommand};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Two for each of the most streams that may be asked for, in the gateway.
+const DESCRIPTORS: u64 = 17_000;
+
+/// Looks for what the gateway may leak, and measures what an open stream holds. All traffic stays on this machine.
+///
+/// A verdict that is not good makes the run fail. Without a word every mode runs for a moment, which shows that it works.
+#[derive(Parser)]
+#[command(override_usage = "cargo bench --bench soak -- streams|memory|reloads [OPTIONS]")]
+struct Options {
+    #[command(subcommand)]
+    mode: Option<Mode>,
+    #[arg(long, hide = true, global = true)]
+    bench: bool,
+    /// Be the bare proxy, listening on the first address and forwarding to the second
+    #[arg(long, hide = true, num_args = 2)]
+    bare: Option<Vec<SocketAddr>>,
+}
+
+#[derive(Subcommand)]
+enum Mode {
+    /// Streams of every pair of formats for minutes, with faults and clients that leave
+    Streams(turmoil::Options),
+    /// Memory of open streams, and of a long one
+    Memory(idle::Options),
+    /// Random configs that take over one after the other
+    Reloads(reloads::Options),
+}
+
+async fn run(options: &Options) -> Result<()> {
+    let directory = TempDir::new()?;
+    let directory = directory.path();
+    match &options.mode {
+        Some(Mode::Streams(options)) => turmoil::run(options, directory).await,
+        Some(Mode::Memory(options)) => idle::run(options, directory).await,
+        Some(Mode::Reloads(options)) => reloads::run(options, directory).await,
+        None => {
+            turmoil::run(&turmoil::Options::quick(), directory).await?;
+            idle::run(&idle::Options::quick(), directory).await?;
+            reloads::run(&reloads::Options::quick(), directory).await
+        }
+    }
+}
+
+/// Ends a run on a signal by dropping it, so that its processes are killed.
+async fn run_until_stopped(options: &Options) -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = run(options) => ended,
+        _ = interrupt.recv() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("terminated"),
+    }
+}
+
+/// Children inherit the limit.
+fn allow_descriptors() -> Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    ensure!(
+        most >= DESCRIPTORS,
+        "only {most} descriptors may be opened, {DESCRIPTORS} are needed"
+    );
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    Ok(())
+}
+
+fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    if let Some(&[listen, upstream]) = options.bare.as_deref() {
+        idle::be_bare(listen, upstream);
+    }
+    allow_descriptors()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(run_until_stopped(&options));
+    Ok(ended.map_or_else(
+        |failure| {
+            eprintln!("The run failed: {failure:#}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    ))
+}

@@ -1,0 +1,237 @@
+//! What the surface promises to refuse: words and numbers out of range, media that nobody can
+//! fetch, fields that cannot stand together. One table for every request, wherever it goes.
+
+use std::ops::Range;
+
+use super::public_address::is_public_https;
+use super::setting_rules::{CONFIG_OF_TOOLS, GENERATION_CONFIG, SAFETY_SETTING};
+use super::spelling::{self, Spellings};
+use crate::formats::base64_text;
+use crate::json::{Clash, Field, Noted, Rule, Seen, Shape, check};
+use crate::model::Fault;
+
+pub(super) const ROLES: &[&str] = &["user", "model"];
+
+/// What stands for the vendor in the names of its tools, in a client's words.
+const VENDORS: [&str; 2] = ["vendor", "google"];
+
+/// Holds a request against the table. Tells where the names of the vendor's own tools hold a word
+/// that stands for the vendor.
+pub(super) fn hold(body: &[u8], text_only: bool) -> Result<Vec<Range<usize>>, Fault> {
+    let noted = check(body, &REQUEST)?;
+    let mut pictures = noted
+        .iter()
+        .filter(|noted| noted.field == spelling::IMAGE_CONFIG[0]);
+    match pictures.next() {
+        Some(Noted { path, .. }) if text_only => {
+            let message = format!("{path}: the model has no image output");
+            Err(Fault::invalid(message).at(path.clone()))
+        }
+        _ => Ok(vendors(body, noted)),
+    }
+}
+
+/// The same of a request that is held against nothing: any JSON object will do.
+pub(super) fn skim(body: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
+    check(body, &ANY_REQUEST).map(|noted| vendors(body, noted))
+}
+
+fn vendors(body: &[u8], noted: Vec<Noted>) -> Vec<Range<usize>> {
+    let vendor = |name: Range<usize>| {
+        let text = &body[name.clone()];
+        let word = VENDORS
+            .iter()
+            .find(|word| text.starts_with(word.as_bytes()))?;
+        Some(name.start..name.start + word.len())
+    };
+    let names = noted.into_iter().filter_map(|noted| noted.name);
+    names.filter_map(vendor).collect()
+}
+
+pub(super) const fn field(spellings: Spellings, rule: Rule) -> Field {
+    Field {
+        spellings,
+        rule,
+        required: false,
+    }
+}
+
+const fn required(spellings: Spellings, rule: Rule) -> Field {
+    Field {
+        spellings,
+        rule,
+        required: true,
+    }
+}
+
+pub(super) const fn shape(fields: &'static [Field]) -> Shape {
+    Shape {
+        fields,
+        beside: |_| None,
+    }
+}
+
+pub(super) fn clash(field: &'static str, expected: &'static str) -> Option<Clash> {
+    Some(Clash {
+        field: Some(field),
+        expected,
+    })
+}
+
+pub(super) static ANYTHING: Shape = shape(&[]);
+
+static ANY_REQUEST: Shape = shape(&[
+    field(spelling::WRAPPED, Rule::Object(&ANY_REQUEST)),
+    field(&["tools"], Rule::List(&Rule::Object(&ANY_TOOL))),
+]);
+
+static REQUEST: Shape = shape(&[
+    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
+    field(&["contents"], Rule::List(&Rule::Object(&CONTENT))),
+    field(spelling::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
+    field(&["tools"], Rule::List(&Rule::Object(&TOOL))),
+    field(spelling::TOOL_CONFIG, Rule::Object(&CONFIG_OF_TOOLS)),
+    field(spelling::SAFETY, Rule::List(&Rule::Object(&SAFETY_SETTING))),
+    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
+    field(
+        spelling::CACHED,
+        Rule::Form(is_cached_content, "a name like cachedContents/{id}"),
+    ),
+]);
+
+/// A name of something that was cached, and no path of anything else.
+fn is_cached_content(name: &str) -> bool {
+    let id = name.strip_prefix("cachedContents/").unwrap_or_default();
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !id.is_empty() && id.bytes().all(legal)
+}
+
+static CONTENT: Shape = shape(&[
+    field(&["role"], Rule::Word(ROLES)),
+    field(&["parts"], Rule::List(&Rule::Object(&PART))),
+]);
+
+static PART: Shape = Shape {
+    fields: &[
+        field(&["text"], Rule::Text),
+        field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
+        field(spelling::FILE, Rule::Object(&FILE_DATA)),
+        field(spelling::CALL, Rule::Object(&FUNCTION_CALL)),
+        field(spelling::RESPONSE, Rule::Object(&FUNCTION_RESPONSE)),
+        field(spelling::CODE, Rule::Object(&ANYTHING)),
+        field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
+    ],
+    beside: one_payload,
+};
+
+fn one_payload(seen: &Seen) -> Option<Clash> {
+    let second = seen.all().nth(1)?;
+    clash(second, "one kind of payload in a part")
+}
+
+static SYSTEM_CONTENT: Shape = shape(&[field(&["parts"], Rule::List(&Rule::Object(&SYSTEM_PART)))]);
+
+static SYSTEM_PART: Shape = Shape {
+    fields: &[
+        field(&["text"], Rule::Text),
+        field(spelling::INLINE, Rule::Object(&ANYTHING)),
+        field(spelling::FILE, Rule::Object(&ANYTHING)),
+        field(spelling::CALL, Rule::Object(&ANYTHING)),
+        field(spelling::RESPONSE, Rule::Object(&ANYTHING)),
+        field(spelling::CODE, Rule::Object(&ANYTHING)),
+        field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
+    ],
+    beside: |seen| {
+        (!seen.all().eq(["text"])).then_some(Clash {
+            field: None,
+            expected: "text, as system instructions hold nothing else",
+        })
+    },
+};
+
+static INLINE_DATA: Shape = shape(&[
+    required(spelling::MIME_TYPE, Rule::Text),
+    required(
+        &["data"],
+        Rule::Form(base64_text::is_base64, "base64 without a data: prefix"),
+    ),
+    field(spelling::DISPLAY_NAME, Rule::Text),
+]);
+
+static FILE_DATA: Shape = shape(&[
+    field(spelling::MIME_TYPE, Rule::Text),
+    required(
+        spelling::FILE_URI,
+        Rule::Form(is_public_https, "a public https URL"),
+    ),
+    field(spelling::DISPLAY_NAME, Rule::Text),
+]);
+
+static FUNCTION_CALL: Shape = shape(&[
+    required(&["name"], Rule::Text),
+    field(&["args"], Rule::Object(&ANYTHING)),
+    field(&["id"], Rule::Text),
+]);
+
+static FUNCTION_RESPONSE: Shape = shape(&[
+    required(&["name"], Rule::Text),
+    field(&["response"], Rule::Object(&ANYTHING)),
+    field(&["parts"], Rule::List(&Rule::Object(&RESULT_PART))),
+    field(&["id"], Rule::Text),
+]);
+
+static RESULT_PART: Shape = Shape {
+    fields: &[
+        field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
+        field(spelling::FILE, Rule::Object(&FILE_DATA)),
+    ],
+    beside: one_payload,
+};
+
+/// Named after the vendor: their names are those of the upstream in the end.
+const SEARCH: Field = own_tool(spelling::SEARCH);
+const SEARCH_RETRIEVAL: Field = own_tool(spelling::SEARCH_RETRIEVAL);
+const MAPS: Field = own_tool(spelling::MAPS);
+
+static OPTIONS: Rule = Rule::Object(&ANYTHING);
+
+const fn own_tool(spellings: Spellings) -> Field {
+    field(spellings, Rule::Noted(&OPTIONS))
+}
+
+static ANY_TOOL: Shape = shape(&[SEARCH, SEARCH_RETRIEVAL, MAPS]);
+
+static TOOL: Shape = shape(&[
+    SEARCH,
+    SEARCH_RETRIEVAL,
+    MAPS,
+    field(
+        spelling::DECLARATIONS,
+        Rule::List(&Rule::Object(&DECLARATION)),
+    ),
+    field(spelling::CODE_EXECUTION, Rule::Object(&ANYTHING)),
+]);
+
+static DECLARATION: Shape = Shape {
+    fields: &[
+        required(
+            &["name"],
+            Rule::Form(
+                is_tool_name,
+                "up to 128 letters, digits, underscores, dots, colons and dashes",
+            ),
+        ),
+        field(&["description"], Rule::Text),
+        field(&["parameters"], Rule::Object(&ANYTHING)),
+        field(spelling::JSON_PARAMETERS, Rule::Object(&ANYTHING)),
+    ],
+    beside: |seen| {
+        let both = seen.has("parameters") && seen.has("parametersJsonSchema");
+        both.then(|| clash("parametersJsonSchema", "no parameters beside it"))?
+    },
+};
+
+fn is_tool_name(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
+    (1..=128).contains(&name.len()) && name.bytes().all(legal)
+}

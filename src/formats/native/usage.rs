@@ -1,0 +1,114 @@
+//! Counts of tokens: thinking counts beside the answer here, not within it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Usage;
+
+/// Zero and unknown are both left out, or null.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RawUsage {
+    prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    prompt_tokens_details: Option<Vec<RawShare>>,
+    candidates_tokens_details: Option<Vec<RawShare>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawShare {
+    modality: Option<String>,
+    token_count: Option<u64>,
+}
+
+const AUDIO: &str = "AUDIO";
+
+fn audio(shares: Option<&Vec<RawShare>>) -> u64 {
+    let of_sound = |share: &&RawShare| share.modality.as_deref() == Some(AUDIO);
+    let found = shares.into_iter().flatten().find(of_sound);
+    found
+        .and_then(|share| share.token_count)
+        .unwrap_or_default()
+}
+
+impl RawUsage {
+    pub(super) fn read(&self) -> Usage {
+        let sum = |first: Option<u64>, second: Option<u64>| {
+            first
+                .unwrap_or_default()
+                .saturating_add(second.unwrap_or_default())
+        };
+        Usage {
+            input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
+            cached: self.cached_content_token_count.unwrap_or_default(),
+            cache_written: 0,
+            output: sum(self.candidates_token_count, self.thoughts_token_count),
+            thinking: self.thoughts_token_count.unwrap_or_default(),
+            audio_input: audio(self.prompt_tokens_details.as_ref()),
+            audio_output: audio(self.candidates_tokens_details.as_ref()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    prompt_token_count: u64,
+    candidates_token_count: u64,
+    total_token_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_content_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thoughts_token_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_tokens_details: Option<[Share; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates_tokens_details: Option<[Share; 1]>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Share {
+    modality: &'static str,
+    token_count: u64,
+}
+
+impl From<Usage> for UsageMetadata {
+    fn from(usage: Usage) -> UsageMetadata {
+        let counted = |count: u64| (count > 0).then_some(count);
+        let share = |token_count| {
+            [Share {
+                modality: AUDIO,
+                token_count,
+            }]
+        };
+        UsageMetadata {
+            prompt_token_count: usage.input,
+            candidates_token_count: usage.output.saturating_sub(usage.thinking),
+            total_token_count: usage.input.saturating_add(usage.output),
+            cached_content_token_count: counted(usage.cached),
+            thoughts_token_count: counted(usage.thinking),
+            prompt_tokens_details: counted(usage.audio_input).map(share),
+            candidates_tokens_details: counted(usage.audio_output).map(share),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UsageMetadata;
+    use crate::model::Usage;
+
+    #[test]
+    fn counts_at_the_end_of_their_range_have_a_total() {
+        let usage = Usage {
+            input: u64::MAX,
+            output: 2,
+            ..Usage::default()
+        };
+        assert_eq!(UsageMetadata::from(usage).total_token_count, u64::MAX);
+    }
+}

@@ -1,0 +1,383 @@
+//! Clients that mean no good: they stall, vanish, nest, count too high, and open more than they use.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::asking::{client, post, send};
+use crate::stage::{
+    FORMATS, Gateway, KEY, Mock, PATIENCE, client_builder, every_format, request, until,
+};
+use crate::wire::{self, Wire, post_with};
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// More than any number of refused requests may cost, in KiB.
+const SPENT: u64 = 64 << 10;
+
+fn with_server(mock: &Mock, settings: &str) -> Gateway {
+    let config = every_format(mock.address);
+    Gateway::start(&config.replace("server: {", &format!("server: {{{settings}, ")))
+}
+
+/// The gateway serves as before.
+async fn assert_well(gateway: &Gateway) {
+    gateway.until_idle().await;
+    let (path, body) = request("chat", "same-messages", "hello", true);
+    let answer = post(gateway.url(&path), body.to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(
+        answer.text().ends_with("data: [DONE]\n\n"),
+        "{}",
+        answer.text()
+    );
+    gateway.until_idle().await;
+}
+
+/// A stream much longer than any buffer on the way.
+fn long_stream(model: &str, name: &str) -> serde_json::Value {
+    let prompt = format!("mock:long=1000000 mock:events=1000 mock:name={name}");
+    let mut body = request("chat", model, &prompt, true).1;
+    body["n"] = json!(4);
+    body
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
+    let mock = Mock::start();
+    let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
+    let before = gateway.resident();
+    let mut wire = Wire::to(gateway.address).await;
+    let body = long_stream("same-chat", "one").to_string();
+    wire.send(post_with(CHAT, "", &body)).await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    let http2 = client_builder().http2_prior_knowledge().build();
+    let asked = http2
+        .expect("a client")
+        .post(gateway.url(CHAT))
+        .bearer_auth(KEY);
+    let asked = asked.json(&long_stream("same-native", "two"));
+    let reply = asked.send().await.expect("a header");
+    assert_eq!(reply.status(), 200);
+
+    mock.until_seen("one", "cancelled", 1).await;
+    mock.until_seen("two", "cancelled", 1).await;
+    gateway.until_idle().await;
+    let came = wire.whatever().await;
+    let text = String::from_utf8_lossy(&came);
+    assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
+    let came = reply.text().await;
+    assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(grown < SPENT, "{grown} KiB");
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_leaves_nothing_behind() {
+    let mock = Mock::start();
+    let gateway = with_server(&mock, "timeouts: {header: 300ms, body_idle: 300ms}");
+    let (path, body) = request("messages", "same-chat", "hello", false);
+    let whole = post_with(&path, "", &body.to_string());
+    let mut kept = Vec::new();
+    // In the header, in the body; gone with a reset, gone for writing, or there and silent.
+    for cut in [0, 1, 40, whole.len() - 30, whole.len() - 1] {
+        for way in 0..3 {
+            let mut wire = Wire::to(gateway.address).await;
+            wire.send(&whole.as_bytes()[..cut]).await;
+            match way {
+                0 => wire.stream.set_zero_linger().expect("a socket option"),
+                1 => {
+                    let shut = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream);
+                    shut.await.expect("it is shut");
+                    kept.push((format!("{cut} bytes, way {way}"), wire));
+                }
+                _ => kept.push((format!("{cut} bytes, way {way}"), wire)),
+            }
+        }
+    }
+    for (what, mut wire) in kept {
+        let said = timeout(PATIENCE / 2, wire.whatever()).await;
+        let said = said.unwrap_or_else(|_| panic!("{what}: still there"));
+        let said = String::from_utf8_lossy(&said);
+        let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
+        assert!(refused, "{what}: {said}");
+    }
+    assert_well(&gateway).await;
+}
+
+/// Every place of a format where a client's own structure may stand, with a hole for it.
+fn places(format: &str, model: &str) -> Vec<String> {
+    let hole = "\"HOLE\"";
+    let texts = match format {
+        "chat" => vec![
+            format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":{hole}}}]}}"#),
+            format!(
+                r#"{{"model":"{model}","messages":[{{"role":"user","content":"x"}}],"tools":[{{"type":"function","function":{{"name":"f","parameters":{hole}}}}}]}}"#
+            ),
+            format!(
+                r#"{{"model":"{model}","messages":[{{"role":"user","content":"x"}}],"max_tokens":{hole},"temperature":{hole},"seed":{hole}}}"#
+            ),
+        ],
+        "messages" => vec![
+            format!(
+                r#"{{"model":"{model}","max_tokens":9,"messages":[{{"role":"user","content":{hole}}}]}}"#
+            ),
+            format!(
+                r#"{{"model":"{model}","max_tokens":9,"messages":[{{"role":"user","content":"x"}}],"tools":[{{"name":"f","input_schema":{hole}}}]}}"#
+            ),
+            format!(
+                r#"{{"model":"{model}","max_tokens":{hole},"temperature":{hole},"messages":[{{"role":"user","content":"x"}}]}}"#
+            ),
+        ],
+        "responses" => vec![
+            format!(r#"{{"model":"{model}","input":{hole}}}"#),
+            format!(
+                r#"{{"model":"{model}","input":"x","tools":[{{"type":"function","name":"f","parameters":{hole}}}]}}"#
+            ),
+            format!(
+                r#"{{"model":"{model}","input":"x","max_output_tokens":{hole},"temperature":{hole}}}"#
+            ),
+        ],
+        _ => vec![
+            format!(r#"{{"contents":{hole}}}"#),
+            format!(
+                r#"{{"contents":[{{"role":"user","parts":[{{"text":"x"}}]}}],"tools":[{{"functionDeclarations":[{{"name":"f","parameters":{hole}}}]}}]}}"#
+            ),
+            format!(
+                r#"{{"contents":[{{"role":"user","parts":[{{"text":"x"}}]}}],"generationConfig":{{"maxOutputTokens":{hole},"temperature":{hole},"seed":{hole}}}}}"#
+            ),
+        ],
+    };
+    texts
+        .into_iter()
+        .map(|text| text.replace(hole, "HOLE"))
+        .collect()
+}
+
+/// Each place filled with each of these, in every pair of formats.
+async fn assert_never_a_failure(gateway: &Gateway, fillings: &[(String, bool)]) {
+    for (format, _) in FORMATS {
+        for (upstream, _) in FORMATS {
+            let model = format!("same-{upstream}");
+            let (path, _) = request(format, &model, "", false);
+            for place in places(format, &model) {
+                for (filling, always_refused) in fillings {
+                    let body = place.replace("HOLE", filling);
+                    let answer = post(gateway.url(&path), body).await;
+                    let what = &filling[..filling.len().min(60)];
+                    let what = format!("{format} to {upstream}: {what} in {place}");
+                    let refused = (400..500).contains(&answer.status);
+                    let text = String::from_utf8_lossy(&answer.body);
+                    let fine = refused || (!always_refused && answer.status == 200);
+                    assert!(fine, "{what}: {} {text}", answer.status);
+                    if refused {
+                        answer.error(format);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn structures_nested_without_end_are_refused_wherever_they_stand() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let nested = |depth: usize, open: &str, middle: &str, close: &str| {
+        open.repeat(depth) + middle + &close.repeat(depth)
+    };
+    let mut fillings = Vec::new();
+    for (deepest, open, middle, close) in [
+        (100_000, "[", "", "]"),
+        (100_000, r#"{"a":"#, "1", "}"),
+        (1000, r#"{"type":"object","properties":{"a":"#, "{}", "}}"),
+        (1000, r#"{"anyOf":["#, "{}", "]}"),
+    ] {
+        // Too deep for a stack, and the deepest that a reader may still take.
+        fillings.push((nested(deepest, open, middle, close), true));
+        fillings.push((nested(120, open, middle, close), false));
+        fillings.push((nested(50, open, middle, close), false));
+    }
+    let before = gateway.resident();
+    assert_never_a_failure(&gateway, &fillings).await;
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(grown < SPENT, "{grown} KiB");
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn numbers_and_texts_beyond_all_reason_are_no_failure() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let fillings = [
+        "1e999999".to_owned(),
+        "-1e999999".to_owned(),
+        "9".repeat(400),
+        format!("-{}", "9".repeat(400)),
+        format!("0.{}1", "0".repeat(400)),
+        "18446744073709551616".to_owned(),
+        "-9223372036854775809".to_owned(),
+        "-0".to_owned(),
+        "\"\\u0000\\u001f\\u007f\\ufeff\"".to_owned(),
+        "\"\\ud800\"".to_owned(),
+        r#"{"a":1,"a":2}"#.to_owned(),
+        "[null,null]".to_owned(),
+        r#"[{"role":"user","role":"system","content":"x"}]"#.to_owned(),
+    ];
+    let fillings = fillings.map(|filling| (filling, false));
+    assert_never_a_failure(&gateway, &fillings).await;
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_refused_and_never_unpacked() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![b' '; 64 << 20]).expect("memory");
+    let bomb = encoder.finish().expect("memory");
+    let before = gateway.resident();
+    for (format, _) in FORMATS {
+        for coding in ["gzip", "br", "deflate", "zstd", "gzip, gzip"] {
+            let (path, _) = request(format, "same-chat", "", false);
+            let asked = client().post(gateway.url(&path)).bearer_auth(KEY);
+            let asked = asked.header("content-type", "application/json");
+            let answer = send(asked.header("content-encoding", coding).body(bomb.clone())).await;
+            assert!(
+                (400..500).contains(&answer.status),
+                "{format}: {}",
+                answer.text()
+            );
+            answer.error(format);
+        }
+    }
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(grown < 32 << 10, "{grown} KiB");
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn control_characters_in_headers_and_names_reach_nobody() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let (path, body) = request("chat", "same-chat", "mock:name=reached", false);
+    for line in [
+        "x-a: b\0c",
+        "x-a: b\rc",
+        "x-a: b\x01c",
+        "x-a: b\x7fc",
+        "x\0a: b",
+        "x a: b",
+        ": b",
+        "x-a: b\r\n folded",
+    ] {
+        let mut wire = Wire::to(gateway.address).await;
+        let more = format!("connection: close\r\n{line}\r\n");
+        wire.send(post_with(&path, &more, &body.to_string())).await;
+        let said = wire.whatever().await;
+        let said = String::from_utf8_lossy(&said);
+        let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
+        assert!(refused, "{line:?}: {said}");
+    }
+    assert_eq!(mock.seen("reached", "started").await, 0);
+    for model in [
+        "../same-chat",
+        "same-chat/..",
+        "same-chat?x=1",
+        "same-chat#",
+        "//same-chat",
+        "%2e%2e",
+    ] {
+        for (format, _) in FORMATS {
+            let (path, body) = request(format, model, "mock:name=reached", false);
+            let path = match format {
+                "native" => {
+                    let id: String =
+                        url::form_urlencoded::byte_serialize(model.as_bytes()).collect();
+                    path.replace(model, &id)
+                }
+                _ => path,
+            };
+            let answer = post(gateway.url(&path), body.to_string()).await;
+            assert_eq!(answer.status, 404, "{format} {model}: {}", answer.text());
+            answer.error(format);
+        }
+    }
+    assert_eq!(mock.seen("reached", "started").await, 0);
+    assert_well(&gateway).await;
+}
+
+/// A connection whose requests can be taken back.
+async fn http2(gateway: &Gateway) -> h2::client::SendRequest<Bytes> {
+    let stream = TcpStream::connect(gateway.address)
+        .await
+        .expect("a connection");
+    let (sender, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    tokio::spawn(async move {
+        // However it ends.
+        let _ = connection.await;
+    });
+    sender
+}
+
+#[tokio::test]
+async fn streams_opened_and_reset_at_once_cost_nothing() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let body = request("chat", "same-chat", "mock:wait=never mock:name=reset", true).1;
+    let body = Bytes::from(body.to_string());
+    let before = gateway.resident();
+    for _ in 0..5 {
+        let mut sender = http2(&gateway).await;
+        for _ in 0..400 {
+            let Ok(ready) = timeout(PATIENCE, sender.ready()).await.expect("no hang") else {
+                // Hung up on: that is an answer too.
+                break;
+            };
+            sender = ready;
+            let asked = http::Request::post(gateway.url(CHAT))
+                .header("authorization", format!("Bearer {KEY}"))
+                .header("content-type", "application/json");
+            let asked = asked.body(()).expect("a request");
+            let Ok((_, mut stream)) = sender.send_request(asked, false) else {
+                break;
+            };
+            let _ = stream.send_data(body.clone(), true);
+            stream.send_reset(h2::Reason::CANCEL);
+        }
+    }
+    gateway.until_idle().await;
+    until("the mock is left alone", async || {
+        mock.seen("reset", "started").await
+            == mock.seen("reset", "cancelled").await + mock.seen("reset", "finished").await
+    })
+    .await;
+    let grown = gateway.resident().saturating_sub(before);
+    assert!(grown < SPENT, "{grown} KiB");
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn many_connections_that_say_nothing_keep_nobody_out() {
+    let mock = Mock::start();
+    let gateway = with_server(&mock, "timeouts: {header: 1h}");
+    let mut silent = Vec::new();
+    for number in 0..300 {
+        let mut wire = Wire::to(gateway.address).await;
+        if number % 2 == 0 {
+            wire.send(&wire::post(CHAT, "")[..30]).await;
+        }
+        silent.push(wire);
+    }
+    let (path, body) = request("native", "same-responses", "hello", false);
+    let answer = post(gateway.url(&path), json!(body).to_string()).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    drop(silent);
+    assert_well(&gateway).await;
+}

@@ -1,0 +1,133 @@
+//! What may be sent twice, and what must not be finished: resets in HTTP/2, and the end of draining.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::net::TcpStream;
+
+use crate::asking::post;
+use crate::stage::{Gateway, KEY, Mock, every_format, request, single};
+use crate::wire::{Upstream, Wire, find, post_with};
+
+const REPLY: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}"#;
+
+/// Answers every request of a connection, or resets every one.
+async fn serve(stream: TcpStream, resets: Arc<AtomicBool>, asked: Arc<AtomicUsize>) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else {
+        return;
+    };
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        asked.fetch_add(1, Ordering::AcqRel);
+        if resets.load(Ordering::Acquire) {
+            respond.send_reset(h2::Reason::INTERNAL_ERROR);
+            continue;
+        }
+        let header = http::Response::builder().header("content-type", "application/json");
+        let header = header.body(()).expect("a header");
+        // The gateway may have gone.
+        if let Ok(mut body) = respond.send_response(header, false) {
+            let _ = body.send_data(Bytes::from_static(REPLY.as_bytes()), true);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_an_http2_upstream_resets_is_sent_once_more_at_most() {
+    let (resets, asked) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let (flag, count) = (resets.clone(), asked.clone());
+    let upstream =
+        Upstream::start(move |wire, _| serve(wire.stream, flag.clone(), count.clone())).await;
+    let settings = format!("{}, protocol: http2, breaker: off", upstream.base());
+    let gateway = Gateway::start(&single("", &settings));
+    let (path, body) = request("chat", "m", "hello", false);
+    for round in 0..5 {
+        resets.store(false, Ordering::Release);
+        let answer = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(answer.status, 200, "{round}: {}", answer.text());
+        gateway.until_idle().await;
+        resets.store(true, Ordering::Release);
+        let before = asked.load(Ordering::Acquire);
+        let answer = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(answer.status, 502, "{round}: {}", answer.text());
+        assert_eq!(answer.header("x-omniglot-attempts"), "1");
+        // On the connection of the request before, which might have died meanwhile, and on a new one.
+        let sent = asked.load(Ordering::Acquire) - before;
+        assert_eq!(sent, 2, "{round}");
+        gateway.until_idle().await;
+    }
+}
+
+/// The chunks of a body that may end anywhere, and whether the last one was the end.
+fn chunks(mut bytes: &[u8]) -> (Vec<&[u8]>, bool) {
+    let mut all = Vec::new();
+    while let Some(line) = find(bytes, b"\r\n") {
+        let size = std::str::from_utf8(&bytes[..line]).expect("a chunk size");
+        let size = usize::from_str_radix(size, 16).expect("a chunk size");
+        let rest = &bytes[line + 2..];
+        if size == 0 {
+            return (all, true);
+        }
+        if rest.len() < size + 2 {
+            all.push(rest);
+            break;
+        }
+        all.push(&rest[..size]);
+        assert_eq!(
+            &rest[size..size + 2],
+            b"\r\n",
+            "a chunk is as long as it says"
+        );
+        bytes = &rest[size + 2..];
+    }
+    (all, false)
+}
+
+#[tokio::test]
+async fn when_draining_ends_no_error_is_written_into_half_a_piece() {
+    let mock = Mock::start();
+    let config = every_format(mock.address);
+    let config = config.replace("server: {", "server: {drain_timeout: 1s, ");
+    let mut gateway = Gateway::start(&config);
+    let mut body = request(
+        "chat",
+        "same-chat",
+        "mock:long=1000000 mock:events=1000",
+        true,
+    )
+    .1;
+    body["n"] = serde_json::json!(4);
+    let mut wire = Wire::to(gateway.address).await;
+    let more = "connection: close\r\n";
+    wire.send(post_with("/v1/chat/completions", more, &body.to_string()))
+        .await;
+    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    // From here on nothing is read, so that a piece is half written when the time is up.
+    gateway.process.signal("TERM");
+    assert_eq!(gateway.process.wait().code(), Some(0));
+    let came = wire.whatever().await;
+    let (chunks, ended) = chunks(&came);
+    assert!(chunks.len() > 1, "{} bytes", came.len());
+    let told: Vec<_> = chunks
+        .iter()
+        .filter(|chunk| find(chunk, b"shutting down").is_some())
+        .collect();
+    assert_eq!(
+        ended,
+        !told.is_empty(),
+        "an end without an error, or the reverse"
+    );
+    // Had it all fitted into buffers, the error would be a piece of its own.
+    for chunk in told {
+        assert!(
+            chunk.starts_with(b"data: {\"error\""),
+            "{}",
+            String::from_utf8_lossy(chunk)
+        );
+    }
+    assert!(!came.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
+    assert!(!String::from_utf8_lossy(&came).contains(KEY));
+}

@@ -1,0 +1,305 @@
+//! The native surface: what it refuses whoever answers, what it lets pass, and what its replies hold.
+
+mod replies;
+mod table;
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::asking::{Answer, client, echoed, head, parrot, post, puppet, send};
+use super::stage::{Gateway, KEY, Mock};
+use table::{BROKEN, SOUND};
+
+/// Models on upstreams of two formats: `native`, `chat`, each also with pictures among its answers
+/// (`native-pictures` …), and `acme`, a native upstream of another brand.
+fn config(server: &str, native: SocketAddr, chat: SocketAddr) -> String {
+    format!(
+        "server: {{listen: LISTEN, admin: ADMIN{server}}}\nkeys: [{{name: all, secret: {KEY}}}]\n\
+         upstreams:\n  - {{name: native, format: native, base_url: \"http://{native}\"}}\n  \
+         - {{name: acme, format: native, base_url: \"http://{native}\", brand: acme}}\n  \
+         - {{name: chat, format: chat, base_url: \"http://{chat}/v1\"}}\n\
+         models:\n  - {{id: native, upstreams: [{{name: native}}]}}\n  \
+         - {{id: native-pictures, features: [image_output], upstreams: [{{name: native}}]}}\n  \
+         - {{id: acme, upstreams: [{{name: acme}}]}}\n  \
+         - {{id: chat, upstreams: [{{name: chat}}]}}\n  \
+         - {{id: chat-pictures, model_type: image, upstreams: [{{name: chat}}]}}\n  \
+         - {{id: either, upstreams: [{{name: native}}], fallbacks: [chat]}}\n"
+    )
+}
+
+async fn ask(gateway: &Gateway, model: &str, verb: &str, body: &str) -> Answer {
+    let path = format!("/v1beta/models/{model}:{verb}");
+    post(gateway.url(&path), body.to_owned()).await
+}
+
+/// The gateway itself refused it, in the shape of the format.
+fn refused(answer: &Answer, status: u16) -> String {
+    assert_eq!(answer.status, status, "{}", answer.text());
+    assert_eq!(answer.header("x-omniglot-upstream"), "");
+    answer.error("native")
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_is_refused_whoever_would_answer() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for (body, field) in BROKEN {
+        for model in ["native", "chat", "either"] {
+            let answer = ask(&gateway, model, "generateContent", body).await;
+            let message = refused(&answer, 400);
+            let named = message.contains(&format!("{field}:"))
+                || message.ends_with(&format!("missing required field {field}"));
+            assert!(named, "{model} {body}: {message}");
+            let error = &answer.json()["error"];
+            assert_eq!(error["status"], "INVALID_ARGUMENT");
+            let violations = &error["details"][0]["fieldViolations"];
+            assert_eq!(violations[0]["field"], *field, "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_keeps_to_the_rules_passes_byte_by_byte() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for body in SOUND {
+        let answer = ask(&gateway, "native", "generateContent", body).await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+        assert_eq!(said(&answer), **body);
+        let answer = ask(&gateway, "chat", "generateContent", body).await;
+        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+    }
+}
+
+/// What the parrot was sent.
+fn said(answer: &Answer) -> String {
+    super::asking::said("native", &answer.json())
+}
+
+#[tokio::test]
+async fn every_operator_holds_the_rules() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
+    for verb in [
+        "streamGenerateContent?alt=sse",
+        "streamGenerateContent",
+        "countTokens",
+    ] {
+        let message = refused(&ask(&gateway, "native", verb, hot).await, 400);
+        assert!(
+            message.contains("generationConfig.temperature"),
+            "{message}"
+        );
+    }
+    let wrapped = format!(r#"{{"generateContentRequest":{hot}}}"#);
+    let message = refused(&ask(&gateway, "native", "countTokens", &wrapped).await, 400);
+    let field = "generateContentRequest.generationConfig.temperature";
+    assert!(message.contains(field), "{message}");
+}
+
+#[tokio::test]
+async fn rules_for_native_upstreams_can_be_turned_off() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(", validate_native: off", parrot(), mock.address));
+    let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
+    let answer = ask(&gateway, "native", "generateContent", hot).await;
+    assert_eq!(said(&answer), hot);
+    // Where there are two, the one that needs no translation still answers.
+    let answer = ask(&gateway, "either", "generateContent", hot).await;
+    assert_eq!(said(&answer), hot);
+    refused(&ask(&gateway, "chat", "generateContent", hot).await, 400);
+    for broken in ["", "{", "[]", "{\"contents\":[}"] {
+        refused(
+            &ask(&gateway, "native", "generateContent", broken).await,
+            400,
+        );
+    }
+    // What the names of tools mean has nothing to do with rules.
+    let search = r#"{"tools":[{"vendorSearch":{}}],"generationConfig":{"topP":2}}"#;
+    let answer = ask(&gateway, "native", "generateContent", search).await;
+    assert_eq!(said(&answer), search.replace("vendor", "google"));
+}
+
+#[tokio::test]
+async fn pictures_are_set_up_only_for_models_that_make_some() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for field in ["imageConfig", "image_config"] {
+        let body = format!(
+            r#"{{"contents":[{{"parts":[{{"text":"hi"}}]}}],"generationConfig":{{"{field}":{{"aspectRatio":"16:9","imageSize":"2K"}}}}}}"#
+        );
+        for model in ["native", "chat"] {
+            let message = refused(&ask(&gateway, model, "generateContent", &body).await, 400);
+            let expected = format!("generationConfig.{field}: the model has no image output");
+            assert_eq!(message, expected, "{model}");
+            let pictures = format!("{model}-pictures");
+            let answer = ask(&gateway, &pictures, "generateContent", &body).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for (written, google, acme) in [
+        ("vendorSearch", "googleSearch", "acmeSearch"),
+        ("googleSearch", "googleSearch", "acmeSearch"),
+        ("vendor_search", "google_search", "acme_search"),
+        ("vendorMaps", "googleMaps", "acmeMaps"),
+        ("google_maps", "google_maps", "acme_maps"),
+        ("acmeSearch", "acmeSearch", "acmeSearch"),
+    ] {
+        let body = |name: &str| {
+            format!(
+                r#"{{ "tools" : [ {{"functionDeclarations":[{{"name":"vendorSearch"}}]}} , {{ "{name}" : {{}} }} ], "contents":[{{"parts":[{{"text":"vendorSearch"}}]}}] }}"#
+            )
+        };
+        for (model, expected) in [("native", google), ("acme", acme)] {
+            let answer = ask(&gateway, model, "generateContent", &body(written)).await;
+            assert_eq!(said(&answer), body(expected), "{model}");
+        }
+    }
+    let search = |name: &str| {
+        json!({"contents": [{"parts": [{"text": "mock:echo"}]}], "tools": [{name: {}}]}).to_string()
+    };
+    for name in ["vendorSearch", "google_search"] {
+        let answer = ask(&gateway, "chat", "generateContent", &search(name)).await;
+        let sent = echoed("native", &answer)["body"]
+            .as_str()
+            .map(str::to_owned);
+        assert!(sent.expect("a body").contains("web_search_options"));
+    }
+    let maps = ask(&gateway, "chat", "generateContent", &search("vendorMaps")).await;
+    assert!(refused(&maps, 400).contains("tools[0].vendorMaps"));
+}
+
+#[tokio::test]
+async fn cached_content_is_known_to_native_upstreams_only() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for field in ["cachedContent", "cached_content"] {
+        let body = format!(r#"{{"contents":[],"{field}":"cachedContents/abc-1"}}"#);
+        let answer = ask(&gateway, "native", "generateContent", &body).await;
+        assert_eq!(said(&answer), body);
+        let message = refused(&ask(&gateway, "chat", "generateContent", &body).await, 400);
+        assert!(message.contains(field), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_functions_count_only_where_a_call_is_asked_for() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    for (mode, names, choice) in [
+        (
+            "ANY",
+            json!(["f"]),
+            json!({"type": "function", "function": {"name": "f"}}),
+        ),
+        ("ANY", json!([]), json!("required")),
+        ("AUTO", json!(["f"]), json!("auto")),
+        ("NONE", json!(["f"]), json!("none")),
+    ] {
+        let body = json!({
+            "contents": [{"parts": [{"text": "mock:echo"}]}],
+            "tools": [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}],
+            "toolConfig": {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": names}},
+        });
+        let answer = ask(&gateway, "chat", "generateContent", &body.to_string()).await;
+        let sent = echoed("native", &answer)["body"]
+            .as_str()
+            .map(str::to_owned);
+        let sent: Value = serde_json::from_str(&sent.expect("a body")).expect("JSON");
+        assert_eq!(sent["tool_choice"], choice, "{mode}");
+        let lost = mode != "ANY" && names != json!([]);
+        let path = "toolConfig.functionCallingConfig.allowedFunctionNames";
+        assert_eq!(answer.header("x-omniglot-dropped") == path, lost, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn operators_and_alt() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let body = r#"{"contents":[{"parts":[{"text":"hi"}]}]}"#;
+    for (verb, status) in [
+        ("generateContent?alt=sse", 400),
+        ("generateContent?alt=media", 400),
+        ("streamGenerateContent?alt=media", 400),
+        ("countTokens?alt=sse", 400),
+        ("embedContent", 404),
+        ("batchGenerateContent", 404),
+        ("predict", 404),
+        ("generatecontent", 404),
+    ] {
+        for model in ["native", "chat"] {
+            refused(&ask(&gateway, model, verb, body).await, status);
+        }
+    }
+    for model in ["native", "chat"] {
+        for verb in ["generateContent", "generateContent?alt=json"] {
+            let answer = ask(&gateway, model, verb, body).await;
+            assert_eq!(answer.status, 200, "{model} {verb}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_are_not_stored() {
+    let gateway = Gateway::start(&config("", parrot(), parrot()));
+    for path in [
+        "/upload/v1beta/files",
+        "/upload/v1beta/files?uploadType=resumable",
+        "/upload/v1/files",
+        "/v1beta/files",
+        "/v1beta/files/abc",
+    ] {
+        let upload = client().post(gateway.url(path)).bearer_auth(KEY);
+        let upload = upload
+            .header("content-type", "video/mp4")
+            .body(vec![0; 100_000]);
+        let answer = send(upload).await;
+        assert_eq!(answer.status, 501, "{path}");
+        assert_eq!(answer.json()["error"]["status"], "UNIMPLEMENTED");
+        let message = answer.error("native");
+        assert!(
+            message.starts_with("files cannot be stored here"),
+            "{message}"
+        );
+    }
+}
+
+/// Twenty megabytes of picture, checked and passed as they are.
+#[tokio::test]
+async fn a_large_picture_passes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config("", mock.address, mock.address));
+    let picture = "iVBORw0KGgo/".repeat((20 << 20) / 12);
+    let body = format!(
+        r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{picture}"}}}},{{"text":"mock:sha256"}}]}}]}}"#
+    );
+    let answer = ask(&gateway, "native", "generateContent", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(said(&answer).ends_with(&format!("bytes {}", body.len())));
+    let wrong = body.replacen("iVBOR", "data:", 1);
+    let message = refused(
+        &ask(&gateway, "native", "generateContent", &wrong).await,
+        400,
+    );
+    assert!(
+        message.contains("contents[0].parts[0].inlineData.data"),
+        "{message}"
+    );
+}
+
+/// An upstream that says the same whatever it is asked.
+fn saying(body: &Value) -> SocketAddr {
+    puppet(vec![
+        head("200 OK", "application/json"),
+        body.to_string().into_bytes(),
+    ])
+}
