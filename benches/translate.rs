@@ -135,17 +135,20 @@ fn main() {
         let mut table = table("body");
         let mut worst: Option<f64> = None;
         for from in Format::ALL {
+            let pair = |to: Format| format!("{} → {}", from.name(), to.name());
+            let is_wanted =
+                |to: &Format| title.contains(&options.only) || pair(*to).contains(&options.only);
+            let wanted: Vec<Format> = Format::ALL.into_iter().filter(is_wanted).collect();
+            if wanted.is_empty() {
+                continue;
+            }
             let body = Bytes::from(body(from));
-            for to in Format::ALL {
-                let pair = format!("{} → {}", from.name(), to.name());
-                if !title.contains(&options.only) && !pair.contains(&options.only) {
-                    continue;
-                }
+            for to in wanted {
                 let outcome = contest(from, to, &body, options.rounds());
                 if from != to {
                     worst = Some(worst.unwrap_or(0.0).max(outcome.ratio));
                 }
-                table.add_row(row(format!("{pair}, {} B", body.len()), &outcome));
+                table.add_row(row(format!("{}, {} B", pair(to), body.len()), &outcome));
             }
         }
         if table.row_iter().next().is_some() {

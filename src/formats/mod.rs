@@ -328,15 +328,48 @@ fn no_answer() -> Fault {
     Fault::bad_gateway("the upstream's reply holds no answer")
 }
 
+/// An upstream's reply, which must be an object as well.
 fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+    must_be_object(body)?;
     json::read(body).map_err(|error| unreadable(&error))
 }
 
 /// One event of a stream, or a part of it.
 fn read_event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, Fault> {
+    must_be_object(data.as_bytes())?;
     serde_json::from_str(data).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: &serde_json::Error) -> Fault {
-    Fault::bad_gateway(format!("the upstream's reply is not readable: {error}"))
+fn must_be_object(json: &[u8]) -> Result<(), Fault> {
+    match json.trim_ascii_start().first() {
+        Some(b'{') => Ok(()),
+        _ => Err(unreadable(&"it is no JSON object")),
+    }
+}
+
+fn unreadable(why: &dyn std::fmt::Display) -> Fault {
+    Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Watch;
+    use crate::model::{Format, Losses};
+
+    #[test]
+    fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {
+        for codec in Format::ALL.map(Format::codec) {
+            let list = r#"["m",null,null,null,null,null,null,null,null]"#;
+            let watch = &mut Watch::default();
+            let bytes = list.as_bytes();
+            assert!(codec.glance_reply(bytes, watch).is_err());
+            assert!(codec.glance_event(list, watch).is_err());
+            assert!(
+                codec
+                    .decode_response(bytes, &mut Losses::default())
+                    .is_err()
+            );
+            assert!(codec.stream_decoder().event(list, &mut |_| {}).is_err());
+        }
+    }
 }

@@ -11,6 +11,7 @@ pub fn check(data: &[u8]) {
     let status = 400 + u16::from(input.dice[0]) % 200;
     let fault = input.from.codec().decode_error(status, input.body);
     assert!((400..600).contains(&fault.status), "{fault:?}");
+    assert!(!fault.message.is_empty());
     for to in Format::ALL {
         let codec = to.codec();
         let (told, body) = translate::error(input.from, to, status, input.body, "req_1");
