@@ -1,5 +1,6 @@
 //! Errors of upstreams: whatever they say, every client is told in its own words, whole and in a stream.
 
+use crate::formats::{Passed, Watch};
 use crate::model::Format;
 use crate::sse::{Frames, SseWriter};
 use crate::translate;
@@ -18,9 +19,14 @@ pub fn check(data: &[u8]) {
         assert!((400..600).contains(&told), "{fault:?}");
         object(&body);
         let read = codec.decode_error(told, &body);
-        assert_eq!(read.message, fault.message, "{}", to.name());
+        // One format says in front of it that a prompt is too long.
+        assert!(read.message.ends_with(&fault.message), "{}", to.name());
         let mut out = SseWriter::default();
-        codec.encode_stream_error(&fault, &mut out);
+        let passed = Passed {
+            watch: &Watch::default(),
+            model: "m",
+        };
+        codec.encode_stream_error(&fault, &passed, &mut out);
         let mut events = 0;
         Frames::default().push(&out.take(), |frame| {
             object(frame.data.expect("a payload").as_bytes());

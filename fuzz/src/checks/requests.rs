@@ -86,6 +86,15 @@ fn passes(format: Format, body: &[u8]) {
         Ok(wanted) => wanted,
         Err(fault) => return refused(format, &fault),
     };
+    let looked_through = wanted.clone().inspect(format.codec(), body, false, true);
+    if let Err(fault) = looked_through {
+        let head = wanted.head(false);
+        let decoded = format
+            .codec()
+            .decode_request(&head, body, &mut Losses::default());
+        assert!(decoded.is_err(), "only the rules refuse: {fault:?}");
+        return refused(format, &fault);
+    }
     // What is no text passes as well, for the upstream to judge; nothing of it can be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {
         return;

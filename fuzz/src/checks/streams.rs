@@ -123,12 +123,16 @@ pub fn accepted(format: Format, bytes: &[u8]) {
     assert!(grammar.ended);
 }
 
-/// Nothing is lost of a stream of the client's own format. Only the model's name may change, and
+/// No event is lost of a stream of the client's own format. Only the model's name may change, and
 /// what stands after the end.
 fn passed(body: &[u8], out: &[u8]) {
     let names = |bytes: &[u8]| {
         let mut names = Vec::new();
-        Frames::default().push(bytes, |frame| names.push(frame.name.into_owned()));
+        Frames::default().push(bytes, |frame| {
+            if frame.data.is_some_and(|data| !data.is_empty()) {
+                names.push(frame.name.into_owned());
+            }
+        });
         names
     };
     let (before, after) = (names(body), names(out));

@@ -167,6 +167,9 @@ pub(super) fn encode(
 
 /// Pictures are no official answer of this format, sound is.
 fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'static str>> {
+    if !output.images && !output.sound {
+        return None;
+    }
     let mut modalities = vec!["text"];
     if output.images {
         losses.approximated(Place::Setting(Setting::Images));
@@ -175,7 +178,7 @@ fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'s
     if output.sound {
         modalities.push("audio");
     }
-    (modalities.len() > 1).then_some(modalities)
+    Some(modalities)
 }
 
 /// Only raw samples come in pieces.

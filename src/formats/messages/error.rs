@@ -79,9 +79,7 @@ pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
 pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = &body["error"];
-    let message = error["message"]
-        .as_str()
-        .filter(|message| !message.is_empty());
+    let message = error["message"].as_str();
     let kind = kind_of(status, error["type"].as_str(), message);
     let mut fault = Fault::new(kind, "");
     if status >= 400 && !kind.has_one_status() {

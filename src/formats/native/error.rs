@@ -106,9 +106,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
         _ if status < 400 => 502,
         _ => status,
     };
-    let message = error["message"]
-        .as_str()
-        .filter(|message| !message.is_empty());
+    let message = error["message"].as_str();
     let kind = kind_of(status, &error["details"], message);
     let mut fault = Fault::new(kind, "");
     if !kind.has_one_status() {
