@@ -8,15 +8,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::config::Model;
+use crate::config::{Amount, Model};
 use crate::model::{Fault, Format};
 
 /// A config has no release dates, and SDKs require one. The epoch is what the messages format
 /// documents for an unknown date; fixed, so that a list reads the same after every restart.
 const CREATED: u64 = 0;
 const CREATED_AT: &str = "1970-01-01T00:00:00Z";
-
-const DEFAULT_CURRENCY: &str = "USD per 1M tokens";
 
 /// Page numbers are echoed, and JavaScript counts exactly up to here.
 const LAST_PAGE_NUMBER: usize = (1 << 53) - 1;
@@ -62,44 +60,48 @@ struct PublicPricing<'a> {
     output: Option<Box<RawValue>>,
     per_request: Option<Box<RawValue>>,
     per_second: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_input: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_write: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_output: Option<Box<RawValue>>,
 }
 
 fn public_record(model: &Model) -> PublicRecord<'_> {
     let pricing = &model.pricing;
-    let price = |text: &Option<String>| text.as_deref().and_then(json_number);
+    let price = |amount: &Option<Amount>| amount.as_ref().and_then(json_number);
     PublicRecord {
         id: &model.id,
         provider: &model.provider,
         model_type: &model.model_type,
         features: &model.features,
         pricing: PublicPricing {
-            currency: pricing.currency.as_deref().unwrap_or(DEFAULT_CURRENCY),
+            currency: pricing.currency(),
             input: price(&pricing.input),
             output: price(&pricing.output),
             per_request: price(&pricing.per_request),
             per_second: price(&pricing.per_second),
+            cached_input: price(&pricing.cached_input),
+            cache_write: price(&pricing.cache_write),
+            thinking: price(&pricing.thinking),
+            image_output: price(&pricing.image_output),
         },
         api_doc_url: model.api_doc_url.as_deref(),
     }
 }
 
-/// A price as it was written, digit for digit, where JSON takes that spelling. Other spellings of a
-/// decimal (`+1`, `.5`, `5.`, `01`) are respelled; what is no decimal at all has no price.
-fn json_number(text: &str) -> Option<Box<RawValue>> {
-    let text = text.strip_prefix('+').unwrap_or(text);
-    let (mantissa, exponent) = text.split_at(text.find(['e', 'E']).unwrap_or(text.len()));
-    let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    if whole.is_empty() && decimals.is_empty() {
-        return None;
-    }
-    let whole = match whole.trim_start_matches('0') {
-        "" => "0",
-        digits => digits,
+/// A price as it was written, digit for digit, but for zeros in front, which JSON does not take.
+fn json_number(amount: &Amount) -> Option<Box<RawValue>> {
+    let trimmed = amount.written.trim_start_matches('0');
+    let whole = if trimmed.starts_with('.') || trimmed.is_empty() {
+        "0"
+    } else {
+        ""
     };
-    let point = if decimals.is_empty() { "" } else { "." };
-    let respelled = format!("{whole}{point}{decimals}{exponent}");
-    serde_json::from_str::<serde_json::Number>(&respelled).ok()?;
-    RawValue::from_string(respelled).ok()
+    RawValue::from_string(format!("{whole}{trimmed}")).ok()
 }
 
 /// `GET /v1/models` and `GET /v1beta/models`, from the models that the key may use.

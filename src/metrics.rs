@@ -1,5 +1,6 @@
 //! Everything the gateway counts, under typed labels, and its text for a Prometheus scrape.
 
+mod cost;
 mod standing;
 
 use std::collections::HashSet;
@@ -17,9 +18,11 @@ use prometheus_client::registry::{Registry, Unit};
 
 pub use standing::UpstreamStanding;
 
+use cost::Cost;
 use standing::Standing;
 
-use crate::model::{Format, Usage};
+use crate::model::{Format, Money};
+use crate::translate::Metered;
 
 /// From a reply out of memory to the longest thinking a client waits for.
 const SECONDS: [f64; 17] = [
@@ -37,6 +40,8 @@ pub struct Metrics {
     in_flight: Gauge,
     upstream_failures: Family<FailureLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
+    estimated_tokens: Family<TokenLabels, Counter>,
+    cost: Family<CostLabels, Cost>,
     reloads: Family<OutcomeLabel, Counter>,
     standing: Standing,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
@@ -76,6 +81,12 @@ struct TokenLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CostLabels {
+    key: Arc<str>,
+    model: Arc<str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
     outcome: &'static str,
 }
@@ -95,7 +106,11 @@ pub struct Served<'a> {
     pub total: Duration,
     pub received: u64,
     pub sent: u64,
-    pub usage: Option<Usage>,
+    /// A configured name, or empty: without a key nothing costs.
+    pub key: &'a str,
+    pub metered: Option<Metered>,
+    /// Absent where the model has no prices.
+    pub cost: Option<Money>,
 }
 
 /// Why an attempt at an upstream failed.
@@ -158,6 +173,8 @@ impl Metrics {
             in_flight: Gauge::default(),
             upstream_failures: Family::default(),
             tokens: Family::default(),
+            estimated_tokens: Family::default(),
+            cost: Family::default(),
             reloads: Family::default(),
             standing: Standing::default(),
             names: RwLock::default(),
@@ -213,6 +230,16 @@ impl Metrics {
             self.tokens.clone(),
         );
         registry.register(
+            "estimated_tokens",
+            "Tokens of requests that upstreams did not count in full, such as broken streams",
+            self.estimated_tokens.clone(),
+        );
+        registry.register(
+            "cost",
+            "What requests have cost, in the currency of the model's prices",
+            self.cost.clone(),
+        );
+        registry.register(
             "config_reloads",
             "Reloads of the config, taken or refused",
             self.reloads.clone(),
@@ -247,8 +274,14 @@ impl Metrics {
         let bytes = FormatLabel { format };
         self.received.get_or_create(&bytes).inc_by(served.received);
         self.sent.get_or_create(&bytes).inc_by(served.sent);
-        if let Some(usage) = &served.usage {
-            self.count_tokens(&model, usage);
+        if let Some(metered) = &served.metered {
+            self.count_tokens(&model, metered);
+        }
+        if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
+            let (key, model) = (self.name(served.key), model.clone());
+            self.cost
+                .get_or_create(&CostLabels { key, model })
+                .add(cost);
         }
         let times = ModelLabels { format, model };
         let total = served.total.as_secs_f64();
@@ -259,7 +292,12 @@ impl Metrics {
         }
     }
 
-    fn count_tokens(&self, model: &Arc<str>, usage: &Usage) {
+    fn count_tokens(&self, model: &Arc<str>, metered: &Metered) {
+        let Metered { usage, estimated } = metered;
+        let family = match estimated {
+            true => &self.estimated_tokens,
+            false => &self.tokens,
+        };
         for (kind, count) in [
             ("input", usage.input),
             ("cached", usage.cached),
@@ -271,7 +309,7 @@ impl Metrics {
             if count > 0 {
                 let model = model.clone();
                 let labels = TokenLabels { model, kind };
-                self.tokens.get_or_create(&labels).inc_by(count);
+                family.get_or_create(&labels).inc_by(count);
             }
         }
     }
@@ -316,6 +354,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Usage;
 
     const SERVED: Served<'static> = Served {
         format: Some(Format::Chat),
@@ -326,16 +365,54 @@ mod tests {
         total: Duration::from_secs(3),
         received: 100,
         sent: 2000,
-        usage: Some(Usage {
-            input: 10,
-            cached: 4,
-            cache_written: 0,
-            output: 7,
-            thinking: 3,
-            audio_input: 0,
-            audio_output: 0,
+        key: "dev",
+        metered: Some(Metered {
+            usage: USAGE,
+            estimated: false,
         }),
+        cost: None,
     };
+
+    const USAGE: Usage = Usage {
+        input: 10,
+        cached: 4,
+        cache_written: 0,
+        output: 7,
+        thinking: 3,
+        audio_input: 0,
+        audio_output: 0,
+        image_output: 0,
+    };
+
+    #[test]
+    fn costs_add_up_exactly_and_estimates_stand_apart() {
+        let metrics = Metrics::new();
+        // As floats these would not come to 0.3.
+        for _ in 0..3 {
+            metrics.served(&Served {
+                metered: Some(Metered {
+                    usage: USAGE,
+                    estimated: true,
+                }),
+                cost: Money::parse("0.1"),
+                ..SERVED
+            });
+        }
+        metrics.served(&Served {
+            cost: Some(Money::ZERO),
+            key: "other",
+            ..SERVED
+        });
+        assert_lines(
+            &metrics,
+            &[
+                r#"omniglot_cost_total{key="dev",model="acme-large"} 0.3"#,
+                r#"omniglot_estimated_tokens_total{model="acme-large",kind="output"} 21"#,
+                r#"omniglot_tokens_total{model="acme-large",kind="output"} 7"#,
+            ],
+        );
+        assert!(!metrics.render(Vec::new()).contains("other"));
+    }
 
     #[track_caller]
     fn assert_lines(metrics: &Metrics, expected: &[&str]) {
@@ -356,7 +433,7 @@ mod tests {
         metrics.served(&Served {
             status: 429,
             upstream: "",
-            usage: None,
+            metered: None,
             ..SERVED
         });
         assert_lines(

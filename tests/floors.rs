@@ -29,7 +29,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),
-    ("prometheus_client", &["metrics.rs", "metrics/standing.rs"]),
+    ("prometheus_client", &["metrics.rs", "metrics/"]),
     ("clap", &["cli/"]),
     ("anyhow", &["app.rs", "cli/"]),
     ("env_logger", &["cli/"]),

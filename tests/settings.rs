@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use omniglot::config::{
-    AccessLog, Auth, Balance, BaseUrl, Breaker, Config, DEMO_KEY, Limits, OnUnsupported, Problem,
-    Protocol, Retries, Room, demo, load, parse, route_table, traps,
+    AccessLog, Amount, Auth, Balance, BaseUrl, Breaker, Config, DEMO_KEY, Limits, OnUnsupported,
+    Problem, Protocol, Reset, Retries, Room, demo, load, parse, route_table, traps,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -86,13 +86,18 @@ fn the_sample_loads_on_a_fresh_machine() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/omniglot.yaml");
     let config = load(&path, &nothing).unwrap_or_else(|problems| panic!("{}", lines(&problems)));
     assert_eq!(config.server.access_log, AccessLog::Off);
-    assert_eq!(config.keys[0].spending_cap.as_deref(), Some("25.00"));
+    let written = |amount: &Option<Amount>| amount.as_ref().map(|amount| amount.written.clone());
+    assert_eq!(
+        written(&config.keys[0].spending_cap).as_deref(),
+        Some("25.00")
+    );
+    assert_eq!(config.keys[0].reset, Reset::Monthly);
     let acme = &config.upstreams[0];
     assert_eq!(acme.base_url.host, "api.acme.example");
     assert!(matches!(&acme.auth, Some(Auth::Bearer(key)) if key.expose_secret() == "no-key-yet"));
     let large = &config.models[0];
-    assert_eq!(large.pricing.input.as_deref(), Some("1.25"));
-    assert_eq!(large.pricing.output.as_deref(), Some("10.0"));
+    assert_eq!(written(&large.pricing.input).as_deref(), Some("1.25"));
+    assert_eq!(written(&large.pricing.output).as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
     assert_eq!(large.capabilities.len(), 19);
     let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
@@ -142,7 +147,11 @@ fn json_is_yaml() {
     );
     assert_eq!(config.server.listen.len(), 2);
     assert_eq!(config.server.access_log, AccessLog::Json);
-    assert_eq!(config.keys[0].spending_cap.as_deref(), Some("0.10"));
+    let cap = config.keys[0].spending_cap.as_ref().expect("a cap");
+    assert_eq!(
+        (cap.written.as_str(), cap.money.to_string().as_str()),
+        ("0.10", "0.1")
+    );
     assert_eq!(config.keys[0].limits.concurrency, Some(2));
 }
 
@@ -239,8 +248,7 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 
 #[test]
 fn what_is_seldom_meant_is_named() {
-    let capped = ["keys.dev: spending_cap is not enforced by this version"];
-    assert_eq!(traps(&good(SAMPLE)), capped);
+    assert_eq!(traps(&good(SAMPLE)), [""; 0]);
     let text = "
 keys:
   - {name: open, secret: a}
@@ -274,6 +282,35 @@ models:
         "models.draw: its fallback small does not list the features: tools, vision".to_owned(),
         "models.draw: its fallback small is of type chat, not image".to_owned(),
         "models.draw: with 2 attempts these are never reached: small".to_owned(),
+    ];
+    assert_eq!(traps(&good(text)), expected);
+}
+
+#[test]
+fn what_a_cap_does_not_see_is_named() {
+    let text = "
+keys:
+  - {name: all, secret: a, spending_cap: 5}
+  - {name: some, secret: b, spending_cap: 5, models: [dear, 'old*']}
+  - {name: one, secret: c, spending_cap: 5, models: [dear]}
+upstreams: [{name: up, format: chat, base_url: 'http://up'}]
+models:
+  - {id: dear, pricing: {input: 0}, upstreams: [{name: up}]}
+  - {id: euro, pricing: {currency: EUR per million tokens, input: 1}, upstreams: [{name: up}]}
+  - {id: old, pricing: {currency: USD per 1K tokens}, upstreams: [{name: up}], fallbacks: [older]}
+  - {id: older, upstreams: [{name: up}], fallbacks: [dear]}
+";
+    let (unseen, mixed) = (
+        "its spending_cap does not see models without pricing: old, older",
+        "its spending_cap adds up prices of several currencies as if they were one: \
+         EUR per million tokens, USD per 1M tokens",
+    );
+    let expected = [
+        format!("keys.all: {unseen}"),
+        format!("keys.all: {mixed}"),
+        format!("keys.some: {unseen}"),
+        "models.old: its prices of tokens are taken for 1M tokens, not \"USD per 1K tokens\""
+            .to_owned(),
     ];
     assert_eq!(traps(&good(text)), expected);
 }

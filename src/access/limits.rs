@@ -6,7 +6,7 @@ use crate::model::{Fault, FaultKind};
 use crate::runtime::{Call, Key, Permit, Reached, Runtime, Snapshot};
 
 /// Places that others hold come free at any time.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Held while a call is served; everything is given back when it is dropped.
 pub struct Admission {
@@ -41,7 +41,7 @@ fn refused(reached: &Reached, key: &Key) -> Fault {
     again_after(Fault::new(FaultKind::RateLimited, message), wait)
 }
 
-fn again_after(mut fault: Fault, wait: Duration) -> Fault {
+pub(super) fn again_after(mut fault: Fault, wait: Duration) -> Fault {
     fault.retry_after = Some(wait);
     fault
 }

@@ -1,8 +1,10 @@
-//! May this request go on? The key it carries, the models that key opens, and its limits.
+//! May this request go on? The key it carries, the models that key opens, its limits and its cap.
 
 mod limits;
+mod spend;
 
 pub use limits::{Admission, enter};
+pub use spend::reserve;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::model::Format;
+use crate::model::{Format, Money};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -83,8 +83,10 @@ pub struct Key {
     pub name: String,
     /// SHA-256 of the secret; the secret itself is forgotten while the file is read.
     pub sha256: [u8; 32],
-    /// In the currency of the price list, as written; absent: unlimited quota.
-    pub spending_cap: Option<String>,
+    /// In the currency of the prices; absent: unlimited quota.
+    pub spending_cap: Option<Amount>,
+    /// When spending begins again at nothing.
+    pub reset: Reset,
     /// Globs; absent: every model.
     pub models: Option<Vec<String>>,
     pub limits: Limits,
@@ -282,14 +284,56 @@ impl Model {
     }
 }
 
-/// Prices as written in the file: they are shown in the catalog, and money is never a float.
+/// What a model costs. Those of tokens are for a million of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pricing {
     pub currency: Option<String>,
-    pub input: Option<String>,
-    pub output: Option<String>,
-    pub per_request: Option<String>,
-    pub per_second: Option<String>,
+    pub input: Option<Amount>,
+    pub output: Option<Amount>,
+    pub per_request: Option<Amount>,
+    pub per_second: Option<Amount>,
+    /// These two absent: as the input.
+    pub cached_input: Option<Amount>,
+    pub cache_write: Option<Amount>,
+    /// These two absent: as the output.
+    pub thinking: Option<Amount>,
+    pub image_output: Option<Amount>,
+}
+
+impl Pricing {
+    /// The label of its prices.
+    pub fn currency(&self) -> &str {
+        self.currency.as_deref().unwrap_or("USD per 1M tokens")
+    }
+
+    /// Nothing has a price.
+    pub const fn is_free(&self) -> bool {
+        self.input.is_none()
+            && self.output.is_none()
+            && self.per_request.is_none()
+            && self.per_second.is_none()
+            && self.cached_input.is_none()
+            && self.cache_write.is_none()
+            && self.thinking.is_none()
+            && self.image_output.is_none()
+    }
+}
+
+/// Money, and how it is written in the file: the catalog shows it so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Amount {
+    pub written: String,
+    pub money: Money,
+}
+
+/// How long a spending cap holds. Days and months are those of UTC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reset {
+    /// For good.
+    #[default]
+    Never,
+    Daily,
+    Monthly,
 }
 
 /// One of a model's upstreams.

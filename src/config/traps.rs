@@ -1,26 +1,88 @@
 //! What is allowed but seldom meant: told by `check` and at start, never an error.
 
+use globset::Glob;
+
 use super::settings::{Config, Key, Limits, Model, Upstream};
 
 /// One line each: `keys.dev: has neither limits nor a spending_cap`.
 pub fn traps(config: &Config) -> Vec<String> {
-    let keys = config.keys.iter().flat_map(key);
+    let keys = config.keys.iter().flat_map(|entry| key(config, entry));
     let upstreams = config.upstreams.iter().flat_map(upstream);
     let models = config.models.iter().flat_map(|entry| model(config, entry));
     keys.chain(upstreams).chain(models).collect()
 }
 
-fn key(key: &Key) -> Option<String> {
+fn key(config: &Config, key: &Key) -> Vec<String> {
     let name = &key.name;
     match &key.spending_cap {
-        Some(_) => Some(format!(
-            "keys.{name}: spending_cap is not enforced by this version"
-        )),
-        None if key.limits == Limits::default() => Some(format!(
+        Some(_) => capped(config, key),
+        None if key.limits == Limits::default() => vec![format!(
             "keys.{name}: has neither limits nor a spending_cap; whoever holds it may spend without end"
-        )),
-        None => None,
+        )],
+        None => Vec::new(),
     }
+}
+
+/// What a cap does not see, or sees wrongly.
+fn capped(config: &Config, key: &Key) -> Vec<String> {
+    let name = &key.name;
+    let (free, priced): (Vec<&Model>, Vec<&Model>) = opened_by(config, key)
+        .into_iter()
+        .partition(|model| model.pricing.is_free());
+    let mut found = Vec::new();
+    if !free.is_empty() {
+        let free: Vec<&str> = free.iter().map(|model| model.id.as_str()).collect();
+        let free = free.join(", ");
+        found.push(format!(
+            "keys.{name}: its spending_cap does not see models without pricing: {free}"
+        ));
+    }
+    let mut currencies: Vec<&str> = priced
+        .iter()
+        .map(|model| model.pricing.currency())
+        .collect();
+    currencies.sort_unstable();
+    currencies.dedup();
+    if currencies.len() > 1 {
+        let currencies = currencies.join(", ");
+        found.push(format!(
+            "keys.{name}: its spending_cap adds up prices of several currencies as if they were one: {currencies}"
+        ));
+    }
+    found
+}
+
+/// The models that a key may spend on, those that stand in for others included.
+fn opened_by<'c>(config: &'c Config, key: &Key) -> Vec<&'c Model> {
+    let globs = key.models.as_ref().map(|globs| {
+        let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
+        globs.map(|glob| glob.compile_matcher()).collect::<Vec<_>>()
+    });
+    let opens = |id: &str| {
+        let globs = globs.as_ref();
+        globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(id)))
+    };
+    let mut ids: Vec<&str> = config
+        .models
+        .iter()
+        .map(|model| model.id.as_str())
+        .collect();
+    ids.retain(|id| opens(id));
+    let mut next = 0;
+    while let Some(id) = ids.get(next) {
+        let model = config.models.iter().find(|model| model.id == *id);
+        let fallbacks = model.into_iter().flat_map(|model| &model.fallbacks);
+        let more: Vec<&str> = fallbacks
+            .map(String::as_str)
+            .filter(|id| !ids.contains(id))
+            .collect();
+        ids.extend(more);
+        next += 1;
+    }
+    let models = config.models.iter();
+    models
+        .filter(|model| ids.contains(&model.id.as_str()))
+        .collect()
 }
 
 fn upstream(upstream: &Upstream) -> Vec<String> {
@@ -67,7 +129,19 @@ fn model(config: &Config, model: &Model) -> Vec<String> {
         }
     }
     found.extend(unreachable(model));
+    found.extend(other_measure(model));
     found
+}
+
+/// The label is the user's own words, but prices of tokens are for a million of them.
+fn other_measure(model: &Model) -> Option<String> {
+    let currency = model.pricing.currency();
+    let measure = currency.to_lowercase();
+    let agrees = !measure.contains("per ") || measure.contains("1m") || measure.contains("million");
+    (!agrees).then(|| {
+        let id = &model.id;
+        format!("models.{id}: its prices of tokens are taken for 1M tokens, not {currency:?}")
+    })
 }
 
 /// Upstreams that so few attempts never come to.

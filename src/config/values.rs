@@ -11,7 +11,8 @@ use http::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::settings::BaseUrl;
+use super::settings::{Amount, BaseUrl};
+use crate::model::{MAX_DIGITS, Money};
 
 /// The value, or the words for what is allowed.
 pub type Parsed<T> = Result<T, String>;
@@ -27,9 +28,6 @@ const FRAMING_HEADERS: [&str; 8] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// On either side of the point; more would not fit the integers that costs are counted in.
-const MAX_DIGITS: usize = 9;
 
 /// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
 const MAX_WEIGHT: u32 = 1_000_000;
@@ -131,14 +129,13 @@ fn digits(text: &str) -> Option<u64> {
     only_digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Money as written: checked, but never turned into a float.
-pub fn decimal(text: &str) -> Parsed<String> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let fits = |part: &str| {
-        (1..=MAX_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let amount = fits(whole) && fits(decimals);
-    amount.then(|| text.to_owned()).ok_or_else(|| {
+/// Money: never turned into a float.
+pub fn amount(text: &str) -> Parsed<Amount> {
+    let amount = Money::parse(text).map(|money| Amount {
+        written: text.to_owned(),
+        money,
+    });
+    amount.ok_or_else(|| {
         let digits = format!("at most {MAX_DIGITS} digits on either side of the point");
         format!("an amount from 0 on, such as 1.25, with {digits}")
     })

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::json::{self, Edit};
 use crate::model::{
@@ -87,6 +88,8 @@ pub trait Codec: Sync {
 
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
+    /// How much may come back at most, as the request itself says it.
+    fn most(&self, body: &[u8]) -> Most;
     /// Looks through a request that will pass unchanged, for what the format promises to refuse
     /// (`by_the_rules`) and for places where a word stands for the upstream's vendor.
     fn inspect(
@@ -203,6 +206,11 @@ pub struct Question<'a> {
 pub trait StreamDecoder: Send + Sync {
     /// One event's payload; what it means goes out by the grammar of [`Event`].
     fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
+    /// The counts told so far, in formats that tell them long before they are final: a stream that
+    /// breaks off has no other.
+    fn usage_so_far(&self) -> Option<Usage> {
+        None
+    }
     /// The bytes are over. `Err`: the stream ended before its end.
     fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
 }
@@ -280,6 +288,29 @@ pub struct Peek<'a> {
     pub thread: Option<Thread>,
 }
 
+/// The longest answer that a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// Tokens of each choice; `None`: it does not say.
+    pub output: Option<u64>,
+    pub choices: u64,
+}
+
+impl Most {
+    /// From two fields that hold numbers; what holds none says nothing here, and is refused
+    /// elsewhere.
+    fn of(output: Option<&RawValue>, choices: Option<&RawValue>) -> Most {
+        let number = |raw: &RawValue| {
+            let number: f64 = raw.get().trim_matches('"').parse().ok()?;
+            (number >= 1.0).then_some(number as u64)
+        };
+        Most {
+            output: output.and_then(number),
+            choices: choices.and_then(number).unwrap_or(1),
+        }
+    }
+}
+
 /// A name in the body and the place where it stands, quotes included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named<'a> {
@@ -291,6 +322,8 @@ pub struct Named<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     pub usage: Option<Usage>,
+    /// What has come since those counts.
+    pub unmetered: Heard,
     /// The event that opens the reply has come, in formats that have one.
     pub opened: bool,
     /// Content has come, not only the frame around it.
@@ -308,6 +341,13 @@ pub struct Watch {
     reply: Option<(String, i64)>,
 }
 
+/// How much of an answer has come, in bytes: the words for those who ask, and the thoughts before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    pub said: u64,
+    pub thought: u64,
+}
+
 /// What a client has seen of a stream that goes no further.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed<'a> {
@@ -316,7 +356,33 @@ pub struct Passed<'a> {
     pub model: &'a str,
 }
 
+impl Heard {
+    /// A JSON string as it stands in the body, where there is one.
+    fn say(&mut self, raw: Option<&RawValue>) {
+        self.said += length(raw);
+    }
+
+    fn think(&mut self, raw: Option<&RawValue>) {
+        self.thought += length(raw);
+    }
+}
+
+/// Of a string without its quotes; escapes count as they are written.
+fn length(raw: Option<&RawValue>) -> u64 {
+    let written = raw.map_or("", RawValue::get);
+    match written.as_bytes() {
+        [b'"', inner @ .., b'"'] => inner.len() as u64,
+        _ => 0,
+    }
+}
+
 impl Watch {
+    /// Counts from the upstream stand for all that has come before them.
+    pub fn meter(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+        self.unmetered = Heard::default();
+    }
+
     /// Notes a piece of a choice. A stream has ended when every choice that appeared has.
     fn choice(&mut self, index: u32, complete: bool) {
         let bit = 1u128 << index.min(127);
@@ -401,8 +467,51 @@ fn unreadable(why: &dyn std::fmt::Display) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use super::Watch;
+    use super::{Most, Watch};
     use crate::model::{Format, Losses};
+
+    #[test]
+    fn the_longest_answer_is_read_in_every_format() {
+        let most = |format: Format, body: &str| {
+            let Most { output, choices } = format.codec().most(body.as_bytes());
+            (output, choices)
+        };
+        for (format, body, output, choices) in [
+            (Format::Chat, r#"{"max_tokens":7}"#, Some(7), 1),
+            (
+                Format::Chat,
+                r#"{"max_tokens":7,"max_completion_tokens":9,"n":3}"#,
+                Some(9),
+                3,
+            ),
+            (Format::Chat, r#"{"max_tokens":1e2,"n":null}"#, Some(100), 1),
+            (Format::Chat, r#"{"max_tokens":-1,"n":0}"#, None, 1),
+            (Format::Chat, r#"{"max_tokens":"many"}"#, None, 1),
+            (Format::Chat, "[", None, 1),
+            (
+                Format::Messages,
+                r#"{"max_tokens":7,"messages":[]}"#,
+                Some(7),
+                1,
+            ),
+            (Format::Responses, r#"{"max_output_tokens":7}"#, Some(7), 1),
+            (
+                Format::Native,
+                r#"{"generationConfig":{"maxOutputTokens":7,"candidateCount":2}}"#,
+                Some(7),
+                2,
+            ),
+            (
+                Format::Native,
+                r#"{"generation_config":{"max_output_tokens":"7","candidate_count":2}}"#,
+                Some(7),
+                2,
+            ),
+            (Format::Native, r#"{"generationConfig":null}"#, None, 1),
+        ] {
+            assert_eq!(most(format, body), (output, choices), "{body}");
+        }
+    }
 
     #[test]
     fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {

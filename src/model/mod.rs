@@ -5,6 +5,7 @@ mod event;
 mod fault;
 mod lost;
 mod memory;
+mod money;
 mod owned;
 mod proofs;
 mod request;
@@ -18,6 +19,7 @@ pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lost::{Action, Losses, Lost, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
+pub use money::{MAX_DIGITS, Money};
 pub use proofs::{Proof, Proofs, Recall};
 pub use request::{
     Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,

@@ -47,6 +47,7 @@ impl Gateway {
             match outcome {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
+                    exchange.forget_reply();
                     if !self.pause(session, exchange).await? {
                         return Err(error);
                     }
@@ -126,6 +127,7 @@ impl Gateway {
                 .request_header(session, exchange, body.len(), http2)
                 .await?;
             set_timeouts(&mut upstream, exchange);
+            exchange.asked_at = Some(std::time::Instant::now());
             let sending = send(&mut upstream, header, body.clone());
             match unless_gone(session, exchange.deadline(), sending).await {
                 Ok(()) => {

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::time::Instant as Moment;
 
+use super::bill::Bill;
 use super::kept;
 use crate::access::Admission;
 use crate::metrics::InFlight;
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
-use crate::runtime::{Attempt, Key, Model, Place, Snapshot};
+use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
 use crate::translate::{Reply, Wanted};
 
 pub struct Exchange {
@@ -65,6 +66,15 @@ pub struct Exchange {
     pub(super) sent: u64,
     /// What the call holds of its key's limits and the gateway's.
     pub(super) admission: Option<Admission>,
+    /// Money held back for the call.
+    pub(super) hold: Option<Hold>,
+    /// When the attempt under way was handed to its upstream.
+    pub(super) asked_at: Option<Instant>,
+    /// About how many tokens that was, once the body is gone.
+    pub(super) input: Option<u64>,
+    pub(super) bill: Option<Bill>,
+    /// The client did not wait for the end.
+    pub(super) client_left: bool,
     /// When the client was last sent a piece of the reply.
     pub(super) last_sent: Instant,
     _in_flight: InFlight,
@@ -104,6 +114,11 @@ impl Exchange {
             received: 0,
             sent: 0,
             admission: None,
+            hold: None,
+            asked_at: None,
+            input: None,
+            bill: None,
+            client_left: false,
             last_sent: Instant::now(),
             _in_flight: in_flight,
         }
@@ -117,7 +132,7 @@ impl Exchange {
     /// The next attempt is under way, within what is left of the time.
     pub(super) fn begin_attempt(&mut self) -> Option<Attempt> {
         self.tried += 1;
-        self.reply = None;
+        self.forget_reply();
         self.fault = None;
         self.place = None;
         self.troubled = false;
@@ -130,6 +145,12 @@ impl Exchange {
         self.begin_by = earliest(limit.map(|limit| now + limit), self.give_up);
         self.end_by = attempt.timeouts.total.map(|limit| now + limit);
         Some(attempt)
+    }
+
+    /// The attempt under way has failed, and another will be made.
+    pub(super) fn forget_reply(&mut self) {
+        self.reply = None;
+        self.asked_at = None;
     }
 
     /// When the attempt has to be over; until there is content, that is sooner.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod attempt;
+mod bill;
 mod checks;
 mod counting;
 mod drive;
@@ -89,7 +90,8 @@ impl Gateway {
         let client = &session.req_header().headers;
         let conversations = &self.runtime.conversations;
         let model = model.as_deref();
-        match route::route(conversations, exchange, client, *operation, model) {
+        let routed = route::route(conversations, exchange, client, *operation, model);
+        match routed.and_then(|()| bill::reserve(exchange)) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
         }
@@ -271,6 +273,12 @@ impl ProxyHttp for Gateway {
         for (name, value) in answer::allowance(exchange) {
             header.insert_header(name, value)?;
         }
+        let reply = exchange.reply.as_ref().map(|reply| reply.kind());
+        if reply == Some(ReplyKind::Whole) {
+            for (name, value) in bill::headers(exchange) {
+                header.insert_header(name, value)?;
+            }
+        }
         Ok(())
     }
 
@@ -362,6 +370,7 @@ impl ProxyHttp for Gateway {
         let told = match exchange.fault.take() {
             Some(fault) => answer::fault(session, exchange, &fault).await.is_ok(),
             None if drive::is_downstream(error) => {
+                exchange.client_left = true;
                 exchange.status = 499;
                 false
             }

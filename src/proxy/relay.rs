@@ -14,6 +14,7 @@ use pingora_http::ResponseHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant;
 
+use super::bill;
 use super::counting;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
@@ -249,7 +250,14 @@ async fn send_header(
         .await?;
     exchange.status = header.status.as_u16();
     exchange.header_sent = true;
-    // No other attempt can follow.
+    // No other attempt can follow; only a stream that breaks off may have to be weighed.
+    let told = exchange
+        .reply
+        .as_ref()
+        .and_then(|reply| reply.watch().usage);
+    if told.is_none() {
+        exchange.input = Some(bill::input(exchange));
+    }
     exchange.body = Bytes::new();
     exchange.note_first_byte();
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));

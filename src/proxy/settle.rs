@@ -1,4 +1,4 @@
-//! After the last byte: metrics, and one line in the access log.
+//! After the last byte: what it cost is spent, metrics, and one line in the access log.
 
 use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -6,21 +6,31 @@ use std::time::{Duration, Instant};
 
 use pingora_proxy::Session;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::Gateway;
+use super::bill::{self, Bill};
 use super::exchange::Exchange;
 use crate::metrics::Served;
-use crate::model::{FaultKind, Usage};
+use crate::model::FaultKind;
 
 /// Lines that may wait for a slow reader of stdout before lines are lost.
 const WAITING_LINES: usize = 65_536;
 
-pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &Exchange) {
-    let watch = exchange.reply.as_ref().map(|reply| reply.watch());
-    let usage = watch.and_then(|watch| watch.usage);
-    if let (Some(key), Some(usage)) = (&exchange.key, usage) {
-        let tokens = usage.input + usage.output;
+pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchange) {
+    let bill = bill::of(exchange);
+    let hold = exchange.hold.take();
+    if let (Some(key), Some(bill)) = (&exchange.key, bill) {
+        let usage = bill.metered.usage;
+        let tokens = usage.input.saturating_add(usage.output);
         key.used.charge(&key.limits, tokens, Instant::now());
+        if let Some(cost) = bill.cost.filter(|cost| !cost.is_zero()) {
+            let (reset, now) = (key.reset(), jiff::Timestamp::now());
+            match hold {
+                Some(hold) => hold.settle(cost, reset, now),
+                None => key.account.spend(cost, reset, now),
+            }
+        }
     }
     let model = exchange.model.as_ref().map_or("", |model| &model.label);
     let total = exchange.started.elapsed();
@@ -33,10 +43,12 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &Exchange) 
         total,
         received: exchange.received,
         sent: exchange.sent,
-        usage,
+        key: exchange.key.as_ref().map_or("", |key| &key.name),
+        metered: bill.map(|bill| bill.metered),
+        cost: bill.and_then(|bill| bill.cost),
     });
     if let Some(log) = &gateway.access_log {
-        log.write(&line(session, exchange, usage, total));
+        log.write(&line(session, exchange, bill, total));
     }
 }
 
@@ -61,6 +73,11 @@ struct Line<'a> {
     cached_tokens: Option<u64>,
     output_tokens: Option<u64>,
     thinking_tokens: Option<u64>,
+    /// Some of the tokens are not the upstream's own count.
+    estimated: bool,
+    cost: Option<Box<RawValue>>,
+    /// How long the reply took, where time has a price.
+    priced_ms: Option<u64>,
     first_byte_ms: Option<f64>,
     total_ms: f64,
     received_bytes: u64,
@@ -70,11 +87,13 @@ struct Line<'a> {
 fn line<'a>(
     session: &'a Session,
     exchange: &'a Exchange,
-    usage: Option<Usage>,
+    bill: Option<Bill>,
     total: Duration,
 ) -> Line<'a> {
     let header = session.req_header();
     let attempt = exchange.attempt();
+    let usage = bill.map(|bill| bill.metered.usage);
+    let cost = bill.and_then(|bill| bill.cost);
     Line {
         time: jiff::Timestamp::now().to_string(),
         request_id: &exchange.request_id,
@@ -93,6 +112,10 @@ fn line<'a>(
         cached_tokens: usage.map(|usage| usage.cached),
         output_tokens: usage.map(|usage| usage.output),
         thinking_tokens: usage.map(|usage| usage.thinking),
+        estimated: bill.is_some_and(|bill| bill.metered.estimated),
+        // A number with all its digits, which no float has.
+        cost: cost.and_then(|cost| RawValue::from_string(cost.to_string()).ok()),
+        priced_ms: bill.and_then(|bill| bill.milliseconds),
         first_byte_ms: exchange.first_byte.map(milliseconds),
         total_ms: milliseconds(total),
         received_bytes: exchange.received,

@@ -6,8 +6,8 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Live, Snapshot, Used};
-use crate::config::{self, Limits};
+use super::{Account, Cap, Live, Snapshot, Used};
+use crate::config::{self, Limits, Reset};
 
 pub struct Key {
     pub name: Arc<str>,
@@ -16,6 +16,9 @@ pub struct Key {
     models: Option<GlobSet>,
     pub limits: Limits,
     pub used: Arc<Used>,
+    /// `None`: unlimited quota.
+    pub cap: Option<Cap>,
+    pub account: Arc<Account>,
 }
 
 pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
@@ -34,6 +37,11 @@ impl Key {
         });
         Key {
             used: live.used(&settings.name),
+            cap: settings.spending_cap.map(|cap| Cap {
+                amount: cap.money,
+                reset: settings.reset,
+            }),
+            account: live.account(&settings.name),
             limits: settings.limits,
             name: settings.name.into(),
             sha256: settings.sha256,
@@ -44,6 +52,11 @@ impl Key {
     /// Whether anything it does is counted per minute.
     pub fn is_limited(&self) -> bool {
         self.limits.requests_per_minute.is_some() || self.limits.tokens_per_minute.is_some()
+    }
+
+    /// When what it has spent is forgotten.
+    pub fn reset(&self) -> Reset {
+        self.cap.map_or(Reset::Never, |cap| cap.reset)
     }
 
     pub fn allows(&self, model: &str) -> bool {

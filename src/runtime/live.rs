@@ -1,17 +1,18 @@
-//! What must outlive a reload, by name: loads, breakers, and what keys have used of their limits.
+//! What must outlive a reload, by name: loads, breakers, and what keys have used and spent.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Health, Load, Used};
+use super::{Account, Health, Load, Used};
 
 #[derive(Default)]
 pub struct Live {
     loads: Shelf<String>,
     healths: Shelf<(String, String), Health>,
     used: Shelf<String, Used>,
+    accounts: Shelf<String, Account>,
     calls: Arc<AtomicU64>,
 }
 
@@ -32,8 +33,13 @@ impl<K: Eq + Hash, T: Default> Shelf<K, T> {
 
     /// Forgets what only the shelf itself still holds.
     fn tidy(&self) {
+        self.tidy_unless(|_| false);
+    }
+
+    /// The same, but for what is worth remembering.
+    fn tidy_unless(&self, is_worth: impl Fn(&T) -> bool) {
         let mut things = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        things.retain(|_, thing| Arc::strong_count(thing) > 1);
+        things.retain(|_, thing| Arc::strong_count(thing) > 1 || is_worth(thing));
     }
 }
 
@@ -51,11 +57,17 @@ impl Live {
         self.used.get(key.to_owned())
     }
 
+    pub(super) fn account(&self, key: &str) -> Arc<Account> {
+        self.accounts.get(key.to_owned())
+    }
+
     /// To be called when a snapshot has been replaced.
     pub(super) fn tidy(&self) {
         self.loads.tidy();
         self.healths.tidy();
         self.used.tidy();
+        // A key that is taken out and put back has still spent what it has.
+        self.accounts.tidy_unless(|account| !account.is_blank());
     }
 
     /// One more call over all keys, unless there are as many as allowed.

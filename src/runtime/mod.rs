@@ -1,22 +1,28 @@
 //! The config made ready to run on, and the one place where a reload swaps it.
 
+mod account;
 mod allowance;
 mod conversations;
 mod health;
 mod key;
 mod live;
 mod load;
+mod period;
+mod prices;
 mod resolve;
 mod route;
 mod snapshot;
 mod upstream;
 
+pub use account::{Account, Cap, Hold, Short};
 pub use allowance::{Permit, Reached, Used};
 pub use conversations::{Broken, Conversations, KeptReply, Recalling};
 pub use health::Health;
 pub use key::{Key, fingerprint};
 pub use live::{Call, Live};
 pub use load::{Full, Load, Place};
+pub use period::ends;
+pub use prices::Prices;
 pub use resolve::Names;
 pub use route::{Attempt, attempts};
 pub use snapshot::{Model, Snapshot};

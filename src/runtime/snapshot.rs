@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Health, Key, Live, Upstream};
+use super::{Health, Key, Live, Prices, Upstream};
 use crate::config::{self, Config, Server, UpstreamTimeouts};
 use crate::formats::Capabilities;
 
@@ -24,6 +24,8 @@ pub struct Model {
     pub targets: Vec<Target>,
     /// What its upstreams take.
     pub capabilities: Capabilities,
+    /// `None`: it costs nothing.
+    pub prices: Option<Prices>,
 }
 
 /// One of a model's upstreams.
@@ -105,6 +107,7 @@ impl Model {
             label: settings.id.as_str().into(),
             targets,
             capabilities,
+            prices: Prices::of(&settings.pricing),
             settings,
         }
     }

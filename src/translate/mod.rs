@@ -6,6 +6,7 @@ mod count;
 mod estimate;
 mod gather;
 mod halves;
+mod meter;
 mod proofs;
 mod relay;
 mod rename;
@@ -18,6 +19,7 @@ mod whole;
 pub use convert::{Outgoing, error, request, response, stream};
 pub use count::{estimated, question};
 pub use gather::Gathered;
+pub use meter::{Bulk, Metered};
 pub use reply::{Reply, ReplyKind};
 
 use std::ops::Range;

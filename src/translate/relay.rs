@@ -3,11 +3,12 @@
 use bytes::Bytes;
 
 use super::halves::Halves;
+use super::meter;
 use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
 use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
-use crate::model::{Event, Fault, Format, Proofs};
+use crate::model::{Block, Event, Fault, Format, Proofs};
 use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
@@ -16,6 +17,8 @@ pub(super) struct Relay {
     codec: &'static dyn Codec,
     decoder: Box<dyn StreamDecoder>,
     undo: Undo,
+    /// The block that is open holds thoughts.
+    thinks: bool,
     /// Where the client may not send back what it is given.
     noting: Option<Noting>,
     encoder: Box<dyn StreamEncoder>,
@@ -30,6 +33,7 @@ impl Relay {
             codec: from.codec(),
             decoder: from.codec().stream_decoder(),
             undo: Undo::new(&asked.memory),
+            thinks: false,
             noting: (!to.codec().clients_return_proofs()).then(Noting::default),
             encoder: to.codec().stream_encoder(asked),
             out: SseWriter::default(),
@@ -49,6 +53,7 @@ impl Relay {
             codec: self.codec,
             decoder: &mut *self.decoder,
             undo: &mut self.undo,
+            thinks: &mut self.thinks,
             noting: self.noting.as_mut(),
             encoder: &mut *self.encoder,
             out: &mut self.out,
@@ -88,6 +93,7 @@ struct Step<'a> {
     codec: &'static dyn Codec,
     decoder: &'a mut dyn StreamDecoder,
     undo: &'a mut Undo,
+    thinks: &'a mut bool,
     noting: Option<&'a mut Noting>,
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
@@ -113,6 +119,11 @@ impl Step<'_> {
         if self.fault.is_some() {
             self.meter(&data);
         }
+        // Told again and again in some formats; what was known already measures nothing new.
+        let told = self.decoder.usage_so_far();
+        if let Some(usage) = told.filter(|_| told != self.watch.usage) {
+            self.watch.meter(usage);
+        }
     }
 
     /// A failure may tell what it has cost.
@@ -120,8 +131,8 @@ impl Step<'_> {
         let mut seen = Watch::default();
         seen.usage = self.watch.usage;
         // The event has been found wanting already.
-        if self.codec.glance_event(data, &mut seen).is_ok() {
-            self.watch.usage = seen.usage;
+        if let (Ok(_), Some(usage)) = (self.codec.glance_event(data, &mut seen), seen.usage) {
+            self.watch.meter(usage);
         }
     }
 
@@ -139,8 +150,9 @@ impl Step<'_> {
         }
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
         let (undo, noting) = (&mut *self.undo, &mut self.noting);
+        let thinks = &mut *self.thinks;
         let decoded = decode(self.decoder, &mut |event| {
-            note(watch, &event);
+            note(watch, thinks, &event);
             undo.event(event, &mut |event| {
                 if let Some(noting) = noting {
                     noting.event(&event);
@@ -152,14 +164,18 @@ impl Step<'_> {
     }
 }
 
-fn note(watch: &mut Watch, event: &Event<'_>) {
+fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
     match event {
-        Event::Delta { .. } | Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
-        Event::Usage(usage) => watch.usage = Some(*usage),
+        Event::Delta { delta, .. } => {
+            watch.begun = true;
+            meter::hear(&mut watch.unmetered, *thinks, delta);
+        }
+        Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
+        Event::Usage(usage) => watch.meter(*usage),
         Event::End => watch.ended = true,
         Event::Start { .. } => watch.opened = true,
         // What is only opened holds nothing yet.
-        Event::Open { .. } => {}
+        Event::Open { block, .. } => *thinks = matches!(block, Block::Thought),
     }
 }
 

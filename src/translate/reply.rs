@@ -6,6 +6,7 @@ use serde::de::IgnoredAny;
 
 use super::Wanted;
 use super::array::ArrayTap;
+use super::meter::{self, Metered};
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
@@ -174,6 +175,11 @@ impl Reply {
             codec.keep_alive(self.watch.opened, &mut out);
         }
         Some(out.take()).filter(|sign| !sign.is_empty())
+    }
+
+    /// What the reply took, as far as it came; the input only where the upstream did not count it.
+    pub fn metered(&self, input: impl FnOnce() -> u64) -> Metered {
+        meter::of(&self.watch, input)
     }
 
     /// What has been learned so far: usage, whether content came, whether the end was proper.

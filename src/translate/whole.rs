@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::Wanted;
 use super::count;
 use super::gather::Gathered;
+use super::meter;
 use super::proofs;
 use super::reply::too_long;
 use super::undo;
@@ -93,6 +94,9 @@ impl Whole {
             }
             Reading::Same(format, name) => {
                 let glance = format.codec().glance_reply(&body, watch)?;
+                if watch.usage.is_none() {
+                    watch.unmetered = meter::heard_in(format.codec(), &body);
+                }
                 Ok(match glance.model {
                     Some(range) if body[range.clone()] != **name => {
                         let with = name.clone();
@@ -106,6 +110,9 @@ impl Whole {
                 let mut response = from.codec().decode_response(&body, &mut losses)?;
                 undo::whole(&mut response, &asked.memory);
                 watch.usage = response.usage;
+                if watch.usage.is_none() {
+                    watch.unmetered = meter::heard(&response);
+                }
                 (watch.begun, watch.ended) = (true, true);
                 if !to.codec().clients_return_proofs() {
                     self.proofs = proofs::of_reply(&response);

@@ -130,7 +130,7 @@ fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
     assert_eq!(rows[4][1..5], ["small", "chat", "acme-eu", "1"]);
     assert_eq!(
         told.stderr,
-        "keys.dev: spending_cap is not enforced by this version\n"
+        "keys.dev: its spending_cap does not see models without pricing: large, small\n"
     );
 }
 
@@ -297,7 +297,9 @@ async fn a_config_alone_means_run_and_notices_go_to_stderr() {
     assert_eq!(models.status(), 200);
     let notices = stderr.text();
     assert!(
-        notices.starts_with("keys.dev: spending_cap is not enforced by this version\n"),
+        notices.starts_with(
+            "keys.dev: its spending_cap does not see models without pricing: large, small\n"
+        ),
         "{notices}"
     );
 }

@@ -1,7 +1,7 @@
 //! One entry of `keys`.
 
 use crate::config::check::Names;
-use crate::config::settings::{Key, Limits};
+use crate::config::settings::{Key, Limits, Reset};
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::values;
 
@@ -10,7 +10,20 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     names.keys.extend(name.clone());
     let secret = secret_hash(reader, &mut table);
     names.secrets.extend(secret.clone());
-    let spending_cap = reader.optional(&mut table, "spending_cap", values::decimal);
+    let spending_cap = table.take("spending_cap");
+    let has_cap = spending_cap.is_some();
+    let spending_cap = spending_cap.and_then(|field| reader.value(field, values::amount));
+    let resets = [
+        ("none", Reset::Never),
+        ("daily", Reset::Daily),
+        ("monthly", Reset::Monthly),
+    ];
+    let reset = table.take("reset");
+    let reset = reset.and_then(|field| reader.value(field, values::one_of(&resets)));
+    if let Some(reset) = reset.as_ref().filter(|_| !has_cap) {
+        let message = "reset goes with a spending_cap; add one or remove this";
+        reader.problems.add(reset.place, message);
+    }
     let models = table.take("models").map(|field| {
         let globs = reader.filled_list(field).into_iter();
         let globs = globs.filter_map(|glob| reader.value(glob, values::glob));
@@ -22,7 +35,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     Some(Key {
         name: name?.value,
         sha256: secret?.value,
-        spending_cap,
+        spending_cap: spending_cap.map(|cap| cap.value),
+        reset: reset.map(|reset| reset.value).unwrap_or_default(),
         models,
         limits: limits.unwrap_or_default(),
     })

@@ -57,13 +57,17 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
 fn pricing_table(reader: &mut Reader, field: Field) -> Option<Pricing> {
     let mut table = reader.table("pricing", field)?;
     let currency = reader.optional(&mut table, "currency", values::label);
-    let mut price = |name| reader.optional(&mut table, name, values::decimal);
+    let mut price = |name| reader.optional(&mut table, name, values::amount);
     let pricing = Pricing {
         currency,
         input: price("input"),
         output: price("output"),
         per_request: price("per_request"),
         per_second: price("per_second"),
+        cached_input: price("cached_input"),
+        cache_write: price("cache_write"),
+        thinking: price("thinking"),
+        image_output: price("image_output"),
     };
     reader.finish(table);
     Some(pricing)

@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Named, Peek, Watch, no_answer, read_event, read_reply, read_request};
+use crate::formats::{
+    Glance, Heard, Most, Named, Peek, Watch, no_answer, read_event, read_reply, read_request,
+};
 use crate::json::{Edit, range_of};
 use crate::model::Fault;
 
@@ -30,6 +32,21 @@ struct StreamOptions<'a> {
 /// A key whose value is null must be changed where it stands: a second key would lose against it.
 fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(value).map(Some)
+}
+
+#[derive(Deserialize, Default)]
+struct Limits<'a> {
+    #[serde(borrow)]
+    max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    n: Option<&'a RawValue>,
+}
+
+pub(super) fn most(body: &[u8]) -> Most {
+    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
+    Most::of(limits.max_completion_tokens.or(limits.max_tokens), limits.n)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -123,12 +140,30 @@ struct PieceChoice<'a> {
 struct Delta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    tool_calls: Option<IgnoredAny>,
-    reasoning: Option<IgnoredAny>,
-    reasoning_content: Option<IgnoredAny>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reasoning_content: Option<&'a RawValue>,
     reasoning_details: Option<IgnoredAny>,
-    refusal: Option<IgnoredAny>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
     audio: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct CallPiece<'a> {
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 impl Delta<'_> {
@@ -140,6 +175,21 @@ impl Delta<'_> {
             || self.reasoning_details.is_some()
             || self.refusal.is_some()
             || self.audio.is_some()
+    }
+
+    fn count(&self, heard: &mut Heard) {
+        heard.say(self.content);
+        heard.say(self.refusal);
+        // Backends that know both names say the same under each.
+        heard.think(self.reasoning_content.or(self.reasoning));
+        let calls = self.tool_calls.map(RawValue::get);
+        // Whatever else stands there is the client's to judge.
+        let calls = calls.and_then(|calls| serde_json::from_str(calls).ok());
+        let calls: Few<CallPiece<'_>> = calls.unwrap_or_default();
+        for function in calls.iter().filter_map(|call| call.function.as_ref()) {
+            heard.say(function.name);
+            heard.say(function.arguments);
+        }
     }
 }
 
@@ -170,6 +220,10 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         return Ok(Glance::default());
     }
     let piece: Piece<'_> = read_event(data)?;
+    let said = piece.choices.iter().flat_map(Few::iter);
+    for delta in said.filter_map(|choice| choice.delta.as_ref()) {
+        delta.count(&mut watch.unmetered);
+    }
     note_usage(&piece, watch);
     let model = piece.model.map(|raw| range_of(data.as_bytes(), raw));
     if piece.error.is_some() {
@@ -196,7 +250,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
 fn note_usage(piece: &Piece<'_>, watch: &mut Watch) {
     let beside = piece.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = piece.usage.as_ref().or(beside) {
-        watch.usage = Some(usage.read());
+        watch.meter(usage.read());
     }
 }
 

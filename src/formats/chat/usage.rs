@@ -30,6 +30,7 @@ struct PromptDetails {
 struct CompletionDetails {
     reasoning_tokens: Option<u64>,
     audio_tokens: Option<u64>,
+    image_tokens: Option<u64>,
 }
 
 impl RawUsage {
@@ -56,6 +57,9 @@ impl RawUsage {
             audio_input: prompt.and_then(|details| details.audio_tokens).unwrap_or(0),
             audio_output: completion
                 .and_then(|details| details.audio_tokens)
+                .unwrap_or(0),
+            image_output: completion
+                .and_then(|details| details.image_tokens)
                 .unwrap_or(0),
         }
     }

@@ -155,6 +155,10 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
+    fn usage_so_far(&self) -> Option<Usage> {
+        self.usage
+    }
+
     fn close(&mut self, _out: Out<'_>) -> Result<(), Fault> {
         if self.phase == Phase::Over {
             return Ok(());

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::formats::{Glance, Peek, Watch, chat, no_answer, read_event, read_reply, read_request};
+use crate::formats::{
+    Glance, Most, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+};
 use crate::json::range_of;
 use crate::model::{Fault, Usage};
 
@@ -15,6 +17,17 @@ struct Request<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     stream: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+struct Limits<'a> {
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
+}
+
+pub(super) fn most(body: &[u8]) -> Most {
+    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
+    Most::of(limits.max_tokens, None)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -45,7 +58,20 @@ struct Event<'a> {
     r#type: Cow<'a, str>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
     usage: Option<RawUsage>,
+}
+
+/// What a block goes on with.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    partial_json: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
 }
 
 /// Input is counted without what the cache gave or took; counts may come in any of two events.
@@ -122,12 +148,20 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}
     }
+    // Whatever else stands there is the client's to judge.
+    let delta = event.delta.map(RawValue::get);
+    if let Some(piece) = delta.and_then(|delta| serde_json::from_str::<Piece<'_>>(delta).ok()) {
+        let heard = &mut watch.unmetered;
+        heard.say(piece.text);
+        heard.say(piece.partial_json);
+        heard.think(piece.thinking);
+    }
     let (model, start) = match event.message {
         Some(message) => (message.model, message.usage),
         None => (None, None),
     };
     if let Some(usage) = event.usage.or(start) {
-        watch.usage = Some(usage.merge(watch.usage));
+        watch.meter(usage.merge(watch.usage));
     }
     Ok(Glance {
         model: model.map(|raw| range_of(data.as_bytes(), raw)),

@@ -79,6 +79,10 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
+    fn usage_so_far(&self) -> Option<Usage> {
+        self.usage
+    }
+
     fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
         let whole = |progress: &Progress| progress.finish.is_some();
         if self.choices.is_empty() || !self.choices.values().all(whole) {

@@ -39,7 +39,7 @@ use std::ops::Range;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    Asked, Codec, Counter, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
     StreamEncoder, Target, Watch,
 };
 use crate::model::{Fault, Losses, Place, Request, Response};
@@ -151,6 +151,10 @@ impl Codec for Native {
             true => rules::hold(body, head.text_only),
             false => rules::skim(body),
         }
+    }
+
+    fn most(&self, body: &[u8]) -> Most {
+        pass::most(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

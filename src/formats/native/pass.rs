@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Peek, Watch, no_answer, read_event, read_reply};
+use crate::formats::{Glance, Heard, Most, Peek, Watch, no_answer, read_event, read_reply};
 use crate::model::Fault;
 
 /// All that routing must know stands in the path.
@@ -16,10 +17,31 @@ pub(super) const PEEK: Peek<'static> = Peek {
     thread: None,
 };
 
+#[derive(Deserialize, Default)]
+struct Limited<'a> {
+    #[serde(borrow, rename = "generationConfig", alias = "generation_config")]
+    config: Option<Limits<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+struct Limits<'a> {
+    #[serde(borrow, rename = "maxOutputTokens", alias = "max_output_tokens")]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, rename = "candidateCount", alias = "candidate_count")]
+    choices: Option<&'a RawValue>,
+}
+
+pub(super) fn most(body: &[u8]) -> Most {
+    let limited: Limited<'_> = serde_json::from_slice(body).unwrap_or_default();
+    let limits = limited.config.unwrap_or_default();
+    Most::of(limits.output, limits.choices)
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Piece {
-    candidates: Option<Few<Candidate>>,
+struct Piece<'a> {
+    #[serde(borrow)]
+    candidates: Option<Few<Candidate<'a>>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<RawUsage>,
     error: Option<IgnoredAny>,
@@ -27,10 +49,44 @@ struct Piece {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate {
+struct Candidate<'a> {
     index: Option<u32>,
-    content: Option<IgnoredAny>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
     finish_reason: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    parts: Option<Few<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thought: Option<&'a RawValue>,
+    #[serde(borrow)]
+    function_call: Option<&'a RawValue>,
+}
+
+impl Candidate<'_> {
+    fn count(&self, heard: &mut Heard) {
+        let content = self.content.map(RawValue::get);
+        // Whatever else stands there is the client's to judge.
+        let content = content.and_then(|content| serde_json::from_str(content).ok());
+        let parts = content.and_then(|content: Content<'_>| content.parts);
+        for part in parts.iter().flat_map(Few::iter) {
+            match part.thought.map(RawValue::get) {
+                Some("true") => heard.think(part.text),
+                _ => heard.say(part.text),
+            }
+            heard.said += part.function_call.map_or(0, |call| call.get().len() as u64);
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -40,7 +96,7 @@ struct PromptFeedback {
 }
 
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
-    let piece: Piece = read_reply(body)?;
+    let piece: Piece<'_> = read_reply(body)?;
     if piece.error.is_some() {
         return Err(super::error::decode(200, body));
     }
@@ -53,7 +109,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
-    let piece: Piece = read_event(data)?;
+    let piece: Piece<'_> = read_event(data)?;
     if piece.error.is_some() {
         watch.fault = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;
@@ -62,9 +118,13 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     Ok(Glance::default())
 }
 
-fn note(piece: &Piece, watch: &mut Watch) {
-    if let Some(usage) = &piece.usage_metadata {
-        watch.usage = Some(usage.read());
+fn note(piece: &Piece<'_>, watch: &mut Watch) {
+    match &piece.usage_metadata {
+        Some(usage) => watch.meter(usage.read()),
+        None => {
+            let candidates = piece.candidates.iter().flat_map(Few::iter);
+            candidates.for_each(|candidate| candidate.count(&mut watch.unmetered));
+        }
     }
     for candidate in piece.candidates.iter().flat_map(Few::iter) {
         watch.begun |= candidate.content.is_some();

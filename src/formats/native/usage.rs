@@ -25,10 +25,11 @@ struct RawShare {
 }
 
 const AUDIO: &str = "AUDIO";
+const IMAGE: &str = "IMAGE";
 
-fn audio(shares: Option<&Vec<RawShare>>) -> u64 {
-    let of_sound = |share: &&RawShare| share.modality.as_deref() == Some(AUDIO);
-    let found = shares.into_iter().flatten().find(of_sound);
+fn share(modality: &str, shares: Option<&Vec<RawShare>>) -> u64 {
+    let is_of = |share: &&RawShare| share.modality.as_deref() == Some(modality);
+    let found = shares.into_iter().flatten().find(is_of);
     found
         .and_then(|share| share.token_count)
         .unwrap_or_default()
@@ -47,8 +48,9 @@ impl RawUsage {
             cache_written: 0,
             output: sum(self.candidates_token_count, self.thoughts_token_count),
             thinking: self.thoughts_token_count.unwrap_or_default(),
-            audio_input: audio(self.prompt_tokens_details.as_ref()),
-            audio_output: audio(self.candidates_tokens_details.as_ref()),
+            audio_input: share(AUDIO, self.prompt_tokens_details.as_ref()),
+            audio_output: share(AUDIO, self.candidates_tokens_details.as_ref()),
+            image_output: share(IMAGE, self.candidates_tokens_details.as_ref()),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::error;
 use super::events::{Body, Sequence};
 use super::reply::Reply;
 use crate::formats::{
-    Glance, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+    Glance, Most, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::range_of;
 use crate::model::{Fault, Thread, Usage};
@@ -24,6 +24,17 @@ struct Request<'a> {
     #[serde(borrow)]
     previous_response_id: Option<Cow<'a, str>>,
     store: Option<bool>,
+}
+
+#[derive(Deserialize, Default)]
+struct Limits<'a> {
+    #[serde(borrow)]
+    max_output_tokens: Option<&'a RawValue>,
+}
+
+pub(super) fn most(body: &[u8]) -> Most {
+    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
+    Most::of(limits.max_output_tokens, None)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -60,6 +71,8 @@ struct Event<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     sequence_number: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
     #[serde(borrow)]
     response: Option<Whole<'a>>,
 }
@@ -144,11 +157,15 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         }
         _ => watch.begun = true,
     }
+    match event.r#type.starts_with("response.reasoning") {
+        true => watch.unmetered.think(event.delta),
+        false => watch.unmetered.say(event.delta),
+    }
     let Some(response) = event.response else {
         return Ok(Glance::default());
     };
     if let Some(usage) = &response.usage {
-        watch.usage = Some(usage.read());
+        watch.meter(usage.read());
     }
     if let Some(id) = response.id
         && watch.reply.is_none()

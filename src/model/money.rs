@@ -1,0 +1,178 @@
+//! Amounts of money, exact to the last digit.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+/// Prices are written with at most so many digits on either side of the point.
+pub const MAX_DIGITS: usize = 9;
+
+/// Of a million tokens, and of a second in milliseconds, as powers of ten.
+const TOKENS: u128 = 1_000_000;
+const MILLISECONDS: u128 = 1_000;
+
+/// How many digits stand behind the point of an amount: nine of a price, six of its million tokens.
+const DECIMALS: usize = 15;
+const ONE: u128 = 10u128.pow(DECIMALS as u32);
+
+/// An amount that is not negative, in units of 10^-15.
+///
+/// A fixed point in an integer, because with it no product ever rounds: the dearest price times the
+/// largest count of tokens has 37 digits, where decimal crates of 28 would round without a word.
+/// Sums that no integer holds stay at the largest.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money(u128);
+
+impl Money {
+    pub const ZERO: Money = Money(0);
+
+    /// `1.25`: digits, and perhaps a point with digits behind it.
+    pub fn parse(text: &str) -> Option<Money> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let fits = |part: &str| {
+            (1..=MAX_DIGITS).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !(fits(whole) && fits(decimals)) {
+            return None;
+        }
+        let whole: u128 = whole.parse().ok()?;
+        let scale = 10u128.pow(u32::try_from(DECIMALS - decimals.len()).ok()?);
+        let decimals: u128 = decimals.parse().ok()?;
+        Some(Money(whole * ONE + decimals * scale))
+    }
+
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What so many tokens cost at this price for a million.
+    #[must_use]
+    pub fn for_tokens(self, count: u64) -> Money {
+        // A price has nine decimals at most, so that nothing is left of the division.
+        Money((self.0 / TOKENS).saturating_mul(u128::from(count)))
+    }
+
+    /// What so long costs at this price for a second.
+    #[must_use]
+    pub fn for_milliseconds(self, count: u64) -> Money {
+        Money((self.0 / MILLISECONDS).saturating_mul(u128::from(count)))
+    }
+
+    #[must_use]
+    pub const fn saturating_sub(self, other: Money) -> Money {
+        Money(self.0.saturating_sub(other.0))
+    }
+
+    /// For readers that know nothing but floats.
+    pub fn to_float(self) -> f64 {
+        self.to_string().parse().unwrap_or(f64::MAX)
+    }
+}
+
+impl Add for Money {
+    type Output = Money;
+
+    fn add(self, other: Money) -> Money {
+        Money(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Money {
+    fn add_assign(&mut self, other: Money) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Money {
+    fn sum<I: Iterator<Item = Money>>(amounts: I) -> Money {
+        amounts.fold(Money::ZERO, Add::add)
+    }
+}
+
+/// `0.00125`: no exponent, no zeros at the end.
+impl fmt::Display for Money {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, decimals) = (self.0 / ONE, self.0 % ONE);
+        if decimals == 0 {
+            return write!(out, "{whole}");
+        }
+        let decimals = format!("{decimals:0DECIMALS$}");
+        write!(out, "{whole}.{}", decimals.trim_end_matches('0'))
+    }
+}
+
+impl fmt::Debug for Money {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Money;
+
+    fn money(text: &str) -> Money {
+        Money::parse(text).expect("an amount")
+    }
+
+    #[test]
+    fn amounts_are_read_and_written_to_the_last_digit() {
+        for (text, shown) in [
+            ("0", "0"),
+            ("0.0", "0"),
+            ("007", "7"),
+            ("25.00", "25"),
+            ("1.25", "1.25"),
+            ("0.000000001", "0.000000001"),
+            ("999999999.999999999", "999999999.999999999"),
+        ] {
+            assert_eq!(money(text).to_string(), shown, "{text}");
+        }
+        let wrong = [
+            "",
+            ".",
+            ".5",
+            "5.",
+            "-1",
+            "+1",
+            "1e3",
+            "1,5",
+            "0.0000000001",
+            "1234567890",
+            "1.2.3",
+            " 1",
+            "١",
+        ];
+        for wrong in wrong {
+            assert_eq!(Money::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nothing_rounds() {
+        for (price, tokens, cost) in [
+            ("1.25", 1_000_000, "1.25"),
+            ("1.25", 1, "0.00000125"),
+            ("0.000000001", 1, "0.000000000000001"),
+            (
+                "999999999.999999999",
+                u64::MAX,
+                "18446744073709551596553.255926290448385",
+            ),
+        ] {
+            assert_eq!(money(price).for_tokens(tokens).to_string(), cost);
+        }
+        assert_eq!(
+            money("0.000000003").for_milliseconds(1).to_string(),
+            "0.000000000003"
+        );
+        assert_eq!(money("0.5").for_milliseconds(1500).to_string(), "0.75");
+    }
+
+    #[test]
+    fn what_no_integer_holds_stays_at_the_largest() {
+        let most = money("999999999").for_milliseconds(u64::MAX);
+        assert_eq!(most + most, most + most + most);
+        assert_eq!(money("1").saturating_sub(money("2")), Money::ZERO);
+    }
+}

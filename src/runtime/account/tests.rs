@@ -1,0 +1,120 @@
+//! Money held, spent and given back, by many at once and over the ends of periods.
+
+use super::*;
+
+fn money(text: &str) -> Money {
+    Money::parse(text).expect("an amount")
+}
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-{text}:00Z").parse().expect("a time")
+}
+
+fn cap(amount: &str, reset: Reset) -> Cap {
+    Cap {
+        amount: money(amount),
+        reset,
+    }
+}
+
+#[test]
+fn what_is_held_is_given_back_and_what_is_spent_is_not() {
+    let account = Arc::new(Account::default());
+    let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
+    let first = account.hold(money("0.6"), cap, now).expect("money");
+    let short = Short {
+        left: money("1"),
+        held: money("0.6"),
+    };
+    let second = account.hold(money("0.5"), cap, now);
+    assert_eq!(second.err(), Some(short));
+    drop(first);
+    let again = account.hold(money("1"), cap, now).expect("all of it");
+    again.settle(money("0.7"), cap.reset, now);
+    assert_eq!(account.spent(cap.reset, now), money("0.7"));
+    let short = Short {
+        left: money("0.3"),
+        held: Money::ZERO,
+    };
+    assert_eq!(account.hold(money("0.31"), cap, now).err(), Some(short));
+    let rest = account.hold(money("0.3"), cap, now).expect("the rest");
+    rest.settle(money("0.3"), cap.reset, now);
+    // At the cap only what costs nothing goes on.
+    assert!(account.hold(money("0.000000001"), cap, now).is_err());
+    assert!(account.hold(Money::ZERO, cap, now).is_ok());
+}
+
+#[test]
+fn a_request_that_costs_more_than_was_held_leaves_nothing() {
+    let account = Arc::new(Account::default());
+    let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
+    let hold = account.hold(money("0.5"), cap, now).expect("money");
+    hold.settle(money("3"), cap.reset, now);
+    let short = account.hold(money("0.1"), cap, now).err();
+    assert_eq!(short.map(|short| short.left), Some(Money::ZERO));
+}
+
+#[test]
+fn many_at_once_never_take_the_same_money() {
+    let account = Arc::new(Account::default());
+    let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
+    let taken: usize = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..8)
+            .map(|_| {
+                let account = &account;
+                scope.spawn(move || {
+                    let mut taken = 0;
+                    for turn in 0..500 {
+                        match account.hold(money("0.1"), cap, now) {
+                            // Half of them turn out to cost nothing.
+                            Ok(hold) if turn % 2 == 0 => drop(hold),
+                            Ok(hold) => {
+                                hold.settle(money("0.1"), cap.reset, now);
+                                taken += 1;
+                            }
+                            Err(_) => {}
+                        }
+                    }
+                    taken
+                })
+            })
+            .collect();
+        let taken = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("no panic"));
+        taken.sum()
+    });
+    assert_eq!(taken, 10);
+    assert_eq!(account.spent(cap.reset, now), money("1"));
+}
+
+#[test]
+fn a_new_period_begins_at_nothing() {
+    let account = Arc::new(Account::default());
+    let daily = cap("1", Reset::Daily);
+    account.spend(money("1"), daily.reset, at("11-15T23:59"));
+    assert!(
+        account
+            .hold(money("0.1"), daily, at("11-15T23:59"))
+            .is_err()
+    );
+    let hold = account.hold(money("0.4"), daily, at("11-16T00:00"));
+    // What was begun on one day and ends on the next is spent on the next.
+    let hold = hold.expect("a new day");
+    hold.settle(money("0.4"), daily.reset, at("11-17T00:01"));
+    assert_eq!(account.spent(daily.reset, at("11-17T00:02")), money("0.4"));
+    assert_eq!(account.spent(daily.reset, at("11-18T00:00")), Money::ZERO);
+}
+
+#[test]
+fn a_clock_that_goes_back_and_another_period_forget_nothing_of_today() {
+    let account = Account::default();
+    account.spend(money("1"), Reset::Daily, at("11-16T00:01"));
+    assert_eq!(account.spent(Reset::Daily, at("11-15T23:59")), money("1"));
+    assert_eq!(account.spent(Reset::Monthly, at("11-16T00:02")), money("1"));
+    assert_eq!(account.spent(Reset::Never, at("11-16T00:02")), money("1"));
+    assert_eq!(
+        account.spent(Reset::Monthly, at("12-01T00:00")),
+        Money::ZERO
+    );
+}

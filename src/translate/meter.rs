@@ -1,0 +1,163 @@
+//! What a reply took: the upstream's own counts, and an estimate of what it did not count.
+//!
+//! A stream that breaks off has told its counts late, early or not at all. What came after the last
+//! of them is weighed by its bytes, so that a stream needs two numbers and no memory of its words.
+
+use crate::formats::{Codec, Heard, Watch};
+use crate::model::{Arguments, Delta, Losses, PartKind, Response, Usage};
+
+/// In most languages a token takes about as many bytes, with all that stands around words.
+const BYTES_OF_TOKEN: u64 = 4;
+/// And never fewer than this in what people send: three are one letter of Chinese.
+const FEWEST_BYTES_OF_TOKEN: u64 = 3;
+/// A picture that came or went, in bytes of text that would cost as much.
+const PICTURE: u64 = 765 * BYTES_OF_TOKEN;
+
+/// The tokens of a request and its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metered {
+    pub usage: Usage,
+    /// Some of it the upstream has not counted itself.
+    pub estimated: bool,
+}
+
+impl Metered {
+    /// Of a request that nothing has come back for.
+    pub fn unanswered(input: u64) -> Metered {
+        Metered {
+            usage: Usage {
+                input,
+                ..Usage::default()
+            },
+            estimated: true,
+        }
+    }
+}
+
+pub(super) fn of(watch: &Watch, input: impl FnOnce() -> u64) -> Metered {
+    let heard = match (watch.usage, watch.ended && watch.fault.is_none()) {
+        // Final, and the same that a whole reply would tell.
+        (Some(usage), true) => {
+            return Metered {
+                usage,
+                estimated: false,
+            };
+        }
+        _ => watch.unmetered,
+    };
+    let thinking = heard.thought.div_ceil(BYTES_OF_TOKEN);
+    let output = thinking.saturating_add(heard.said.div_ceil(BYTES_OF_TOKEN));
+    let told = watch.usage.unwrap_or_else(|| Usage {
+        input: input(),
+        ..Usage::default()
+    });
+    Metered {
+        estimated: watch.usage.is_none() || output > 0,
+        usage: Usage {
+            output: told.output.saturating_add(output),
+            thinking: told.thinking.saturating_add(thinking),
+            ..told
+        },
+    }
+}
+
+/// One more piece of a stream.
+pub(super) fn hear(heard: &mut Heard, thinks: bool, delta: &Delta<'_>) {
+    let (Delta::Text(text) | Delta::Arguments(text)) = delta else {
+        return;
+    };
+    let bytes = text.len() as u64;
+    match thinks {
+        true => heard.thought += bytes,
+        false => heard.said += bytes,
+    }
+}
+
+/// A whole reply.
+pub(super) fn heard(response: &Response<'_>) -> Heard {
+    let mut heard = Heard::default();
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    for part in parts {
+        match &part.kind {
+            PartKind::Text(text) | PartKind::Refusal(text) => heard.said += text.len() as u64,
+            PartKind::Thought { text, .. } => heard.thought += text.len() as u64,
+            PartKind::Call(call) => {
+                let arguments = match &call.arguments {
+                    Arguments::Text(text) => text.len(),
+                    Arguments::Tree(_) => call.arguments.to_text().len(),
+                };
+                heard.said += (call.name.len() + arguments) as u64;
+            }
+            PartKind::Media(_) => heard.said += PICTURE,
+            PartKind::Result(_) => {}
+        }
+    }
+    heard
+}
+
+/// The same of one that passes unread. Only backends that count nothing make it worth the reading.
+pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> Heard {
+    let response = codec.decode_response(body, &mut Losses::default());
+    response.as_ref().map(heard).unwrap_or_default()
+}
+
+/// How much of a request's body is text and how much is data, such as pictures.
+///
+/// Found out by looking at a few places only: a picture of 20 MiB must not be walked through to
+/// learn that it is one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bulk {
+    text: u64,
+    data: u64,
+}
+
+/// Bodies are looked at in so many places at most, and no shorter stretch than this is data.
+const LOOKS: usize = 4096;
+const STRETCH: usize = 4 << 10;
+/// How much is looked at in a place. Text has a space, a quote or a mark of some kind in it.
+const GLIMPSE: usize = 48;
+
+/// Data is mostly pictures, and then less than this; documents take about as much: a page's worth
+/// of tokens for what a page takes in base64.
+const TOKENS_OF_PAGE: u64 = 1000;
+const DATA_OF_PAGE: u64 = (64 << 10) / 3 * 4;
+
+impl Bulk {
+    pub fn of(body: &[u8]) -> Bulk {
+        let stretch = (body.len() / LOOKS).max(STRETCH);
+        let mut bulk = Bulk::default();
+        for part in body.chunks(stretch) {
+            let middle = part.len() / 2;
+            let glimpse = &part[middle..part.len().min(middle + GLIMPSE)];
+            let bytes = part.len() as u64;
+            match part.len() == stretch && is_base64(glimpse) {
+                true => bulk.data += bytes,
+                false => bulk.text += bytes,
+            }
+        }
+        bulk
+    }
+
+    /// About how many tokens that is.
+    pub fn tokens(self) -> u64 {
+        self.text.div_ceil(BYTES_OF_TOKEN) + self.data_tokens()
+    }
+
+    /// No less than it will be, as far as one can tell.
+    pub fn most_tokens(self) -> u64 {
+        self.text.div_ceil(FEWEST_BYTES_OF_TOKEN) + self.data_tokens()
+    }
+
+    const fn data_tokens(self) -> u64 {
+        // Up to 1000 tokens for every page begun: no overflow below an exabyte.
+        self.data.div_ceil(DATA_OF_PAGE) * TOKENS_OF_PAGE
+    }
+}
+
+fn is_base64(bytes: &[u8]) -> bool {
+    let in_alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    bytes.iter().all(in_alphabet)
+}
+
+#[cfg(test)]
+mod tests;
