@@ -380,7 +380,9 @@ impl Watch {
     /// Counts from the upstream stand for all that has come before them.
     pub fn meter(&mut self, usage: Usage) {
         self.usage = Some(usage);
-        self.unmetered = Heard::default();
+        if !usage.is_blank() {
+            self.unmetered = Heard::default();
+        }
     }
 
     /// Notes a piece of a choice. A stream has ended when every choice that appeared has.

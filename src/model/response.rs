@@ -56,6 +56,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Some upstreams write zeros for what they do not know, or not yet.
+    pub fn is_blank(&self) -> bool {
+        *self == Usage::default()
+    }
+
     pub const fn counts_sound(self) -> bool {
         self.audio_input > 0 || self.audio_output > 0
     }

@@ -255,7 +255,7 @@ async fn send_header(
         .reply
         .as_ref()
         .and_then(|reply| reply.watch().usage);
-    if told.is_none() {
+    if told.unwrap_or_default().input == 0 {
         exchange.input = Some(bill::input(exchange));
     }
     exchange.body = Bytes::new();

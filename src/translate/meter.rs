@@ -35,25 +35,22 @@ impl Metered {
 }
 
 pub(super) fn of(watch: &Watch, input: impl FnOnce() -> u64) -> Metered {
-    let heard = match (watch.usage, watch.ended && watch.fault.is_none()) {
+    let told = watch.usage.unwrap_or_default();
+    if watch.ended && watch.fault.is_none() && !told.is_blank() {
         // Final, and the same that a whole reply would tell.
-        (Some(usage), true) => {
-            return Metered {
-                usage,
-                estimated: false,
-            };
-        }
-        _ => watch.unmetered,
-    };
+        return Metered {
+            usage: told,
+            estimated: false,
+        };
+    }
+    let heard = watch.unmetered;
     let thinking = heard.thought.div_ceil(BYTES_OF_TOKEN);
     let output = thinking.saturating_add(heard.said.div_ceil(BYTES_OF_TOKEN));
-    let told = watch.usage.unwrap_or_else(|| Usage {
-        input: input(),
-        ..Usage::default()
-    });
+    let is_input_told = told.input > 0;
     Metered {
-        estimated: watch.usage.is_none() || output > 0,
+        estimated: !is_input_told || output > 0,
         usage: Usage {
+            input: if is_input_told { told.input } else { input() },
             output: told.output.saturating_add(output),
             thinking: told.thinking.saturating_add(thinking),
             ..told

@@ -94,7 +94,7 @@ impl Whole {
             }
             Reading::Same(format, name) => {
                 let glance = format.codec().glance_reply(&body, watch)?;
-                if watch.usage.is_none() {
+                if watch.usage.unwrap_or_default().is_blank() {
                     watch.unmetered = meter::heard_in(format.codec(), &body);
                 }
                 Ok(match glance.model {
@@ -110,7 +110,7 @@ impl Whole {
                 let mut response = from.codec().decode_response(&body, &mut losses)?;
                 undo::whole(&mut response, &asked.memory);
                 watch.usage = response.usage;
-                if watch.usage.is_none() {
+                if watch.usage.unwrap_or_default().is_blank() {
                     watch.unmetered = meter::heard(&response);
                 }
                 (watch.begun, watch.ended) = (true, true);

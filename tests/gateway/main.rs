@@ -11,6 +11,7 @@ mod keys;
 mod lists;
 mod logging;
 mod loops;
+mod money;
 mod native;
 mod passing;
 mod patience;

@@ -1,5 +1,6 @@
 //! What must hold for every input, tried on random ones.
 
+mod costs;
 mod decoders;
 mod folding;
 mod framing;

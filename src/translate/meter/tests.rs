@@ -53,6 +53,19 @@ fn without_counts_all_is_estimated() {
 }
 
 #[test]
+fn zeros_are_no_counts() {
+    for ended in [false, true] {
+        let zeros = watch(Some(Usage::default()), ended, 8, 5);
+        assert_eq!(counted(&zeros), (55, 4, 2, true));
+    }
+    let mut watch = watch(None, false, 8, 0);
+    watch.meter(Usage::default());
+    assert_eq!(watch.unmetered.said, 8, "they stand for nothing");
+    watch.meter(TOLD);
+    assert_eq!(watch.unmetered, Heard::default());
+}
+
+#[test]
 fn text_is_text_whatever_its_length() {
     for words in ["The quick brown fox. ", "今日は世界。", "{\"a\":1}"] {
         for times in [1, 1000, 100_000] {
