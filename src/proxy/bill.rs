@@ -83,7 +83,7 @@ fn metered(exchange: &Exchange) -> Option<Metered> {
     let reply = exchange.reply.as_ref().filter(|reply| {
         let watch = reply.watch();
         let is_whole = watch.ended && watch.fault.is_none();
-        (is_whole || exchange.header_sent || left) && (watch.begun || watch.usage.is_some())
+        (is_whole || exchange.status == 200 || left) && (watch.begun || watch.usage.is_some())
     });
     match reply {
         Some(reply) => Some(reply.metered(|| input(exchange))),
