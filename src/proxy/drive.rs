@@ -98,7 +98,8 @@ impl Gateway {
     }
 
     /// Connects, sends the request and waits for the header. A pooled connection that turns
-    /// out to be dead is no failure of the upstream: the same request goes out on a new one.
+    /// out to be dead is no failure of the upstream: the same request goes out on a new one,
+    /// and only once more, since a new one cannot have died in the pool.
     async fn ask(
         &self,
         session: &mut Session,
@@ -106,7 +107,6 @@ impl Gateway {
         peer: &mut HttpPeer,
         body: &Bytes,
     ) -> Result<(Upstreaming, bool)> {
-        let mut resent = false;
         loop {
             let connecting = self.connector.get_http_session(&*peer);
             let (mut upstream, reused) =
@@ -115,7 +115,8 @@ impl Gateway {
                     Err(error) if is_downstream(&error) => return Err(error),
                     Err(error) => match attempt::elsewhere(exchange, &error) {
                         Some(other) => {
-                            *peer = other;
+                            let group_key = peer.group_key;
+                            *peer = HttpPeer { group_key, ..other };
                             continue;
                         }
                         None => return Err(self.fail_to_connect(session, peer, exchange, error)),
@@ -132,10 +133,9 @@ impl Gateway {
                     peer.group_key = POOL;
                     return Ok((upstream, reused));
                 }
-                Err(error) if reused && !resent && may_be_stale(&error) => {
+                Err(error) if reused && may_be_stale(&error) => {
                     upstream.shutdown().await;
                     peer.group_key = fresh_group();
-                    resent = true;
                 }
                 Err(error) => {
                     upstream.shutdown().await;
