@@ -123,7 +123,9 @@ impl Gateway {
 impl ProxyHttp for Gateway {
     type CTX = Exchange;
 
+    /// The first thing that happens once a header is there.
     fn new_ctx(&self) -> Exchange {
+        front::note_arrival(true);
         Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
     }
 

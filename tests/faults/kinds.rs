@@ -6,7 +6,7 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::puppet::Act::{self, Close, Hang, Repeat, Reset, Say};
+use crate::puppet::Act::{self, Close, Drip, Hang, Repeat, Reset, Say};
 use crate::recorded::{Reply, Shape};
 
 /// What the gateway of the matrix reads of a reply in one piece, in bytes.
@@ -27,6 +27,8 @@ pub enum Door {
     Refused,
     /// TLS towards one that does not speak it.
     Tls,
+    /// TLS towards one whose certificate nobody vouches for.
+    Stranger,
 }
 
 /// What the client gets.
@@ -111,9 +113,12 @@ fn connections() -> Vec<Fault> {
     refused.door = Door::Refused;
     let mut tls = fault("no TLS", |_| vec![], failed(502));
     tls.door = Door::Tls;
+    let mut stranger = fault("a stranger's certificate", good, failed(502));
+    stranger.door = Door::Stranger;
     vec![
         refused,
         tls,
+        stranger,
         bytes("reset before a byte", "", &[Reset]),
         bytes("closed before a byte", "", &[Close]),
         bytes("reset in the status line", "HTTP/1.1 2", &[Reset]),
@@ -190,7 +195,14 @@ fn timeouts() -> Vec<Fault> {
             _ => Outcome::Broken,
         })
     });
-    let mut all = vec![silent, header, middle];
+    let early = |_: &Reply| vec![Drip(b"HTTP/1.1 103 Early Hints\r\nx-a: b\r\n\r\n".to_vec())];
+    let early = fault("1xx without end", early, failed(504));
+    let dripping = |_: &Reply| {
+        let begin = Say(b"HTTP/1.1 200 OK\r\nx-a: ".to_vec());
+        vec![begin, Drip(b"a".to_vec())]
+    };
+    let dripping = fault("a header drop by drop", dripping, failed(504));
+    let mut all = vec![silent, header, middle, early, dripping];
     for fault in &mut all {
         fault.door = Door::Impatient;
     }
@@ -396,7 +408,20 @@ fn too_much() -> Vec<Fault> {
             failed(told),
         )
     };
-    let gzip = zipped(10 << 20);
+    let gzip = zipped(&vec![b'0'; 10 << 20]);
+    let filling = gzip.clone();
+    let later = move |reply: &Reply| {
+        let more = "content-encoding: gzip\r\nconnection: close\r\n";
+        let parts = reply.parts[..reply.before_end()].concat();
+        vec![
+            Say(head(200, reply.content_type(), more)),
+            Say(zipped(parts.as_bytes())),
+            Repeat(filling.clone(), 100),
+            Close,
+        ]
+    };
+    // Where both come in one piece, it is none that can be read.
+    let lost = |reply: &Reply| (reply.shape != Shape::Json).then_some(Outcome::Lost);
     let endless = |_: &Reply| {
         let line = b"x-header: secret-header\r\n".repeat(1000);
         vec![
@@ -411,6 +436,7 @@ fn too_much() -> Vec<Fault> {
         bomb(200, "gzip", gzip.clone(), 1000),
         bomb(500, "gzip", gzip, 1000),
         bomb(200, "br", white_brotli(), 1),
+        fault("a bomb after content", later, lost),
         fault("a header without end", endless, failed(502)),
     ]
 }
@@ -520,9 +546,9 @@ fn ended(mut said: Vec<u8>) -> Vec<u8> {
     said
 }
 
-fn zipped(zeros: usize) -> Vec<u8> {
+fn zipped(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![b'0'; zeros]).expect("memory");
+    encoder.write_all(bytes).expect("memory");
     encoder.finish().expect("memory")
 }
 
