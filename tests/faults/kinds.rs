@@ -12,6 +12,9 @@ use crate::recorded::{Reply, Shape};
 /// What the gateway of the matrix reads of a reply in one piece, in bytes.
 pub const BODY_LIMIT: usize = 1 << 20;
 
+/// What the gateway presents to its upstreams.
+pub const CREDENTIAL: &str = "secret-of-the-upstream";
+
 /// What an upstream says in its headers and what nobody but the gateway may know.
 const HEADERS: &str = "set-cookie: secret-cookie\r\nx-account: secret-account\r\nserver: secret-server\r\n\
                        x-ratelimit-remaining-requests: 59-secret\r\n";
@@ -53,6 +56,8 @@ pub struct Fault {
     pub door: Door,
     /// What made the mock give the reply that the fault is made of.
     pub words: &'static str,
+    /// What the client must be told, where it is told an error.
+    pub says: &'static str,
     pub acts: Play,
     /// Nothing where the fault cannot befall this reply.
     pub outcome: Judge,
@@ -75,6 +80,7 @@ pub fn all() -> Vec<Fault> {
     faults.extend(statuses());
     faults.extend(unreadable());
     faults.extend(told_errors());
+    faults.extend(told_credentials());
     faults.extend(too_much());
     faults.extend(framing());
     faults
@@ -89,6 +95,7 @@ fn fault(
         name: name.into(),
         door: Door::Patient,
         words: GOOD,
+        says: "",
         acts: Box::new(acts),
         outcome: Box::new(outcome),
     }
@@ -370,6 +377,45 @@ fn told_errors() -> Vec<Fault> {
     ] {
         all.push(malformed(text, Some(0)));
         all.push(malformed(text, None));
+    }
+    all
+}
+
+/// Errors that hold the gateway's own credential, written in more than one way.
+fn told_credentials() -> Vec<Fault> {
+    const WRITTEN: [&str; 2] = [CREDENTIAL, "\\u0073ecret\\u002dof-the-upstream"];
+    let told = |words: &'static str, instead_of: &'static str, written: &'static str| {
+        let acts = move |reply: &Reply| {
+            assert!(reply.text().contains(instead_of), "{}", reply.text());
+            let parts = reply.parts.iter();
+            let parts: Vec<String> = parts
+                .map(|part| part.replace(instead_of, written))
+                .collect();
+            let whole = reply.shape == Shape::Json || reply.status != 200;
+            vec![Say(match whole {
+                true => document(reply.status, "application/json", "", &parts.concat()),
+                false => ended(chunked(reply, &parts)),
+            })]
+        };
+        let outcome = move |reply: &Reply| match (words, reply.shape) {
+            (ERROR_LATER | ERROR_FIRST, Shape::Json) => None,
+            (ERROR_LATER, _) => Some(Outcome::Broken),
+            _ if reply.status == 400 => Some(Outcome::Refused(400)),
+            _ => Some(Outcome::Failed(vec![500, 502])),
+        };
+        Fault {
+            words,
+            says: "***",
+            ..fault(format!("{written} in {words}"), acts, outcome)
+        }
+    };
+    let mut all = Vec::new();
+    for written in WRITTEN {
+        all.push(told("mock:error=400,as-told", "as-told", written));
+        all.push(told("mock:error=500,as-told", "as-told", written));
+        for words in [ERROR_AS_SUCCESS, ERROR_FIRST, ERROR_LATER] {
+            all.push(told(words, "as it was told", written));
+        }
     }
     all
 }

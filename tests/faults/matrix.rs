@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::asking::{Answer, client, said, send};
-use crate::kinds::{self, BODY_LIMIT, Door, Fault, Outcome};
+use crate::kinds::{self, BODY_LIMIT, CREDENTIAL, Door, Fault, Outcome};
 use crate::puppet::{self, GOOD_PATH, MARK};
 use crate::recorded::{Recorded, Shape};
 use crate::secure::{Authority, Relay};
@@ -96,7 +96,7 @@ fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: 
             };
             text += &format!(
                 "  - {{name: {name}-{format}, format: {format}, base_url: \"{base}{prefix}\", breaker: off, \
-                 auth: {{bearer: secret-of-the-upstream}}, timeouts: {{first_byte: {silence}, idle: {silence}}}}}\n"
+                 auth: {{bearer: {CREDENTIAL}}}, timeouts: {{first_byte: {silence}, idle: {silence}}}}}\n"
             );
         }
         text += &format!(
@@ -196,6 +196,11 @@ impl Stage {
     ) {
         self.assert_tells_no_secret(answer, what);
         let spare = format!("good-{}", cell.spare_format());
+        if !answer.header("x-omniglot-upstream").starts_with("good") {
+            let says = self.faults[cell.fault].says;
+            let text = String::from_utf8_lossy(&answer.body);
+            assert!(text.contains(says), "{what}: {text}");
+        }
         match outcome {
             Outcome::Good => assert_good(cell, answer, word, upstream, "1", what),
             Outcome::Refused(status) => assert_error(cell, answer, &[*status], upstream, what),
