@@ -17,6 +17,7 @@ use pingora_proxy::HttpProxy;
 use tokio::time::{sleep, timeout};
 
 use super::{CLIENT_KEEP_ALIVE, Gateway};
+use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 
 /// So many bytes tell HTTP/2 from HTTP/1.1; no request is shorter.
@@ -67,6 +68,7 @@ impl ServerApp for Door {
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
+        self.0.metrics.note_service();
         let limit = self.0.runtime.snapshot().server.timeouts.header;
         if stream.get_ssl_digest().is_none() {
             let mut first = [0; PREFACE];
@@ -84,6 +86,7 @@ impl ServerApp for Door {
 pub struct Front {
     pub proxy: Arc<HttpProxy<Gateway>>,
     pub runtime: Arc<Runtime>,
+    pub metrics: Arc<Metrics>,
 }
 
 #[async_trait]
