@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::{tools, turns};
+use crate::formats::chat;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Json, Losses, Part, PartKind, Place, Request, Role, Shape, Turn,
+    Depth, Effort, Fault, Losses, Part, PartKind, Place, Request, Role, Shape, Turn,
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
@@ -208,10 +209,8 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
 
 fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Result<(), Fault> {
     let labels = &mut request.labels;
-    labels.metadata = fields.take("metadata");
-    if !matches!(labels.metadata, None | Some(Json::Object(_))) {
-        return Err(Path::Key(&fields.path, "metadata").wrong("an object"));
-    }
+    let metadata = fields.node("metadata").map(chat::read_metadata);
+    labels.metadata = metadata.transpose()?;
     labels.user = fields.text("user")?;
     // The newer name of the same thing; next to `user` it is left over and reported.
     if labels.user.is_none() {

@@ -182,6 +182,7 @@ fn state_and_values_out_of_range_are_refused_by_name() {
             "text.format.schema",
         ),
         (r#""metadata":[]"#, "metadata"),
+        (r#""metadata":{"a":"b","c":1}"#, "metadata.c"),
         (r#""include":[1]"#, "include[0]"),
         (r#""model":1"#, "model"),
     ] {
