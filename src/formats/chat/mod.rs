@@ -123,6 +123,10 @@ impl Codec for Chat {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
     }
 
+    fn clients_return_proofs(&self) -> bool {
+        false
+    }
+
     fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
         rates::headers(allowance)
     }

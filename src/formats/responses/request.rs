@@ -6,10 +6,15 @@ use super::{tools, turns};
 use crate::formats::chat;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Losses, Part, PartKind, Place, Request, Role, Shape, Turn,
+    Depth, Effort, Fault, Losses, Part, PartKind, Place, Request, Role, Shape, Turn, shortened,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+/// `keeps`: the reply will be kept if the client wants that.
+pub(super) fn decode<'a>(
+    body: &'a [u8],
+    keeps: bool,
+    losses: &mut Losses,
+) -> Result<Request<'a>, Fault> {
     let mut fields = Fields::of_body(body)?;
     let mut request = Request::default();
     refuse_state(&mut fields)?;
@@ -21,15 +26,19 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
     read_thinking(&mut fields, &mut request, losses)?;
     read_output(&mut fields, &mut request, losses)?;
     read_labels(&mut fields, &mut request)?;
-    read_transport(&mut fields, losses)?;
+    read_transport(&mut fields, keeps, losses)?;
     fields.finish(losses);
     Ok(request)
 }
 
 /// What only the vendor's own store could answer.
-const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+const STATE: [&str; 2] = ["conversation", "prompt"];
 
 fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
+    // One that was kept has been put in the place of its id before.
+    if let Some(id) = fields.text("previous_response_id")? {
+        return Err(unknown_previous(&id));
+    }
     for key in STATE {
         if fields.take(key).is_some() {
             let message =
@@ -43,6 +52,16 @@ fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
+}
+
+pub(super) fn unknown_previous(id: &str) -> Fault {
+    let id = shortened(id);
+    let message = format!(
+        "previous_response_id: no response `{id}` is kept here (any more); send the whole conversation"
+    );
+    let mut fault = Fault::invalid(message).at("previous_response_id");
+    fault.code = Some("previous_response_not_found".to_owned());
+    fault
 }
 
 fn read_turns<'a>(
@@ -222,7 +241,11 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Re
 }
 
 /// Switches that say nothing to the model: only those that cannot be honoured are worth a word.
-fn read_transport(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+fn read_transport(
+    fields: &mut Fields<'_, '_>,
+    keeps: bool,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
     fields.bool("stream")?;
     if let Some(node) = fields.node("stream_options") {
         node.fields(|mut fields| {
@@ -233,7 +256,7 @@ fn read_transport(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<()
             Ok(())
         })?;
     }
-    if fields.bool("store")? == Some(true) {
+    if fields.bool("store")? == Some(true) && !keeps {
         losses.dropped(Place::Path("store".into()));
     }
     let truncation = fields.text("truncation")?;
