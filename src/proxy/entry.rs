@@ -80,7 +80,7 @@ pub(super) fn read(
 ) -> Result<Entry, Fault> {
     refuse_upgrade(method, path, headers)?;
     if let Some(rest) = path.strip_prefix("/v1/responses/")
-        && rest != "input_tokens"
+        && !matches!(rest, "" | "input_tokens")
     {
         return kept(method, path, rest);
     }

@@ -17,7 +17,7 @@ pub(super) fn decode<'a>(
 ) -> Result<Request<'a>, Fault> {
     let mut fields = Fields::of_body(body)?;
     let mut request = Request::default();
-    refuse_state(&mut fields)?;
+    refuse_state(&mut fields, keeps)?;
     // Routing has read the name already; here only its type matters.
     fields.text("model")?;
     read_turns(&mut fields, &mut request, losses)?;
@@ -32,11 +32,11 @@ pub(super) fn decode<'a>(
 }
 
 /// What only the vendor's own store could answer.
-const STATE: [&str; 2] = ["conversation", "prompt"];
+const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
-    // One that was kept has been put in the place of its id before.
-    if let Some(id) = fields.text("previous_response_id")? {
+fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), Fault> {
+    // One that is kept has given way to what it stands for.
+    if keeps && let Some(id) = fields.text("previous_response_id")? {
         return Err(unknown_previous(&id));
     }
     for key in STATE {

@@ -1,3 +1,5 @@
+//! Going on from what was kept, and listing it.
+
 use super::*;
 
 fn items(text: &'static str, count: usize) -> Items {
