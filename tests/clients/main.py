@@ -1,0 +1,120 @@
+"""Runs clients through the gateway and prints what held, as a table."""
+
+import argparse
+import contextlib
+import pathlib
+import shutil
+import sys
+import traceback
+import types
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sdk"))
+
+import cells
+import installed
+import isolation
+import stage as gateway
+from claude import Claude
+from codex import Codex
+from gemini import Gemini
+from recorder import Recorder
+
+CLIENTS = {client.name: client for client in (Claude, Codex, Gemini)}
+# The least that a change should be tried with.
+QUICK = "claude"
+LOGS = installed.TARGET / "logs"
+
+
+def main():
+    wanted = read_arguments()
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    rows = []
+    for name in wanted.clients:
+        client = CLIENTS[name](installed.install(CLIENTS[name].package))
+        for row in client.rows:
+            rows += run_row(client, row)
+    print_table(rows)
+    failed = sum(len(row.failures) for row in rows)
+    count = sum(outcome == "ok" for row in rows for outcome in row.outcomes.values())
+    print(f"\n{count} ok, {failed} failed" + (f"; see {LOGS}" if failed else ""))
+    return 1 if failed else 0
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(prog="tests/clients/run", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help=f"only {QUICK}")
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
+    wanted = parser.parse_args()
+    for name in wanted.clients:
+        if name not in CLIENTS:
+            parser.error(f"no such client: {name}")
+    wanted.clients = wanted.clients or ([QUICK] if wanted.quick else list(CLIENTS))
+    return wanted
+
+
+def run_row(client, row):
+    """One client and format on every model; the gateway is its own, so that its log is too."""
+    label = f"{client.name} {row}".strip()
+    for upstream in gateway.FORMATS:
+        model = gateway.first_model(upstream)
+        file = LOGS / f"{label}-{upstream}".replace(" ", "-")
+        done = types.SimpleNamespace(client=label, model=upstream, outcomes={}, failures=[])
+        with staged(file) as stage:
+            for cell, run in client.cells(row, model, stage):
+                stage.received.forget()
+                done.outcomes[cell] = outcome(run, done, cell, file)
+        if not done.failures:
+            for kept in file.parent.glob(f"{file.name}.*"):
+                kept.unlink()
+        print_row(done)
+        yield done
+
+
+@contextlib.contextmanager
+def staged(file):
+    """A gateway on a mock, with all that a client has to be told."""
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(open(f"{file}.gateway", "w", encoding="utf-8"))
+        received = Recorder()
+        stage = stack.enter_context(gateway.running(log, received.watching))
+        stage.received = received
+        stage.key = gateway.KEY
+        stage.refusing = stack.enter_context(isolation.no_way_out())
+        stage.homes = installed.TARGET / "homes"
+        stage.output = stack.enter_context(open(f"{file}.output", "w", encoding="utf-8"))
+        yield stage
+
+
+def outcome(run, done, cell, file):
+    if run is None:
+        return "n/a"
+    try:
+        run()
+    except Exception as error:
+        done.failures.append(f"{cell}: {error}")
+        with open(f"{file}.failures", "a", encoding="utf-8") as kept:
+            kept.write(f"{cell}: {''.join(traceback.format_exception(error))}\n")
+        return "FAIL"
+    return "ok"
+
+
+LINE = "{:<24} {:<10} " + " ".join("{:<6}" for _ in cells.CELLS)
+
+
+def print_row(row):
+    outcomes = [row.outcomes.get(cell, "FAIL") for cell in cells.CELLS]
+    print(LINE.format(row.client, row.model, *outcomes), flush=True)
+    for failure in row.failures:
+        print(f"    {failure[:400]}", flush=True)
+
+
+def print_table(rows):
+    print()
+    print(LINE.format("client", "model", *cells.CELLS))
+    for row in rows:
+        print(LINE.format(row.client, row.model, *row.outcomes.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
