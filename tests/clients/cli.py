@@ -30,11 +30,11 @@ class Cli:
         """Each cell's name with what it does: nothing when it is well, raises when it is not."""
         for cell in cells.CELLS:
             asked = getattr(self, cell) is not None
-            yield cell, (lambda cell=cell: self.cell(cell, model, stage)) if asked else None
+            yield cell, (lambda cell=cell: self.cell(cell, row, model, stage)) if asked else None
 
-    def cell(self, cell, model, stage):
+    def cell(self, cell, row, model, stage):
         with isolation.homes(stage.homes) as (home, work):
-            run = Run(self, model, stage, home, work)
+            run = Run(self, row, model, stage, home, work)
             self.prepare(run)
             getattr(self, cell)(run)
 
@@ -60,7 +60,7 @@ class Cli:
             f"mock:tool={tool} mock:arguments={json.dumps(arguments)}"
             for tool, arguments in self.calls(run, shell, run.work / "secret.txt")
         )
-        said = self.said(run.finish(self.command(run, calls)))
+        said = self.said(run.finish(self.tool_command(run, calls)))
         written = run.work / "made.txt"
         cells.demand(written.exists(), "the command did not run")
         cells.demand(written.read_text().strip() == made.upper(), f"made {written.read_text()!r}")
@@ -74,6 +74,13 @@ class Cli:
     def prepare(self, run):
         """Settings in the home, if the client wants any."""
 
+    def tool_command(self, run, prompt):
+        return self.command(run, prompt)
+
+    def printed(self, stdout):
+        """Its output in the pieces that `delta` takes."""
+        return stdout
+
     def said(self, output):
         """The answer, from all that was printed."""
         return output
@@ -82,8 +89,8 @@ class Cli:
 class Run:
     """One cell of one client."""
 
-    def __init__(self, client, model, stage, home, work):
-        self.client, self.model, self.stage = client, model, stage
+    def __init__(self, client, row, model, stage, home, work):
+        self.client, self.row, self.model, self.stage = client, row, model, stage
         self.home, self.work = pathlib.Path(home), pathlib.Path(work)
         self.environment = isolation.environment(home, stage.refusing)
 
@@ -99,7 +106,7 @@ class Run:
         lines, seen = [], threading.Event()
 
         def read(stdout):
-            for line in stdout:
+            for line in self.client.printed(stdout):
                 lines.append(line)
                 if not seen.is_set() and delta(line):
                     seen.set()

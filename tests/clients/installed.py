@@ -30,11 +30,11 @@ def install(package):
 def make_venv(directory, wanted):
     subprocess.run([sys.executable, "-m", "venv", directory], check=True)
     pip = [directory / "bin/pip", "install", "--quiet", "--disable-pip-version-check"]
-    overrides = wanted.with_suffix(".overrides")
     subprocess.run([*pip, "-r", wanted], check=True)
-    if overrides.exists():
-        # Newer than what the package pins, which no longer exists or no longer works.
-        subprocess.run([*pip, "--no-deps", "-r", overrides], check=True)
+    alone = wanted.with_suffix(".alone")
+    if alone.exists():
+        # It asks for what there is not; what it needs was installed by name.
+        subprocess.run([*pip, "--no-deps", "-r", alone], check=True)
 
 
 def make_modules(directory, wanted):

@@ -14,12 +14,15 @@ import cells
 import installed
 import isolation
 import stage as gateway
+from aider import Aider
 from claude import Claude
 from codex import Codex
 from gemini import Gemini
+from library import LIBRARIES
+from llm import Llm
 from recorder import Recorder
 
-CLIENTS = {client.name: client for client in (Claude, Codex, Gemini)}
+CLIENTS = {client.name: client for client in (Claude, Codex, Gemini, *LIBRARIES, Llm, Aider)}
 # The least that a change should be tried with.
 QUICK = "claude"
 LOGS = installed.TARGET / "logs"
@@ -90,13 +93,12 @@ def outcome(run, done, cell, file):
     if run is None:
         return "n/a"
     try:
-        run()
+        return run() or "ok"
     except Exception as error:
         done.failures.append(f"{cell}: {error}")
         with open(f"{file}.failures", "a", encoding="utf-8") as kept:
             kept.write(f"{cell}: {''.join(traceback.format_exception(error))}\n")
         return "FAIL"
-    return "ok"
 
 
 LINE = "{:<24} {:<10} " + " ".join("{:<6}" for _ in cells.CELLS)
