@@ -22,6 +22,8 @@ class Cli:
     """A client whose cells are each a process of their own. Subclasses know one client's words."""
 
     rows = ("",)
+    # The cells whose requests are worth keeping: others would be much the same.
+    recorded = ("text", "tools")
 
     def __init__(self, directory):
         self.directory = directory

@@ -15,6 +15,7 @@ from installed import HERE
 class Library:
     """A library that a program in speakers/ drives."""
 
+    recorded = cells.CELLS
     # What keeps some of them from asking the world for news.
     quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
 
@@ -148,7 +149,7 @@ def library(name, package, rows, program=None):
 class Vercel(Library):
     """Modules are looked for beside the program that imports them, so the programs go where they are."""
 
-    name, package = "vercel", "vercel"
+    name, package, format = "vercel", "vercel", "chat"
     rows = ("compatible", "chat", "messages", "native", "responses")
 
     def command(self, row):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sdk"))
 import cells
 import installed
 import isolation
+import recording
 import stage as gateway
 from aider import Aider
 from claude import Claude
@@ -36,7 +37,7 @@ def main():
     for name in wanted.clients:
         client = CLIENTS[name](installed.install(CLIENTS[name].package))
         for row in client.rows:
-            rows += run_row(client, row)
+            rows += [record_row(client, row)] if wanted.record else run_row(client, row)
     print_table(rows)
     failed = sum(len(row.failures) for row in rows)
     count = sum(outcome == "ok" for row in rows for outcome in row.outcomes.values())
@@ -47,6 +48,7 @@ def main():
 def read_arguments():
     parser = argparse.ArgumentParser(prog="tests/clients/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK}")
+    parser.add_argument("--record", action="store_true", help="keep what they send, for tests/replay.rs")
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
     wanted = parser.parse_args()
     for name in wanted.clients:
@@ -57,31 +59,56 @@ def read_arguments():
 
 
 def run_row(client, row):
-    """One client and format on every model; the gateway is its own, so that its log is too."""
-    label = f"{client.name} {row}".strip()
+    """One client and format on every model."""
     for upstream in gateway.FORMATS:
-        model = gateway.first_model(upstream)
-        file = LOGS / f"{label}-{upstream}".replace(" ", "-")
-        done = types.SimpleNamespace(client=label, model=upstream, outcomes={}, failures=[])
-        with staged(file) as stage:
-            for cell, run in client.cells(row, model, stage):
-                stage.received.forget()
-                done.outcomes[cell] = outcome(run, done, cell, file)
-        if not done.failures:
-            for kept in file.parent.glob(f"{file.name}.*"):
-                kept.unlink()
-        print_row(done)
-        yield done
+        yield run_model(client, row, upstream)
+
+
+def run_model(client, row, upstream, sent=None):
+    """One client and format on one model; the gateway is its own, so that its log is too."""
+    label = f"{client.name} {row}".strip()
+    file = LOGS / f"{label}-{upstream}".replace(" ", "-")
+    done = types.SimpleNamespace(client=label, model=upstream, outcomes={}, failures=[])
+    with staged(file, sent) as stage:
+        for cell, run in client.cells(row, gateway.first_model(upstream), stage):
+            stage.received.take()
+            done.outcomes[cell] = outcome(run, done, cell, file)
+            if sent is not None:
+                sent.cells[cell] = sent.take()
+    if not done.failures:
+        for kept in file.parent.glob(f"{file.name}.*"):
+            kept.unlink()
+    print_row(done)
+    return done
+
+
+def record_row(client, row):
+    """On the model that speaks as the client does, so that nothing of the gateway is in what it sends."""
+    format = row if row in gateway.FORMATS else client.format
+    sent = Recorder()
+    sent.cells = {}
+    done = run_model(client, row, format, sent)
+    model = gateway.first_model(format)
+    asked = [
+        request
+        for cell, exchanges in sent.cells.items()
+        if cell in client.recorded
+        for request in recording.requests(cell, exchanges, gateway.KEY, model)
+    ]
+    recording.keep(client, row, format, asked)
+    return done
 
 
 @contextlib.contextmanager
-def staged(file):
+def staged(file, sent=None):
     """A gateway on a mock, with all that a client has to be told."""
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(f"{file}.gateway", "w", encoding="utf-8"))
         received = Recorder()
         stage = stack.enter_context(gateway.running(log, received.watching))
         stage.received = received
+        if sent is not None:
+            stage.gateway = stack.enter_context(sent.watching(stage.gateway))
         stage.key = gateway.KEY
         stage.refusing = stack.enter_context(isolation.no_way_out())
         stage.homes = installed.TARGET / "homes"

@@ -34,8 +34,11 @@ class Recorder:
             server.server_close()
             thread.join()
 
-    def forget(self):
+    def take(self):
+        """What went through since the last time."""
+        taken = list(self.exchanges)
         self.exchanges.clear()
+        return taken
 
 
 class Relay(http.server.BaseHTTPRequestHandler):
