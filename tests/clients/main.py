@@ -24,8 +24,8 @@ from llm import Llm
 from recorder import Recorder
 
 CLIENTS = {client.name: client for client in (Claude, Codex, Gemini, *LIBRARIES, Llm, Aider)}
-# The least that a change should be tried with.
-QUICK = "claude"
+# The least that a change should be tried with: the one that starts fastest.
+QUICK = "codex"
 LOGS = installed.TARGET / "logs"
 
 
@@ -48,7 +48,7 @@ def main():
 def read_arguments():
     parser = argparse.ArgumentParser(prog="tests/clients/run", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK}")
-    parser.add_argument("--record", action="store_true", help="keep what they send, for tests/replay.rs")
+    parser.add_argument("--record", action="store_true", help="keep what they send, for the tests in tests/gateway/recordings.rs")
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=", ".join(CLIENTS))
     wanted = parser.parse_args()
     for name in wanted.clients:
