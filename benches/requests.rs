@@ -13,6 +13,7 @@ pub fn head() -> Head<'static> {
         path_model: Some(MODEL),
         stream: false,
         text_only: false,
+        ..Head::default()
     }
 }
 

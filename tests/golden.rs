@@ -86,6 +86,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
         path_model: (from == Format::Native).then_some(model),
         stream,
         text_only: false,
+        ..Head::default()
     };
     let target = Target {
         model,

@@ -506,7 +506,7 @@ async fn thoughts_are_signed_alike_in_json_and_in_events() {
             let (path, body) = question(format, "demo", "mock:thinking hello", stream);
             let mark = &digest(&body.to_string())[..12];
             let reply = mock.post(&path, &body).await.text().await.unwrap();
-            let signed = reply.contains(&format!("\"mock{mark}\""));
+            let signed = reply.contains(&format!("\"mock{mark}"));
             assert_eq!(signed, format != Format::Chat, "{format:?}: {reply}");
         }
     })

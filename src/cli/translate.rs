@@ -115,6 +115,7 @@ impl Translate {
             path_model: (self.from == Format::Native).then_some(model.as_str()),
             stream,
             text_only: false,
+            ..Head::default()
         };
         let target = Target {
             model: &model,

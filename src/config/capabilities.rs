@@ -27,7 +27,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 19] = [
+const CAPABILITIES: [Capability; 20] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -107,6 +107,11 @@ const CAPABILITIES: [Capability; 19] = [
         "responses_encrypted_reasoning",
         Takes::Switch,
         "whether reasoning comes with its ciphertext",
+    ),
+    capability(
+        "responses_keeps_state",
+        Takes::Switch,
+        "whether the upstream itself keeps replies to go on from",
     ),
     capability(
         "sampling",

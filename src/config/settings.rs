@@ -31,6 +31,15 @@ pub struct Server {
     pub timeouts: ClientTimeouts,
     /// Calls served at once, over all keys; absent: no limit.
     pub max_in_flight: Option<u64>,
+    /// Absent: nothing is kept of a conversation between its requests.
+    pub conversations: Option<Conversations>,
+}
+
+/// How much is kept of conversations between their requests, and for how long after the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conversations {
+    pub size: usize,
+    pub ttl: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub chat_think_tags: bool,
     /// Thoughts come with a ciphertext that goes on with the conversation.
     pub responses_encrypted_reasoning: bool,
+    /// The upstream itself keeps replies for requests that go on from them.
+    pub responses_keeps_state: bool,
     /// Temperature, top_p, stop and penalties, for chat and responses.
     pub sampling: bool,
     /// Parallel calls can be turned off.
@@ -103,6 +105,7 @@ impl Default for Capabilities {
             chat_returns_reasoning: false,
             chat_think_tags: false,
             responses_encrypted_reasoning: true,
+            responses_keeps_state: true,
             sampling: true,
             parallel_switch: true,
             efforts: None,
@@ -158,6 +161,7 @@ impl Capabilities {
             "chat_system_role" => self.chat_developer_role = word("system", "developer")?,
             "chat_returns_reasoning" => self.chat_returns_reasoning = switch()?,
             "chat_think_tags" => self.chat_think_tags = switch()?,
+            "responses_keeps_state" => self.responses_keeps_state = switch()?,
             "responses_encrypted_reasoning" => {
                 self.responses_encrypted_reasoning = switch()?;
             }

@@ -17,7 +17,7 @@ pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
 }
 
 /// For a call that came without an id; `ordinal` counts the calls of the choice.
-pub(in crate::formats) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
+pub(crate) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
     hashed(&format!("{response_id}\x1f{choice}\x1f{ordinal}"))
 }
 

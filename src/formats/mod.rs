@@ -16,16 +16,19 @@ mod written;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::json::{self, Edit};
 use crate::model::{
-    Allowance, Event, Fault, Format, Losses, Memory, Place, Request, Response, Usage, shortened,
+    Allowance, Event, Fault, Format, Losses, Memory, Place, Recall, Request, Response, Thread,
+    Usage, shortened,
 };
 use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, ThinkingStyle};
 pub use free_text::unwrap_free_text;
+pub(crate) use identity::call_id;
 pub use names::NameRule;
 
 /// Everything one format knows.
@@ -123,6 +126,45 @@ pub trait Codec: Sync {
     fn counter(&self) -> Option<&'static dyn Counter> {
         None
     }
+    /// How a conversation goes on from a reply that was kept, in the formats that have a way to.
+    fn keeper(&self) -> Option<&'static dyn Keeper> {
+        None
+    }
+    /// Whether all of its clients send back the proofs they were given.
+    fn clients_return_proofs(&self) -> bool {
+        true
+    }
+    /// The header in which its SDKs look for the id of a request, beside our own.
+    fn request_id_header(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A format's way to go on from a reply that is kept on the server's side, and to fetch it again.
+pub trait Keeper: Sync {
+    /// What a request adds to its conversation.
+    fn input(&self, body: &[u8]) -> Result<Items, Fault>;
+    /// The request as if the client had sent the whole conversation.
+    fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault>;
+    /// A whole reply's id and what it adds to its conversation.
+    fn output(&self, reply: &Bytes) -> Option<(String, Items)>;
+    /// The whole reply, in the event that ends a stream.
+    fn last_reply(&self, data: &str) -> Option<Bytes>;
+    /// The refusal of a request whose conversation is not kept as far as this reply.
+    fn broken(&self, id: &str) -> Fault;
+    /// Where the client wrote it, if not in a request before this one: `before` items are not its.
+    fn own_place(&self, place: &Place, before: usize) -> Option<Place>;
+    /// One page of what was said before a reply and in its request, as the query wants it.
+    fn page(&self, id: &str, items: &[&Items], query: Option<&str>) -> Result<Vec<u8>, Fault>;
+    /// The answer to a reply's deletion.
+    fn deleted(&self, id: &str) -> Vec<u8>;
+}
+
+/// A stretch of a conversation: the elements of a JSON list, as they were written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Items {
+    pub text: Bytes,
+    pub count: usize,
 }
 
 /// A format's way to ask how many tokens a request has, without having it answered.
@@ -195,6 +237,10 @@ pub struct Head<'a> {
     pub stream: bool,
     /// The model is known to answer with words only.
     pub text_only: bool,
+    /// The reply will be kept if the client wants that.
+    pub keeps: bool,
+    /// For clients that do not send back what they do not know.
+    pub recall: Option<&'a dyn Recall>,
 }
 
 /// What a request becomes part of: one model of one upstream.
@@ -230,6 +276,8 @@ pub struct Peek<'a> {
     pub stream: bool,
     /// What must change in the body so that the stream tells its usage; `None`: it does so already.
     pub ask_usage: Option<Edit>,
+    /// In formats that have a keeper.
+    pub thread: Option<Thread>,
 }
 
 /// A name in the body and the place where it stands, quotes included.

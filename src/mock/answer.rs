@@ -3,11 +3,12 @@
 use sha2::{Digest as _, Sha256};
 
 use super::images::PICTURE;
+use super::proofs;
 use super::schema::example;
 use super::script::{Answer, Ending, Plan, WantedCall};
 use crate::model::{
-    Arguments, Call, Choice, Finish, Format, Issuer, Media, Part, PartKind, Request, Response,
-    Seal, Shape, Source, Text, Tool, ToolChoice, ToolKind, Usage,
+    Arguments, Call, Choice, Finish, Format, Media, Part, PartKind, Request, Response, Shape,
+    Source, Text, Tool, ToolChoice, ToolKind, Usage,
 };
 
 /// Every reply is as old as every other, so that the same request gives the same bytes.
@@ -62,6 +63,8 @@ pub(super) struct Asking<'r> {
     pub model: &'r str,
     pub fingerprint: &'r Fingerprint,
     pub created: i64,
+    /// How many of the format's own signatures came back.
+    pub proofs: usize,
     /// The request as text, for answers that repeat it.
     pub echo: &'r dyn Fn() -> String,
 }
@@ -104,6 +107,9 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
                 kinds.push(PartKind::Media(picture()));
             }
             Answer::Calls(calls) => {
+                if plan.proofs {
+                    kinds.push(say(format!("proofs={}.", asking.proofs)));
+                }
                 let numbered = calls.iter().enumerate();
                 kinds.extend(numbered.map(|(number, wanted)| call(asking, wanted, number)));
             }
@@ -150,24 +156,18 @@ fn shaped(shape: &Shape<'_>) -> String {
 /// The format's own kind of proof goes where the format's own models put it.
 fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
     let mark = asking.fingerprint.short();
-    let seal = |issuer, data: String| {
-        let data = data.into();
-        Some(Seal { issuer, data })
-    };
-    let mut thought_seal = match asking.format {
-        Format::Chat => None,
-        // Base64, as the real ones are: clients may decode and encode it.
-        Format::Messages => seal(Issuer::Thinking, format!("mock{mark}")),
-        Format::Native => seal(Issuer::Native, format!("mock{mark}")),
-        // The item is the first of the reply, and its id has to say so.
-        Format::Responses => seal(Issuer::Responses, format!("rs_mock{mark}_0\nmock{mark}")),
-    };
-    if let (Format::Native, Some(PartKind::Call(call))) = (asking.format, kinds.first_mut()) {
-        call.seal = thought_seal.take();
+    let mut seal = proofs::of_thought(asking.format, mark, THOUGHT);
+    let mut calls = kinds.iter_mut().filter_map(|kind| match kind {
+        PartKind::Call(call) => Some(call),
+        _ => None,
+    });
+    if let (Format::Native, Some(call)) = (asking.format, calls.next()) {
+        call.seal = Some(proofs::of_call(mark, &call.name));
+        seal = None;
     }
     let thought = PartKind::Thought {
         text: THOUGHT.into(),
-        seal: thought_seal,
+        seal,
     };
     kinds.insert(0, thought);
 }
@@ -281,7 +281,7 @@ fn words(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Json, Role, Turn};
+    use crate::model::{Issuer, Json, Role, Turn};
 
     fn request() -> Request<'static> {
         let schema = r#"{"type":"object","properties":{"city":{"type":"string"}}}"#;
@@ -318,6 +318,7 @@ mod tests {
             model: "demo",
             fingerprint: &Fingerprint::of(b"body"),
             created: CREATED,
+            proofs: 0,
             echo: &|| "echoed".to_owned(),
         };
         answer(&asking, &plan)

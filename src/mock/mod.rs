@@ -5,6 +5,7 @@ mod counters;
 mod deliver;
 mod images;
 mod lists;
+mod proofs;
 mod received;
 mod reply;
 mod schema;

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use super::answer::{Asking, CREATED, Fingerprint, answer};
 use super::counters;
 use super::images::{self, Wanted};
+use super::proofs;
 use super::received::Received;
 use super::script::{Delivery, Instead, Plan};
 use super::stream::{broken_off, pieces};
@@ -94,6 +95,7 @@ fn plan_conversation(
         path_model: entry.path_model.as_deref(),
         stream,
         text_only: false,
+        ..Head::default()
     };
     let counter = counters::of(entry);
     let request = match counter {
@@ -103,6 +105,7 @@ fn plan_conversation(
     let body_model = peek.model.as_ref().map(|named| named.name.as_ref());
     let model = head.path_model.or(body_model).unwrap_or("mock");
     let plan = Plan::for_request(&request, model)?;
+    let proofs = proofs::count(&request, entry.format)?;
     let created = if plan.now { unix_now() } else { CREATED };
     let asked = Asked {
         model: model.to_owned(),
@@ -120,6 +123,7 @@ fn plan_conversation(
             model,
             fingerprint,
             created,
+            proofs,
             echo: &|| received.echo(),
         };
         answer(&asking, &plan)

@@ -10,6 +10,8 @@ use crate::model::{Fault, PartKind, Request, Role, Shape, ToolChoice, ToolResult
 pub(super) struct Plan {
     pub answer: Answer,
     pub thinking: bool,
+    /// Says before a call how many signatures came back.
+    pub proofs: bool,
     pub ending: Ending,
     pub usage: Option<Usage>,
     /// In how many deltas a text is streamed; `None`: one a word.
@@ -146,6 +148,7 @@ impl Plan {
     fn reply_word(&mut self, word: &Word<'_>) -> Result<bool, Fault> {
         match word.key {
             "thinking" => self.thinking = true,
+            "proofs" => self.proofs = true,
             "length" => self.ending = Ending::Length,
             "refusal" => self.ending = Ending::Refusal,
             "filtered" => self.ending = Ending::Filtered,

@@ -1,4 +1,4 @@
-//! What a request's tools became on their way out, so that the reply can speak of them as the client did.
+//! What a request was and became on its way out, so that the reply can speak as the client did.
 
 use super::{Tool, ToolKind};
 
@@ -11,6 +11,15 @@ pub struct Memory {
     pub namespaced: Vec<Namespaced>,
     /// The upstream writes its thoughts into the text, between tags.
     pub think_tags: bool,
+    pub thread: Option<Thread>,
+}
+
+/// Of a conversation that goes on from a reply that was kept, and whose replies may be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Thread {
+    pub previous: Option<String>,
+    /// The client wants to go on from the reply, or to fetch it again.
+    pub keep: bool,
 }
 
 /// A name that the upstream's format does not take, and the one that stands for it.

@@ -6,6 +6,7 @@ mod fault;
 mod lost;
 mod memory;
 mod owned;
+mod proofs;
 mod request;
 mod response;
 mod seal;
@@ -16,7 +17,8 @@ pub use allowance::{Allowance, Rate};
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lost::{Action, Losses, Lost, Place, Setting};
-pub use memory::{Memory, Namespaced, Renamed};
+pub use memory::{Memory, Namespaced, Renamed, Thread};
+pub use proofs::{Proof, Proofs, Recall};
 pub use request::{
     Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
     Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,

@@ -28,7 +28,9 @@ pub(super) async fn json(
     let mut header = ResponseHeader::build_no_case(status, Some(8))?;
     header.insert_header("content-type", "application/json")?;
     header.insert_header("content-length", body.len())?;
-    header.insert_header("x-request-id", &exchange.request_id)?;
+    for (name, value) in request_id(exchange) {
+        header.insert_header(name, value)?;
+    }
     for (name, value) in extra {
         header.insert_header(*name, value)?;
     }
@@ -79,7 +81,9 @@ pub(super) async fn fault(
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
         extra.push(("retry-after", seconds.to_string()));
     }
-    if fault.kind == FaultKind::MethodNotAllowed {
+    if fault.status == 426 {
+        extra.push(("upgrade", "HTTP/1.1".to_owned()));
+    } else if fault.kind == FaultKind::MethodNotAllowed {
         extra.push(("allow", fault.param.clone().unwrap_or_default()));
     }
     if exchange.tried > 0 {
@@ -87,6 +91,13 @@ pub(super) async fn fault(
         extra.extend(outgoing::lost(exchange));
     }
     json(session, exchange, status, body, &extra).await
+}
+
+/// Under our own name, and under the one that the SDKs of the client's format look for.
+pub(super) fn request_id(exchange: &Exchange) -> impl Iterator<Item = (&'static str, String)> {
+    let theirs = exchange.format.codec().request_id_header();
+    let names = [Some("x-request-id"), theirs].into_iter().flatten();
+    names.map(|name| (name, exchange.request_id.clone()))
 }
 
 /// Who answered, and after how many attempts.
@@ -128,7 +139,9 @@ pub(super) fn listing(
             .find(|model| model.id == *id)
             .map(|model| catalog::single(*shape, model))
             .ok_or_else(|| unknown_model(id)),
-        Entry::Call { .. } => Err(Fault::new(FaultKind::Internal, "a call is no list")),
+        Entry::Call { .. } | Entry::Kept(..) => {
+            Err(Fault::new(FaultKind::Internal, "this is no list"))
+        }
     }
 }
 

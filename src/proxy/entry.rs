@@ -1,5 +1,6 @@
 //! Method and path to what is asked, and in which format it must be answered.
 
+use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
@@ -15,9 +16,18 @@ pub(super) enum Entry {
         /// Where the path names the model.
         model: Option<String>,
     },
+    /// A reply of the responses format, or what led to it, by its id.
+    Kept(Ask, String),
     Models(Format),
     Model(Format, String),
     Catalog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    Reply,
+    Input,
+    Deletion,
 }
 
 /// Where clients of the native format put files for later.
@@ -68,6 +78,12 @@ pub(super) fn read(
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<Entry, Fault> {
+    refuse_upgrade(method, path, headers)?;
+    if let Some(rest) = path.strip_prefix("/v1/responses/")
+        && !matches!(rest, "" | "input_tokens")
+    {
+        return kept(method, path, rest);
+    }
     let (entry, allowed) = match path {
         "/v1/chat/completions" => (call(Format::Chat, Operation::Generate), Method::POST),
         "/v1/messages" => (call(Format::Messages, Operation::Generate), Method::POST),
@@ -87,10 +103,42 @@ pub(super) fn read(
     if *method == allowed {
         return Ok(entry);
     }
+    Err(not_allowed(method, allowed.as_str()))
+}
+
+fn not_allowed(method: &Method, allowed: &str) -> Fault {
     let message = format!("{method} is not allowed here, use {allowed}");
     let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
-    fault.param = Some(allowed.to_string());
-    Err(fault)
+    fault.param = Some(allowed.to_owned());
+    fault
+}
+
+/// Some clients of the responses format try a websocket first, and go on at once when they are
+/// told that there is none.
+fn refuse_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Fault> {
+    let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
+    let is_websocket = upgrade.is_some_and(|word| word.eq_ignore_ascii_case("websocket"));
+    if *method == Method::GET && path == "/v1/responses" && is_websocket {
+        let message = "there is no websocket here, use POST";
+        let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
+        fault.status = 426;
+        return Err(fault);
+    }
+    Ok(())
+}
+
+fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, Fault> {
+    let (id, below) = rest.split_once('/').unwrap_or((rest, ""));
+    let ask = match (below, method) {
+        ("", &Method::GET) => Ask::Reply,
+        ("", &Method::DELETE) => Ask::Deletion,
+        ("", _) => return Err(not_allowed(method, "GET, DELETE")),
+        ("input_items", &Method::GET) => Ask::Input,
+        ("input_items", _) => return Err(not_allowed(method, "GET")),
+        _ => return Err(unknown(path)),
+    };
+    let id = percent_decode_str(id).decode_utf8_lossy().into_owned();
+    Ok(Entry::Kept(ask, id))
 }
 
 fn call(format: Format, operation: Operation) -> Entry {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::time::Instant as Moment;
 
+use super::kept;
 use crate::access::Admission;
 use crate::metrics::InFlight;
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
@@ -29,6 +30,7 @@ pub struct Exchange {
     pub(super) memory: Memory,
     /// The client's body, kept as long as another attempt may need it.
     pub(super) body: Bytes,
+    pub(super) thread: kept::Thread,
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.
     pub(super) tried: usize,
@@ -81,6 +83,7 @@ impl Exchange {
             losses: Losses::default(),
             memory: Memory::default(),
             body: Bytes::new(),
+            thread: kept::Thread::default(),
             attempts: Vec::new(),
             tried: 0,
             give_up: None,

@@ -9,6 +9,7 @@ mod entry;
 mod exchange;
 mod front;
 mod intake;
+mod kept;
 mod outgoing;
 mod plain;
 mod relay;
@@ -69,7 +70,13 @@ impl Gateway {
         } = &entry
         else {
             let query = session.req_header().uri.query();
-            return match answer::listing(exchange, &entry, query) {
+            let answered = match &entry {
+                Entry::Kept(ask, id) => {
+                    kept::answer(&self.runtime.conversations, exchange, *ask, id, query)
+                }
+                _ => answer::listing(exchange, &entry, query),
+            };
+            return match answered {
                 Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
                 Err(fault) => Err(self.park(exchange, fault)),
             };
@@ -80,7 +87,9 @@ impl Gateway {
             Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
         };
         let client = &session.req_header().headers;
-        match route::route(exchange, client, *operation, model.as_deref()) {
+        let conversations = &self.runtime.conversations;
+        let model = model.as_deref();
+        match route::route(conversations, exchange, client, *operation, model) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
         }
@@ -197,7 +206,7 @@ impl ProxyHttp for Gateway {
         _end: bool,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        match outgoing::body(exchange) {
+        match outgoing::body(&self.runtime.conversations, exchange) {
             Ok(prepared) => {
                 *body = Some(prepared.body);
                 exchange.losses = prepared.losses;
@@ -250,7 +259,9 @@ impl ProxyHttp for Gateway {
         header: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        header.insert_header("x-request-id", &exchange.request_id)?;
+        for (name, value) in answer::request_id(exchange) {
+            header.insert_header(name, value)?;
+        }
         for (name, value) in answer::provenance(exchange) {
             header.insert_header(name, value)?;
         }
@@ -282,7 +293,10 @@ impl ProxyHttp for Gateway {
             .filter(|_| !watch.begun && !exchange.header_sent);
         let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault.clone(), Cause::Status),
-            (Ok(()), None) => return Ok(None),
+            (Ok(()), None) => {
+                kept::keep(&self.runtime.conversations, exchange);
+                return Ok(None);
+            }
             (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),
             (Err(fault), None) => (fault, Cause::Unreadable),
         };

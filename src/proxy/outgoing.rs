@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
-use crate::formats::{Asked, Framing, Operation, Target};
+use crate::formats::{Asked, Framing, Head, Operation, Target};
 use crate::model::{Action, Fault, FaultKind, Losses, Memory};
+use crate::runtime::Conversations;
 use crate::translate::{self, Outgoing, Wanted};
 
 /// Longer lists of losses are cut: they must fit into a header.
@@ -19,7 +20,7 @@ pub(super) struct Prepared {
 }
 
 /// The client's own bytes for its own format, a translation for any other.
-pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
+pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result<Prepared, Fault> {
     let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
         return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
     };
@@ -34,10 +35,19 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
                 &upstream.brand,
             ),
             losses,
-            memory: Memory::default(),
+            memory: Memory {
+                thread: exchange.thread.told(attempt),
+                ..Memory::default()
+            },
         });
     }
-    let head = wanted.head(exchange.is_text_only());
+    let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
+    let recall = conversations.recall(owner);
+    let head = Head {
+        keeps: conversations.are_kept(),
+        recall: Some(&recall),
+        ..wanted.head(exchange.is_text_only())
+    };
     let target = Target {
         model: &attempt.model,
         stream: wanted.stream,
@@ -54,8 +64,10 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
             memory: Memory::default(),
         }
     } else {
-        translate::request(from, to, &head, given, &target, &mut losses)?
+        let translated = translate::request(from, to, &head, given, &target, &mut losses);
+        translated.map_err(|fault| exchange.thread.explain(fault))?
     };
+    exchange.thread.only_own(from, &mut losses);
     let dropped = paths(exchange, &losses, |action| action == Action::Dropped);
     if exchange.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
         let message = format!(
@@ -66,7 +78,10 @@ pub(super) fn body(exchange: &Exchange) -> Result<Prepared, Fault> {
     Ok(Prepared {
         body: outgoing.body.into(),
         losses,
-        memory: outgoing.memory,
+        memory: Memory {
+            thread: exchange.thread.told(attempt),
+            ..outgoing.memory
+        },
     })
 }
 

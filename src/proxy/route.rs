@@ -6,11 +6,12 @@ use tokio::time::Instant;
 
 use super::answer;
 use super::exchange::Exchange;
+use super::kept;
 use crate::access;
 use crate::config::Balance;
 use crate::formats::Operation;
 use crate::model::Fault;
-use crate::runtime::{Model, attempts};
+use crate::runtime::{Conversations, Model, attempts};
 use crate::translate::Wanted;
 
 /// More than any client needs; what is longer is an accident or an attack.
@@ -18,6 +19,7 @@ const HEADER_LIMIT: usize = 64 << 10;
 
 /// The model that is wanted, if the key opens it, and who may answer for it.
 pub(super) fn route(
+    conversations: &Conversations,
     exchange: &mut Exchange,
     client: &HeaderMap,
     operation: Operation,
@@ -25,6 +27,9 @@ pub(super) fn route(
 ) -> Result<(), Fault> {
     let codec = exchange.format.codec();
     let mut wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    if kept::resume(conversations, exchange, wanted.thread.take())? {
+        wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    }
     if let Some(key) = &exchange.key {
         access::allow(key, &wanted.model)?;
     }

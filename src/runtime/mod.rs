@@ -1,6 +1,7 @@
 //! The config made ready to run on, and the one place where a reload swaps it.
 
 mod allowance;
+mod conversations;
 mod health;
 mod key;
 mod live;
@@ -11,6 +12,7 @@ mod snapshot;
 mod upstream;
 
 pub use allowance::{Permit, Reached, Used};
+pub use conversations::{Broken, Conversations, KeptReply, Recalling};
 pub use health::Health;
 pub use key::{Key, fingerprint};
 pub use live::{Call, Live};
@@ -33,12 +35,14 @@ pub struct Runtime {
     started: Server,
     pub names: Names,
     pub live: Live,
+    pub conversations: Conversations,
 }
 
 impl Runtime {
     pub fn new(config: Config) -> Runtime {
         let live = Live::default();
         Runtime {
+            conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,

@@ -126,6 +126,9 @@ impl Server {
         if self.drain_timeout != before.drain_timeout {
             names.push("server.drain_timeout");
         }
+        if self.conversations != before.conversations {
+            names.push("server.conversations");
+        }
         names
     }
 }

@@ -1,5 +1,6 @@
 //! From one format to another: requests there, replies, errors and streams back.
 
+use super::proofs;
 use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
@@ -23,6 +24,9 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<Outgoing, Fault> {
     let mut request = from.codec().decode_request(head, body, losses)?;
+    if let Some(recall) = head.recall {
+        proofs::restore(&mut request, to, recall);
+    }
     let memory = Memory {
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)

@@ -6,6 +6,7 @@ mod count;
 mod estimate;
 mod gather;
 mod halves;
+mod proofs;
 mod relay;
 mod rename;
 mod reply;
@@ -25,7 +26,7 @@ use bytes::Bytes;
 
 use crate::formats::{Codec, Head, Operation, quoted};
 use crate::json::{Edit, replace};
-use crate::model::Fault;
+use crate::model::{Fault, Thread};
 
 /// What routing learned of a request; it stays beside the body for every attempt.
 #[derive(Debug, Clone)]
@@ -39,6 +40,8 @@ pub struct Wanted {
     ask_usage: Option<Edit>,
     /// Where a word in the body stands for the upstream's vendor.
     vendor_at: Vec<Range<usize>>,
+    /// In formats in which a conversation can go on from a reply that was kept.
+    pub thread: Option<Thread>,
 }
 
 impl Wanted {
@@ -71,6 +74,7 @@ impl Wanted {
             stream,
             ask_usage: peek.ask_usage.filter(|_| stream),
             vendor_at: Vec::new(),
+            thread: peek.thread,
         })
     }
 
@@ -93,6 +97,7 @@ impl Wanted {
             path_model: self.model_at.is_none().then_some(self.model.as_str()),
             stream: self.stream,
             text_only,
+            ..Head::default()
         }
     }
 

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 
 use super::halves::Halves;
+use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
 use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
-use crate::model::{Event, Fault, Format};
+use crate::model::{Event, Fault, Format, Proofs};
 use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
@@ -15,6 +16,8 @@ pub(super) struct Relay {
     codec: &'static dyn Codec,
     decoder: Box<dyn StreamDecoder>,
     undo: Undo,
+    /// Where the client may not send back what it is given.
+    noting: Option<Noting>,
     encoder: Box<dyn StreamEncoder>,
     out: SseWriter,
 }
@@ -27,6 +30,7 @@ impl Relay {
             codec: from.codec(),
             decoder: from.codec().stream_decoder(),
             undo: Undo::new(&asked.memory),
+            noting: (!to.codec().clients_return_proofs()).then(Noting::default),
             encoder: to.codec().stream_encoder(asked),
             out: SseWriter::default(),
         }
@@ -45,6 +49,7 @@ impl Relay {
             codec: self.codec,
             decoder: &mut *self.decoder,
             undo: &mut self.undo,
+            noting: self.noting.as_mut(),
             encoder: &mut *self.encoder,
             out: &mut self.out,
             watch,
@@ -65,6 +70,11 @@ impl Relay {
         }
     }
 
+    /// The proofs of a reply that has come to its end.
+    pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
+        self.noting.as_mut().and_then(Noting::take)
+    }
+
     /// What the client is told when the stream cannot go on.
     pub(super) fn cut(&mut self, fault: &Fault) -> Bytes {
         self.encoder.fault(fault, &mut self.out);
@@ -78,6 +88,7 @@ struct Step<'a> {
     codec: &'static dyn Codec,
     decoder: &'a mut dyn StreamDecoder,
     undo: &'a mut Undo,
+    noting: Option<&'a mut Noting>,
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
     watch: &'a mut Watch,
@@ -127,10 +138,15 @@ impl Step<'_> {
             return;
         }
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
-        let undo = &mut *self.undo;
+        let (undo, noting) = (&mut *self.undo, &mut self.noting);
         let decoded = decode(self.decoder, &mut |event| {
             note(watch, &event);
-            undo.event(event, &mut |event| encoder.event(event, out));
+            undo.event(event, &mut |event| {
+                if let Some(noting) = noting {
+                    noting.event(&event);
+                }
+                encoder.event(event, out);
+            });
         });
         self.fault = decoded.err();
     }

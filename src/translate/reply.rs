@@ -9,9 +9,9 @@ use super::array::ArrayTap;
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Asked, Codec, Framing, Operation, Passed, Watch};
-use crate::model::{Fault, FaultKind, Format};
-use crate::sse::SseWriter;
+use crate::formats::{Asked, Codec, Framing, Keeper, Operation, Passed, Watch};
+use crate::model::{Fault, FaultKind, Format, Proofs};
+use crate::sse::{Frames, SseWriter};
 
 /// How much of a reply must be there before any of it may go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Reply {
     array: bool,
     watch: Watch,
     limit: usize,
+    keeper: Option<&'static dyn Keeper>,
+    kept: Option<Bytes>,
 }
 
 enum Way {
@@ -66,7 +68,12 @@ impl Reply {
         } else {
             return Err(unexpected(mime, wanted.stream));
         };
+        let thread = asked.memory.thread.as_ref();
+        let keeps =
+            thread.is_some_and(|thread| thread.keep) && wanted.operation != Operation::CountTokens;
         Ok(Reply {
+            keeper: client.codec().keeper().filter(|_| keeps),
+            kept: None,
             way,
             client,
             array,
@@ -96,11 +103,36 @@ impl Reply {
     /// bytes left in `chunk` were good and come before the break.
     pub fn push(&mut self, chunk: &mut Option<Bytes>, end: bool) -> Result<(), Fault> {
         let bytes = chunk.take().unwrap_or_default();
-        match &mut self.way {
+        let pushed = match &mut self.way {
             Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Events(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
             Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
+        };
+        if let (Some(keeper), Some(sent), true) = (self.keeper, chunk, self.watch.ended) {
+            self.kept = match self.way {
+                Way::Whole(_) => Some(sent.clone()),
+                Way::Events(_) | Way::Relay(_) => last_reply(keeper, sent),
+                Way::Array(_) => None,
+            };
+            // There is only one.
+            self.keeper = self.keeper.filter(|_| self.kept.is_none());
+        }
+        pushed
+    }
+
+    /// The reply that is to be kept, once all of it is there; it is handed out once.
+    pub fn take_kept(&mut self) -> Option<Bytes> {
+        self.kept.take()
+    }
+
+    /// Proofs that the client may not send back, likewise.
+    pub fn take_proofs(&mut self) -> Option<Proofs> {
+        match &mut self.way {
+            _ if !self.watch.ended => None,
+            Way::Whole(whole) => whole.take_proofs(),
+            Way::Relay(relay) => relay.take_proofs(),
+            Way::Events(_) | Way::Array(_) => None,
         }
     }
 
@@ -148,6 +180,16 @@ impl Reply {
     pub fn watch(&self) -> &Watch {
         &self.watch
     }
+}
+
+/// Only whole events go out, so the last one is in one piece.
+fn last_reply(keeper: &dyn Keeper, sent: &[u8]) -> Option<Bytes> {
+    let mut found = None;
+    Frames::default().push(sent, |frame| {
+        let reply = frame.data.and_then(|data| keeper.last_reply(&data));
+        found = found.take().or(reply);
+    });
+    found
 }
 
 fn unexpected(mime: &str, stream: bool) -> Fault {

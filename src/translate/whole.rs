@@ -5,15 +5,17 @@ use bytes::Bytes;
 use super::Wanted;
 use super::count;
 use super::gather::Gathered;
+use super::proofs;
 use super::reply::too_long;
 use super::undo;
 use crate::formats::{Asked, Operation, Watch, quoted};
 use crate::json::{Edit, replace};
-use crate::model::{Fault, Format, Losses};
+use crate::model::{Fault, Format, Losses, Proofs};
 
 pub(super) struct Whole {
     reading: Reading,
     gathered: Gathered,
+    proofs: Option<Proofs>,
 }
 
 /// What is done with the document when all of it is there.
@@ -48,6 +50,7 @@ impl Whole {
         Whole {
             reading,
             gathered: Gathered::default(),
+            proofs: None,
         }
     }
 
@@ -77,6 +80,10 @@ impl Whole {
         Ok(())
     }
 
+    pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
+        self.proofs.take()
+    }
+
     fn finish(&mut self, watch: &mut Watch) -> Result<Bytes, Fault> {
         let body = self.gathered.take();
         match &self.reading {
@@ -100,6 +107,9 @@ impl Whole {
                 undo::whole(&mut response, &asked.memory);
                 watch.usage = response.usage;
                 (watch.begun, watch.ended) = (true, true);
+                if !to.codec().clients_return_proofs() {
+                    self.proofs = proofs::of_reply(&response);
+                }
                 let translated = to.codec().encode_response(&response, asked, &mut losses);
                 Ok(translated.into())
             }

@@ -71,7 +71,7 @@ async fn an_unknown_path_is_not_found_in_the_shape_of_its_family() {
         ("/v1/messages/", "messages"),
         ("/v1/messages/batches", "messages"),
         ("/v1/responses/", "responses"),
-        ("/v1/responses/resp_1", "responses"),
+        ("/v1/responses/resp_1/x", "responses"),
         ("/v1beta", "native"),
         ("/v1beta/", "native"),
         ("/v1beta/corpora", "native"),

@@ -119,6 +119,7 @@ fn read(format: Format, bytes: &[u8]) {
         path_model: Some("m"),
         stream: false,
         text_only: false,
+        ..Head::default()
     };
     if let Ok(request) = codec.decode_request(&head, bytes, losses) {
         encode(&request, losses);

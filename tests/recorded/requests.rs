@@ -14,6 +14,7 @@ fn head(recording: &Recording) -> Head<'_> {
         path_model: (recording.format == Format::Native).then_some(&recording.model),
         stream: recording.path_streams,
         text_only: false,
+        ..Head::default()
     }
 }
 
@@ -69,6 +70,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
                     path_model: (to == Format::Native).then_some(&recording.model),
                     stream: target.stream,
                     text_only: false,
+                    ..Head::default()
                 };
                 wrong.extend(
                     read_again(to, &again, &encoded.body, request)

@@ -38,6 +38,7 @@ fn head(stream: bool) -> Head<'static> {
         path_model: Some("m"),
         stream,
         text_only: false,
+        ..Head::default()
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::check::Names;
-use crate::config::settings::{AccessLog, ClientTimeouts, Listen, OnUnsupported, Server, TlsFiles};
+use crate::config::settings::{
+    AccessLog, ClientTimeouts, Conversations, Listen, OnUnsupported, Server, TlsFiles,
+};
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::tree::Kind;
 use crate::config::values;
@@ -22,6 +24,11 @@ const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
     keep_alive: Some(Duration::from_secs(15)),
 };
 
+const DEFAULT_CONVERSATIONS: Conversations = Conversations {
+    size: 64 << 20,
+    ttl: Duration::from_secs(3600),
+};
+
 pub fn default() -> Server {
     Server {
         listen: vec![Listen {
@@ -36,6 +43,7 @@ pub fn default() -> Server {
         access_log: AccessLog::Off,
         timeouts: DEFAULT_TIMEOUTS,
         max_in_flight: None,
+        conversations: Some(DEFAULT_CONVERSATIONS),
     }
 }
 
@@ -68,6 +76,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| client_timeouts(reader, field));
     let max_in_flight = reader.optional(&mut table, "max_in_flight", values::count);
+    let kept = table.take("conversations");
+    let kept = kept.and_then(|field| conversations(reader, field));
     reader.finish(table);
     Server {
         listen,
@@ -79,7 +89,27 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
         access_log: access_log.unwrap_or(default.access_log),
         timeouts: timeouts.unwrap_or(default.timeouts),
         max_in_flight,
+        conversations: kept.unwrap_or(default.conversations),
     }
+}
+
+/// `off`, or a table.
+fn conversations(reader: &mut Reader, field: Field) -> Option<Option<Conversations>> {
+    let Kind::Map(_) = field.node.kind else {
+        let off = |text: &str| match text {
+            "off" => Ok(()),
+            _ => Err("off, or {size, ttl}".to_owned()),
+        };
+        return reader.value(field, off).map(|_| None);
+    };
+    let mut table = reader.table("conversations", field)?;
+    let size = reader.optional(&mut table, "size", values::size);
+    let ttl = reader.optional(&mut table, "ttl", values::duration);
+    reader.finish(table);
+    Some(Some(Conversations {
+        size: size.unwrap_or(DEFAULT_CONVERSATIONS.size),
+        ttl: ttl.unwrap_or(DEFAULT_CONVERSATIONS.ttl),
+    }))
 }
 
 /// `ADDRESS`, `{addr, tls}`, or a list of either.

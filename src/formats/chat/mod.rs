@@ -28,6 +28,7 @@ mod wire;
 pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
 pub(in crate::formats) use pass::named;
 pub(in crate::formats) use rates::headers as allowance_headers;
+pub(in crate::formats) use request::read_metadata;
 
 use super::{
     Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
@@ -120,6 +121,10 @@ impl Codec for Chat {
 
     fn own_headers(&self) -> &'static [&'static str] {
         &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn clients_return_proofs(&self) -> bool {
+        false
     }
 
     fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {

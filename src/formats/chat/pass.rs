@@ -45,6 +45,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         model,
         stream,
         ask_usage,
+        thread: None,
     })
 }
 

@@ -212,7 +212,7 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>) -> Result<Labels<'a>, Fault> {
     })
 }
 
-fn read_metadata<'a>(node: Node<'a, '_>) -> Result<Json<'a>, Fault> {
+pub(in crate::formats) fn read_metadata<'a>(node: Node<'a, '_>) -> Result<Json<'a>, Fault> {
     let path = node.path;
     let metadata = object(node)?;
     let entries = metadata.as_object().map_or(&[][..], |map| map.as_vec());

@@ -140,6 +140,10 @@ impl Codec for Messages {
         &["anthropic-version", "anthropic-beta", "idempotency-key"]
     }
 
+    fn request_id_header(&self) -> Option<&'static str> {
+        Some("request-id")
+    }
+
     fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
         rates::headers(allowance, jiff::Timestamp::now())
     }

@@ -13,6 +13,7 @@ pub(super) const PEEK: Peek<'static> = Peek {
     model: None,
     stream: false,
     ask_usage: None,
+    thread: None,
 };
 
 #[derive(Deserialize)]

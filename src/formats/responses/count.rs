@@ -28,7 +28,7 @@ impl Counter for Count {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Question<'a>, Fault> {
-        let request = request::decode(body, losses)?;
+        let request = request::decode(body, false, losses)?;
         let within = None;
         Ok(Question { request, within })
     }

@@ -3,7 +3,7 @@
 use std::mem::discriminant;
 
 use super::reply::{
-    Annotation, COMPLETED, Content, IN_PROGRESS, Item, Reply, Summary, TokenLogprob,
+    Annotation, COMPLETED, Content, IN_PROGRESS, Item, Reply, Summary, TokenLogprob, Told,
 };
 use super::tools::within;
 use crate::formats::{Asked, identity};
@@ -46,7 +46,14 @@ const PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
 impl<'a> Draft<'a> {
     pub(super) fn new(id: &str, model: &str, created: i64, asked: &Asked) -> Draft<'a> {
         let bare = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
+        let is_kept = asked
+            .memory
+            .thread
+            .as_ref()
+            .is_some_and(|thread| thread.keep);
         let base = match bare.unwrap_or(id) {
+            // What is found again by its id must have one of its own, whatever the upstream thinks.
+            _ if is_kept => &asked.request_id,
             "" => &asked.request_id,
             base => base,
         };
@@ -73,6 +80,7 @@ impl<'a> Draft<'a> {
         Reply {
             status,
             output,
+            thread: self.told(),
             ..Reply::new(&self.id, self.created, &self.model)
         }
     }
@@ -81,8 +89,17 @@ impl<'a> Draft<'a> {
     pub(super) fn failed<'d>(&'d self, fault: &'d Fault) -> Reply<'d> {
         Reply {
             output: self.settled(),
+            thread: self.told(),
             ..Reply::failed(&self.id, self.created, &self.model, fault)
         }
+    }
+
+    fn told(&self) -> Option<Told<'_>> {
+        let thread = self.memory.thread.as_ref()?;
+        Some(Told {
+            previous_response_id: thread.previous.as_deref(),
+            store: thread.keep,
+        })
     }
 
     /// The item that still grows, and its number.

@@ -10,6 +10,7 @@ mod events;
 mod frame;
 mod incoming;
 mod items_in;
+mod kept;
 mod outgoing;
 mod pairs_out;
 mod pass;
@@ -27,7 +28,7 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    Asked, Codec, Counter, Glance, Head, Keeper, NameRule, Operation, Passed, Peek, StreamDecoder,
     StreamEncoder, Target, Watch, chat,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
@@ -38,11 +39,11 @@ pub(super) struct Responses;
 impl Codec for Responses {
     fn decode_request<'a>(
         &self,
-        _head: &Head<'_>,
+        head: &Head<'_>,
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Request<'a>, Fault> {
-        request::decode(body, losses)
+        request::decode(body, head.keeps, losses)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -129,5 +130,9 @@ impl Codec for Responses {
 
     fn counter(&self) -> Option<&'static dyn Counter> {
         Some(&count::Count)
+    }
+
+    fn keeper(&self) -> Option<&'static dyn Keeper> {
+        Some(&kept::Kept)
     }
 }

@@ -13,7 +13,7 @@ use crate::formats::{
     Glance, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::range_of;
-use crate::model::{Fault, Usage};
+use crate::model::{Fault, Thread, Usage};
 use crate::sse::SseWriter;
 
 #[derive(Deserialize)]
@@ -21,6 +21,9 @@ struct Request<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     stream: Option<bool>,
+    #[serde(borrow)]
+    previous_response_id: Option<Cow<'a, str>>,
+    store: Option<bool>,
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -32,6 +35,11 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
+        thread: Some(Thread {
+            previous: request.previous_response_id.map(Cow::into_owned),
+            // Unless told otherwise, the format keeps what is said.
+            keep: request.store.unwrap_or(true),
+        }),
     })
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::error;
 use crate::model::{Citation, Fault, Finish, Logprob, Text, Usage};
 
-/// Every key that a client's types insist on; what the request said is not repeated.
+/// Every key that a client's types insist on; of what the request said only its thread is repeated.
 #[derive(Serialize)]
 pub(super) struct Reply<'a> {
     pub id: &'a str,
@@ -20,6 +20,14 @@ pub(super) struct Reply<'a> {
     pub tool_choice: &'static str,
     pub tools: [(); 0],
     pub usage: Option<Counts>,
+    #[serde(flatten)]
+    pub thread: Option<Told<'a>>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub previous_response_id: Option<&'a str>,
+    pub store: bool,
 }
 
 impl<'a> Reply<'a> {
@@ -37,6 +45,7 @@ impl<'a> Reply<'a> {
             tool_choice: "auto",
             tools: [],
             usage: None,
+            thread: None,
         }
     }
 

@@ -3,15 +3,21 @@
 use std::ops::RangeInclusive;
 
 use super::{tools, turns};
+use crate::formats::chat;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Json, Losses, Part, PartKind, Place, Request, Role, Shape, Turn,
+    Depth, Effort, Fault, Losses, Part, PartKind, Place, Request, Role, Shape, Turn, shortened,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+/// `keeps`: the reply will be kept if the client wants that.
+pub(super) fn decode<'a>(
+    body: &'a [u8],
+    keeps: bool,
+    losses: &mut Losses,
+) -> Result<Request<'a>, Fault> {
     let mut fields = Fields::of_body(body)?;
     let mut request = Request::default();
-    refuse_state(&mut fields)?;
+    refuse_state(&mut fields, keeps)?;
     // Routing has read the name already; here only its type matters.
     fields.text("model")?;
     read_turns(&mut fields, &mut request, losses)?;
@@ -20,7 +26,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
     read_thinking(&mut fields, &mut request, losses)?;
     read_output(&mut fields, &mut request, losses)?;
     read_labels(&mut fields, &mut request)?;
-    read_transport(&mut fields, losses)?;
+    read_transport(&mut fields, keeps, losses)?;
     fields.finish(losses);
     Ok(request)
 }
@@ -28,7 +34,11 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
 /// What only the vendor's own store could answer.
 const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
+fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), Fault> {
+    // One that is kept has given way to what it stands for.
+    if keeps && let Some(id) = fields.text("previous_response_id")? {
+        return Err(unknown_previous(&id));
+    }
     for key in STATE {
         if fields.take(key).is_some() {
             let message =
@@ -42,6 +52,16 @@ fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
+}
+
+pub(super) fn unknown_previous(id: &str) -> Fault {
+    let id = shortened(id);
+    let message = format!(
+        "previous_response_id: no response `{id}` is kept here (any more); send the whole conversation"
+    );
+    let mut fault = Fault::invalid(message).at("previous_response_id");
+    fault.code = Some("previous_response_not_found".to_owned());
+    fault
 }
 
 fn read_turns<'a>(
@@ -208,10 +228,8 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
 
 fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Result<(), Fault> {
     let labels = &mut request.labels;
-    labels.metadata = fields.take("metadata");
-    if !matches!(labels.metadata, None | Some(Json::Object(_))) {
-        return Err(Path::Key(&fields.path, "metadata").wrong("an object"));
-    }
+    let metadata = fields.node("metadata").map(chat::read_metadata);
+    labels.metadata = metadata.transpose()?;
     labels.user = fields.text("user")?;
     // The newer name of the same thing; next to `user` it is left over and reported.
     if labels.user.is_none() {
@@ -223,7 +241,11 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Re
 }
 
 /// Switches that say nothing to the model: only those that cannot be honoured are worth a word.
-fn read_transport(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+fn read_transport(
+    fields: &mut Fields<'_, '_>,
+    keeps: bool,
+    losses: &mut Losses,
+) -> Result<(), Fault> {
     fields.bool("stream")?;
     if let Some(node) = fields.node("stream_options") {
         node.fields(|mut fields| {
@@ -234,7 +256,7 @@ fn read_transport(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<()
             Ok(())
         })?;
     }
-    if fields.bool("store")? == Some(true) {
+    if fields.bool("store")? == Some(true) && !keeps {
         losses.dropped(Place::Path("store".into()));
     }
     let truncation = fields.text("truncation")?;

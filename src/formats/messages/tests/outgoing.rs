@@ -31,6 +31,7 @@ fn send(
         path_model: Some("m-1"),
         stream: false,
         text_only: false,
+        ..Head::default()
     };
     let sent = translate::request(
         from,

@@ -5,7 +5,7 @@ use crate::model::{Action, Thinking};
 
 fn read(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
-    let request = decode(body.as_bytes(), &mut losses).expect("a good request");
+    let request = decode(body.as_bytes(), false, &mut losses).expect("a good request");
     let paths = losses.0.into_iter().map(|lost| match lost.place {
         Place::Path(path) if lost.action == Action::Dropped => path.into_owned(),
         other => panic!("{other:?}"),
@@ -14,7 +14,7 @@ fn read(body: &str) -> (Request<'_>, Vec<String>) {
 }
 
 fn fault_of(body: &str) -> String {
-    let fault = decode(body.as_bytes(), &mut Losses::default()).expect_err("a bad request");
+    let fault = decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
     assert_eq!(fault.status, 400);
     fault.param.unwrap_or_default()
 }
@@ -182,6 +182,7 @@ fn state_and_values_out_of_range_are_refused_by_name() {
             "text.format.schema",
         ),
         (r#""metadata":[]"#, "metadata"),
+        (r#""metadata":{"a":"b","c":1}"#, "metadata.c"),
         (r#""include":[1]"#, "include[0]"),
         (r#""model":1"#, "model"),
     ] {

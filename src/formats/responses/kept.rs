@@ -1,0 +1,279 @@
+//! Replies that are kept: going on from one by its id, and what `/v1/responses/{id}` answers.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::request::unknown_previous;
+use crate::formats::{Items, Keeper, identity, read_request};
+use crate::json::{Edit, range_of, replace};
+use crate::model::{Fault, Place, shortened};
+
+pub(super) struct Kept;
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    previous_response_id: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Reply<'a> {
+    id: String,
+    #[serde(borrow)]
+    output: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    response: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    object: &'static str,
+    first_id: Option<&'a Value>,
+    last_id: Option<&'a Value>,
+    has_more: bool,
+    data: &'a [Value],
+}
+
+impl Keeper for Kept {
+    fn input(&self, body: &[u8]) -> Result<Items, Fault> {
+        let request: Request<'_> = read_request(body)?;
+        request
+            .input
+            .map_or_else(|| Ok(Items::default()), own_items)
+    }
+
+    fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault> {
+        let request: Request<'_> = read_request(body)?;
+        let own = self.input(body)?;
+        let all = before.iter().copied().chain([&own]);
+        let texts: Vec<&[u8]> = all
+            .map(|items| items.text.as_ref())
+            .filter(|text| !text.is_empty())
+            .collect();
+        let list = [b"[", texts.join(&b","[..]).as_slice(), b"]"].concat();
+        let mut edits = Vec::new();
+        if let Some(previous) = request.previous_response_id {
+            edits.push(Edit {
+                range: range_of(body, previous),
+                with: b"null".to_vec(),
+            });
+        }
+        edits.push(match request.input {
+            Some(input) => Edit {
+                range: range_of(body, input),
+                with: list,
+            },
+            None => {
+                let start = body.iter().position(|&byte| byte == b'{');
+                let start = start.map_or(0, |brace| brace + 1);
+                Edit {
+                    range: start..start,
+                    with: [br#""input":"#, list.as_slice(), b","].concat(),
+                }
+            }
+        });
+        edits.sort_by_key(|edit| edit.range.start);
+        Ok(replace(body, &edits))
+    }
+
+    fn output(&self, reply: &Bytes) -> Option<(String, Items)> {
+        let whole: Reply<'_> = serde_json::from_slice(reply).ok()?;
+        let range = range_of(reply, whole.output);
+        let count = elements(whole.output)?.len();
+        let text = reply.slice(range.start + 1..range.end - 1);
+        Some((whole.id, Items { text, count }))
+    }
+
+    fn last_reply(&self, data: &str) -> Option<Bytes> {
+        #[derive(Deserialize)]
+        struct Kind {
+            r#type: String,
+        }
+        let Kind { r#type } = serde_json::from_str(data).ok()?;
+        if !matches!(&*r#type, "response.completed" | "response.incomplete") {
+            return None;
+        }
+        let event: Event<'_> = serde_json::from_str(data).ok()?;
+        Some(Bytes::copy_from_slice(event.response.get().as_bytes()))
+    }
+
+    fn broken(&self, id: &str) -> Fault {
+        unknown_previous(id)
+    }
+
+    fn own_place(&self, place: &Place, before: usize) -> Option<Place> {
+        let shifted = |turn: u32| turn.checked_sub(u32::try_from(before).ok()?);
+        Some(match place {
+            Place::Turn { turn: Some(turn) } => Place::Turn {
+                turn: Some(shifted(*turn)?),
+            },
+            Place::Part {
+                turn: Some(turn),
+                part,
+            } => Place::Part {
+                turn: Some(shifted(*turn)?),
+                part: *part,
+            },
+            Place::Path(path) => match path.strip_prefix("input[").and_then(split_number) {
+                Some((turn, rest)) => Place::Path(format!("input[{}{rest}", shifted(turn)?).into()),
+                None => place.clone(),
+            },
+            _ => place.clone(),
+        })
+    }
+
+    fn page(&self, id: &str, items: &[&Items], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+        let mut all = Vec::new();
+        for stretch in items {
+            let list = [b"[", stretch.text.as_ref(), b"]"].concat();
+            let values: Vec<Value> = serde_json::from_slice(&list).unwrap_or_default();
+            all.extend(values);
+        }
+        for (number, item) in all.iter_mut().enumerate() {
+            complete(item, id, number);
+        }
+        let wanted = Wanted::read(query)?;
+        if wanted.newest_first {
+            all.reverse();
+        }
+        if let Some(after) = &wanted.after {
+            let is_it = |item: &Value| item["id"] == **after;
+            let at = all.iter().position(is_it).ok_or_else(|| {
+                let message = format!("after: there is no item {}", shortened(after));
+                Fault::invalid(message).at("after")
+            })?;
+            all.drain(..=at);
+        }
+        let has_more = all.len() > wanted.limit;
+        all.truncate(wanted.limit);
+        let page = Page {
+            object: "list",
+            first_id: all.first().map(|item| &item["id"]),
+            last_id: all.last().map(|item| &item["id"]),
+            has_more,
+            data: &all,
+        };
+        Ok(serde_json::to_vec(&page).expect("JSON values always serialise"))
+    }
+
+    fn deleted(&self, id: &str) -> Vec<u8> {
+        let answer = json!({"id": id, "object": "response", "deleted": true});
+        answer.to_string().into_bytes()
+    }
+}
+
+fn elements(list: &RawValue) -> Option<Vec<&RawValue>> {
+    serde_json::from_str(list.get()).ok()
+}
+
+/// A bare text is what the user says.
+fn own_items(input: &RawValue) -> Result<Items, Fault> {
+    let text = input.get();
+    if text.starts_with('"') {
+        let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
+        return Ok(Items {
+            text: text.into(),
+            count: 1,
+        });
+    }
+    let Some(list) = elements(input) else {
+        return Err(Fault::invalid("input: expected a string or an array").at("input"));
+    };
+    let inside = &text[1..text.len() - 1];
+    Ok(Items {
+        text: Bytes::copy_from_slice(inside.trim().as_bytes()),
+        count: list.len(),
+    })
+}
+
+fn split_number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(']')?;
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// Clients may leave out what the format's own types insist on.
+fn complete(item: &mut Value, reply_id: &str, number: usize) {
+    let Some(fields) = item.as_object_mut() else {
+        return;
+    };
+    let kind = fields.entry("type").or_insert_with(|| "message".into());
+    let prefix = match kind.as_str() {
+        Some("message") => "msg_",
+        Some("reasoning") => "rs_",
+        Some("function_call") => "fc_",
+        Some("function_call_output") => "fco_",
+        _ => "item_",
+    };
+    let id = fields.entry("id").or_insert(Value::Null);
+    if !id.is_string() {
+        *id = identity::reply_id(prefix, &format!("{reply_id}_{number}")).into();
+    }
+    let said_by_model = fields.get("role").is_some_and(|role| role == "assistant");
+    if let Some(content) = fields.get_mut("content")
+        && content.is_string()
+    {
+        let kind = if said_by_model {
+            "output_text"
+        } else {
+            "input_text"
+        };
+        let mut part = json!({"type": kind, "text": content.take()});
+        if said_by_model {
+            part["annotations"] = json!([]);
+        }
+        *content = json!([part]);
+    }
+}
+
+struct Wanted {
+    limit: usize,
+    newest_first: bool,
+    after: Option<String>,
+}
+
+const MOST: usize = 100;
+
+impl Wanted {
+    fn read(query: Option<&str>) -> Result<Wanted, Fault> {
+        let mut wanted = Wanted {
+            limit: 20,
+            newest_first: true,
+            after: None,
+        };
+        for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
+            match &*name {
+                "limit" => {
+                    let limit = value.parse().ok();
+                    let limit = limit.filter(|limit| (1..=MOST).contains(limit));
+                    wanted.limit = limit.ok_or_else(|| {
+                        let message = format!("limit: expected a number from 1 to {MOST}");
+                        Fault::invalid(message).at("limit")
+                    })?;
+                }
+                "order" => {
+                    wanted.newest_first = match &*value {
+                        "desc" => true,
+                        "asc" => false,
+                        _ => return Err(Fault::invalid("order: use asc or desc").at("order")),
+                    }
+                }
+                "after" => wanted.after = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/kept.rs"]
+mod tests;

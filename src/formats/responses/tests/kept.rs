@@ -1,0 +1,116 @@
+//! Going on from what was kept, and listing it.
+
+use super::*;
+
+fn items(text: &'static str, count: usize) -> Items {
+    Items {
+        text: text.into(),
+        count,
+    }
+}
+
+#[test]
+fn what_was_said_before_stands_before_the_new_input() {
+    let before = [&items(r#"{"a":1},{"b":2}"#, 2), &items("", 0)];
+    let resumed = |body: &str| {
+        let resumed = Kept.resume(body.as_bytes(), &before).expect("a body");
+        String::from_utf8(resumed.to_vec()).expect("text")
+    };
+    assert_eq!(
+        resumed(r#"{"model":"m", "previous_response_id" : "resp_1","input":"Hi \"you\"" }"#),
+        r#"{"model":"m", "previous_response_id" : null,"input":[{"a":1},{"b":2},{"type":"message","role":"user","content":"Hi \"you\""}] }"#
+    );
+    assert_eq!(
+        resumed(r#"{"input":[ {"c":3} ],"previous_response_id":"resp_1"}"#),
+        r#"{"input":[{"a":1},{"b":2},{"c":3}],"previous_response_id":null}"#
+    );
+    assert_eq!(
+        resumed(r#" {"previous_response_id":"resp_1"}"#),
+        r#" {"input":[{"a":1},{"b":2}],"previous_response_id":null}"#
+    );
+    let refused = Kept.resume(br#"{"input":7}"#, &before);
+    assert_eq!(
+        refused.expect_err("a refusal").param.as_deref(),
+        Some("input")
+    );
+}
+
+#[test]
+fn a_reply_is_found_whole_and_at_the_end_of_a_stream() {
+    let reply =
+        Bytes::from_static(br#"{"id":"resp_1", "output":[{"x":[1]}, {}],"status":"completed"}"#);
+    let (id, output) = Kept.output(&reply).expect("a reply");
+    assert_eq!(
+        (id.as_str(), output),
+        ("resp_1", items(r#"{"x":[1]}, {}"#, 2))
+    );
+    let event = |kind: &str| {
+        let data =
+            format!(r#"{{"type":"{kind}","sequence_number":3,"response":{{"id":"resp_1"}}}}"#);
+        Kept.last_reply(&data)
+    };
+    let found = Some(Bytes::from_static(br#"{"id":"resp_1"}"#));
+    assert_eq!(event("response.completed"), found);
+    assert_eq!(event("response.incomplete"), found);
+    assert_eq!(event("response.failed"), None);
+    assert_eq!(event("response.created"), None);
+}
+
+#[test]
+fn places_are_counted_from_the_clients_own_input() {
+    let own = |place: Place| Kept.own_place(&place, 2);
+    let part = |turn, part| Place::Part { turn, part };
+    assert_eq!(own(part(Some(3), Some(1))), Some(part(Some(1), Some(1))));
+    assert_eq!(own(part(Some(1), None)), None);
+    assert_eq!(
+        own(Place::Turn { turn: None }),
+        Some(Place::Turn { turn: None })
+    );
+    let path = |words: &'static str| Place::Path(words.into());
+    assert_eq!(
+        own(path("input[2].content")),
+        Some(path("input[0].content"))
+    );
+    assert_eq!(own(path("input[0]")), None);
+    assert_eq!(own(path("truncation")), Some(path("truncation")));
+}
+
+#[test]
+fn items_are_listed_in_pages_with_what_their_types_insist_on() {
+    let first = items(
+        r#"{"role":"user","content":"Hi"},{"id":"msg_1","type":"message","role":"assistant","content":[]}"#,
+        2,
+    );
+    let second = items(
+        r#"{"type":"function_call_output","call_id":"c","output":"7"}"#,
+        1,
+    );
+    let page = |query: &str| -> Result<Value, Fault> {
+        let page = Kept.page("resp_9", &[&first, &second], Some(query))?;
+        Ok(serde_json::from_slice(&page).expect("JSON"))
+    };
+    let all = page("order=asc").expect("a page");
+    let ids = |page: &Value| -> Vec<String> {
+        let data = page["data"].as_array().expect("a list");
+        data.iter()
+            .map(|item| item["id"].as_str().unwrap_or("").to_owned())
+            .collect()
+    };
+    assert_eq!(ids(&all), ["msg_9_0", "msg_1", "fco_9_2"]);
+    assert_eq!(
+        all["data"][0]["content"],
+        json!([{"type": "input_text", "text": "Hi"}])
+    );
+    assert_eq!(all["data"][0]["type"], "message");
+    assert_eq!(
+        (&all["first_id"], &all["has_more"]),
+        (&json!("msg_9_0"), &json!(false))
+    );
+    let newest = page("limit=2").expect("a page");
+    assert_eq!(ids(&newest), ["fco_9_2", "msg_1"]);
+    assert_eq!(newest["has_more"], true);
+    assert_eq!(ids(&page("after=msg_1").expect("a page")), ["msg_9_0"]);
+    for wrong in ["limit=0", "limit=101", "order=up", "after=nobody"] {
+        assert!(page(wrong).is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,167 @@
+//! Conversations that go on from a reply that was kept, and the replies themselves by their ids.
+
+use bytes::Bytes;
+
+use super::entry::Ask;
+use super::exchange::Exchange;
+use crate::formats::{Items, Keeper};
+use crate::model::{self, Fault, FaultKind, Format, Losses, shortened};
+use crate::runtime::{Attempt, Broken, Conversations, KeptReply};
+
+/// Where a request stands in its conversation.
+#[derive(Default)]
+pub(super) struct Thread {
+    /// What the client says of it, in formats that have a way to.
+    said: Option<model::Thread>,
+    /// Its own body, if another stands in for it that holds the whole conversation.
+    own: Option<Bytes>,
+    /// How many items of earlier requests and replies stand before its own.
+    replayed: usize,
+    /// The gateway can keep replies at all.
+    can_keep: bool,
+}
+
+impl Thread {
+    /// What a reply of this attempt says of it. An upstream that keeps replies itself is left alone.
+    pub(super) fn told(&self, attempt: &Attempt) -> Option<model::Thread> {
+        let capabilities = &attempt.settings.capabilities;
+        let keeps_itself =
+            attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
+        let said = self.said.clone().filter(|_| self.can_keep && !keeps_itself);
+        said.map(|said| model::Thread {
+            previous: said.previous.filter(|_| self.own.is_some()),
+            ..said
+        })
+    }
+
+    /// Losses in the client's own words: of what it said before it has been told before.
+    pub(super) fn only_own(&self, client: Format, losses: &mut Losses) {
+        if let Some(keeper) = client.codec().keeper().filter(|_| self.own.is_some()) {
+            losses.0.retain_mut(|lost| {
+                let place = keeper.own_place(&lost.place, self.replayed);
+                place.map(|place| lost.place = place).is_some()
+            });
+        }
+    }
+
+    pub(super) fn explain(&self, mut fault: Fault) -> Fault {
+        if self.own.is_some() {
+            let earlier = format!(
+                " ({} kept items come before the request's own)",
+                self.replayed
+            );
+            fault.message.push_str(&earlier);
+        }
+        fault
+    }
+}
+
+fn owner(exchange: &Exchange) -> &str {
+    exchange.key.as_ref().map_or("", |key| &*key.name)
+}
+
+/// Puts what was said before in its place. `false`: the body stays as it is, because it goes on
+/// from nothing, or from a reply that only its upstream knows.
+pub(super) fn resume(
+    conversations: &Conversations,
+    exchange: &mut Exchange,
+    said: Option<model::Thread>,
+) -> Result<bool, Fault> {
+    exchange.thread.can_keep = conversations.are_kept();
+    exchange.thread.said = said;
+    let said = exchange.thread.said.as_ref();
+    let previous = said.and_then(|said| said.previous.as_deref());
+    let (Some(previous), Some(keeper)) = (previous, exchange.format.codec().keeper()) else {
+        return Ok(false);
+    };
+    let limit = exchange.snapshot.server.body_limit;
+    let replies = match conversations.thread(owner(exchange), previous, limit) {
+        Ok(replies) => replies,
+        Err(Broken::Missing(id)) if id == previous => return Ok(false),
+        Err(Broken::Missing(id)) => return Err(keeper.broken(&id)),
+        Err(Broken::TooLong) => return Err(too_long(limit)),
+    };
+    let before: Vec<&Items> = replies.iter().flat_map(|reply| said_in(reply)).collect();
+    let body = keeper.resume(&exchange.body, &before)?;
+    if body.len() > limit {
+        return Err(too_long(limit));
+    }
+    exchange.thread.replayed = before.iter().map(|items| items.count).sum();
+    exchange.thread.own = Some(std::mem::replace(&mut exchange.body, body));
+    Ok(true)
+}
+
+fn said_in(reply: &KeptReply) -> [&Items; 2] {
+    [&reply.input, &reply.output]
+}
+
+fn too_long(limit: usize) -> Fault {
+    let message = format!("the whole conversation is longer than {limit} bytes");
+    Fault::new(FaultKind::TooLarge, message)
+}
+
+/// What the reply leaves behind, before the client can ask for it.
+pub(super) fn keep(conversations: &Conversations, exchange: &mut Exchange) {
+    let Some(reply) = &mut exchange.reply else {
+        return;
+    };
+    if let Some(proofs) = reply.take_proofs() {
+        conversations.note(owner(exchange), proofs);
+        return;
+    }
+    if let Some(whole) = reply.take_kept()
+        && let Some(keeper) = exchange.format.codec().keeper()
+        && let Some((id, kept)) = kept(keeper, exchange, whole)
+    {
+        conversations.keep(owner(exchange), &id, kept);
+    }
+}
+
+fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(String, KeptReply)> {
+    let thread = &exchange.thread;
+    let (id, output) = keeper.output(&whole)?;
+    let own = thread.own.as_ref().unwrap_or(&exchange.body);
+    let said = thread.said.as_ref().filter(|_| thread.own.is_some());
+    let kept = KeptReply {
+        previous: said.and_then(|said| said.previous.clone()),
+        input: keeper.input(own).ok()?,
+        output,
+        reply: whole,
+    };
+    Some((id, kept))
+}
+
+/// What is asked of a reply that was kept.
+pub(super) fn answer(
+    conversations: &Conversations,
+    exchange: &Exchange,
+    ask: Ask,
+    id: &str,
+    query: Option<&str>,
+) -> Result<Vec<u8>, Fault> {
+    let unknown = || {
+        let id = shortened(id);
+        let message = format!("no response `{id}` is kept here (any more)");
+        Fault::new(FaultKind::NotFound, message)
+    };
+    let keeper = exchange.format.codec().keeper().ok_or_else(unknown)?;
+    let owner = owner(exchange);
+    let reply = conversations.reply(owner, id).ok_or_else(unknown)?;
+    match ask {
+        Ask::Reply => Ok(reply.reply.to_vec()),
+        Ask::Deletion => {
+            conversations.forget(owner, id);
+            Ok(keeper.deleted(id))
+        }
+        Ask::Input => {
+            let before = reply.previous.as_ref().map(|previous| {
+                conversations.thread(owner, previous, exchange.snapshot.server.body_limit)
+            });
+            // What is gone cannot be shown; the request itself still can.
+            let before = before.and_then(Result::ok).unwrap_or_default();
+            let before = before.iter().flat_map(|reply| said_in(reply));
+            let items: Vec<&Items> = before.chain([&reply.input]).collect();
+            keeper.page(id, &items, query)
+        }
+    }
+}
