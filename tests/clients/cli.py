@@ -71,7 +71,7 @@ class Cli:
             cells.demand(proof in said, f"{proof} is not in what was said: {said!r}")
         cells.demand("The tools answered:" in said, f"said {said!r}")
 
-    # What a subclass says.
+    # What a subclass may say in its own way.
 
     def prepare(self, run):
         """Settings in the home, if the client wants any."""

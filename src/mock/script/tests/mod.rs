@@ -172,6 +172,7 @@ fn words_that_cannot_be_read_are_refused() {
         "mock:pace=soon",
         "mock:error=200",
         "mock:wait",
+        "mock:arguments={}",
         "mock:",
     ] {
         let fault = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
