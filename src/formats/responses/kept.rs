@@ -75,9 +75,11 @@ impl Keeper for Kept {
             None => {
                 let start = body.iter().position(|&byte| byte == b'{');
                 let start = start.map_or(0, |brace| brace + 1);
+                let is_alone = body[start..].trim_ascii_start().starts_with(b"}");
+                let comma: &[u8] = if is_alone { b"" } else { b"," };
                 Edit {
                     range: start..start,
-                    with: [br#""input":"#, list.as_slice(), b","].concat(),
+                    with: [br#""input":"#, list.as_slice(), comma].concat(),
                 }
             }
         });
