@@ -25,7 +25,9 @@ class Aider(Cli):
 
     def command(self, run, prompt, *more):
         program, model = self.directory / "bin/aider", f"{KINDS[run.row][0]}/{run.model}"
-        return [program, "--model", model, *QUIET, *more, "--message", prompt]
+        # Otherwise it leaves them at the root of the repository around it.
+        history = [f"--{kind}-history-file={run.work / kind}" for kind in ("chat", "input")]
+        return [program, "--model", model, *QUIET, *history, *more, "--message", prompt]
 
     def text(self, run):
         answer = f"The harbour is quiet, {cells.word()}."
