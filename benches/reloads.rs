@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::ground::Ground;
 use crate::process::{Process, free_addresses, mebibytes};
 use crate::speech::{Ending, FORMATS, Format, KEY};
-use crate::turmoil::{IN_FLIGHT, calm};
+use crate::turmoil::{Baseline, calm};
 
 /// By how much the memory may grow in the second half: until then the heap finds its shape, and one config that is
 /// kept for each reload would be ten times as much.
@@ -60,8 +60,7 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     };
     let _mock = ground.start_mock(directory).await?;
     let gateway = ground.start_gateway(directory).await?;
-    ground.gauge(IN_FLIGHT).await?;
-    let baseline = gateway.vitals()?;
+    let baseline = Baseline::of(&ground, &gateway).await?;
     println!("before: {baseline}");
     let load = Arc::new(Load::default());
     let mut clients = JoinSet::new();

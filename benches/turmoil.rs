@@ -1,5 +1,6 @@
 //! The soak itself: streams of every pair of formats, of which some fail and some are left by their clients.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -207,8 +208,7 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     };
     let _mock = ground.start_mock(directory).await?;
     let gateway = ground.start_gateway(directory).await?;
-    ground.gauge(IN_FLIGHT).await?;
-    let baseline = gateway.vitals()?;
+    let baseline = Baseline::of(&ground, &gateway).await?;
     println!(
         "{} streams for {} minutes, an event every {} ms, load average {}\nbefore: {baseline}",
         options.streams,
@@ -234,8 +234,9 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-pub const IN_FLIGHT: &str = "omniglot_requests_in_flight";
-pub const AT_UPSTREAMS: &str = "omniglot_upstream_requests_in_flight";
+const IN_FLIGHT: &str = "omniglot_requests_in_flight";
+const TASKS: &str = "omniglot_tasks";
+const AT_UPSTREAMS: &str = "omniglot_upstream_requests_in_flight";
 
 /// Prints a line every ten seconds; the resident memory of those after the first minute.
 async fn watch(
@@ -255,10 +256,11 @@ async fn watch(
         cpu = now;
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         println!(
-            "{:>5} s: resident {:.1} MiB, {} descriptors, {} in flight, CPU {share:.0} %; ended {} whole, {} with an error, {} left, {} wrong",
+            "{:>5} s: resident {:.1} MiB, {} descriptors, {} tasks, {} in flight, CPU {share:.0} %; ended {} whole, {} with an error, {} left, {} wrong",
             begin.elapsed().as_secs(),
             mebibytes(vitals.resident),
             vitals.descriptors,
+            ground.gauge(TASKS).await?,
             ground.gauge(IN_FLIGHT).await?,
             number(&counts.whole),
             number(&counts.told),
@@ -272,22 +274,52 @@ async fn watch(
     Ok(memory)
 }
 
-/// Waits until nothing is left of the load: no request, and no descriptor more than before.
-pub async fn calm(ground: &Ground, gateway: &Process, baseline: &Vitals) -> Result<()> {
+/// What the gateway holds without any load.
+pub struct Baseline {
+    vitals: Vitals,
+    tasks: u64,
+}
+
+impl Baseline {
+    pub async fn of(ground: &Ground, gateway: &Process) -> Result<Self> {
+        let since = Instant::now();
+        loop {
+            let tasks = ground.gauge(TASKS).await?;
+            if tasks > 0 {
+                let vitals = gateway.vitals()?;
+                return Ok(Self { vitals, tasks });
+            }
+            // They are counted from the first connection on.
+            ensure!(since.elapsed() < CALM, "the gateway counts no tasks");
+            drop(Connection::open(ground.listen).await?);
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl fmt::Display for Baseline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} tasks", self.vitals, self.tasks)
+    }
+}
+
+/// Waits until nothing is left of the load: no request, no task and no descriptor more than before.
+pub async fn calm(ground: &Ground, gateway: &Process, baseline: &Baseline) -> Result<()> {
     let since = Instant::now();
     loop {
         let in_flight = ground.gauge(IN_FLIGHT).await? + ground.gauge(AT_UPSTREAMS).await?;
-        let vitals = gateway.vitals()?;
-        if in_flight == 0 && vitals.descriptors <= baseline.descriptors {
+        let now = Baseline::of(ground, gateway).await?;
+        let (descriptors, before) = (now.vitals.descriptors, baseline.vitals.descriptors);
+        if in_flight == 0 && descriptors <= before && now.tasks <= baseline.tasks {
             let seconds = since.elapsed().as_secs();
-            println!("{seconds} s after the load: {vitals}, nothing in flight");
+            println!("{seconds} s after the load: {now}, nothing in flight");
             return Ok(());
         }
         ensure!(
             since.elapsed() < CALM,
-            "{in_flight} still in flight, {} descriptors instead of {}",
-            vitals.descriptors,
-            baseline.descriptors
+            "{in_flight} still in flight, {descriptors} descriptors instead of {before}, {} tasks instead of {}",
+            now.tasks,
+            baseline.tasks
         );
         sleep(Duration::from_secs(1)).await;
     }

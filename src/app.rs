@@ -143,7 +143,7 @@ fn public_service(
     conf: &Arc<ServerConf>,
     listen: &[Listen],
 ) -> Result<Service<Door>> {
-    let runtime = gateway.runtime.clone();
+    let (runtime, metrics) = (gateway.runtime.clone(), gateway.metrics.clone());
     let mut proxy = http_proxy(conf, gateway);
     let mut options = HttpServerOptions::default();
     options.h2c = true;
@@ -157,6 +157,7 @@ fn public_service(
     let front = Front {
         proxy: Arc::new(proxy),
         runtime,
+        metrics,
     };
     let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {

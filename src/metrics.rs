@@ -4,7 +4,7 @@ mod cost;
 mod standing;
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+use tokio::runtime::Handle;
 
 pub use standing::UpstreamStanding;
 
@@ -38,6 +39,9 @@ pub struct Metrics {
     received: Family<FormatLabel, Counter>,
     sent: Family<FormatLabel, Counter>,
     in_flight: Gauge,
+    tasks: Gauge,
+    /// What runs the tasks that are counted: pingora makes it when the service begins.
+    service: OnceLock<Handle>,
     upstream_failures: Family<FailureLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     estimated_tokens: Family<TokenLabels, Counter>,
@@ -171,6 +175,8 @@ impl Metrics {
             received: Family::default(),
             sent: Family::default(),
             in_flight: Gauge::default(),
+            tasks: Gauge::default(),
+            service: OnceLock::new(),
             upstream_failures: Family::default(),
             tokens: Family::default(),
             estimated_tokens: Family::default(),
@@ -220,6 +226,11 @@ impl Metrics {
             self.in_flight.clone(),
         );
         registry.register(
+            "tasks",
+            "Tasks that serve clients and keep connections to upstreams",
+            self.tasks.clone(),
+        );
+        registry.register(
             "upstream_failures",
             "Attempts that an upstream failed, also where another one then answered",
             self.upstream_failures.clone(),
@@ -258,6 +269,11 @@ impl Metrics {
     /// How many requests are being served.
     pub fn current(&self) -> i64 {
         self.in_flight.get()
+    }
+
+    /// Called on a task of the service that serves the clients.
+    pub fn note_service(&self) {
+        self.service.get_or_init(Handle::current);
     }
 
     pub fn served(&self, served: &Served<'_>) {
@@ -330,6 +346,11 @@ impl Metrics {
     /// Every metric in the OpenMetrics text format.
     pub fn render(&self, upstreams: Vec<UpstreamStanding>) -> String {
         self.standing.show(upstreams, || {
+            let tasks = self
+                .service
+                .get()
+                .map_or(0, |service| service.metrics().num_alive_tasks());
+            self.tasks.set(i64::try_from(tasks).unwrap_or(i64::MAX));
             let mut text = String::new();
             encode(&mut text, &self.registry).expect("a string takes all that is written to it");
             text

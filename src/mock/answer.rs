@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::images::PICTURE;
 use super::proofs;
 use super::schema::example;
-use super::script::{Answer, Ending, Plan};
+use super::script::{Answer, Ending, Plan, WantedCall};
 use crate::model::{
     Arguments, Call, Choice, Finish, Format, Media, Part, PartKind, Request, Response, Shape,
     Source, Text, Tool, ToolChoice, ToolKind, Usage,
@@ -106,11 +106,12 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
                 kinds.push(say("Here is a picture.".to_owned()));
                 kinds.push(PartKind::Media(picture()));
             }
-            Answer::Calls { name, count } => {
+            Answer::Calls(calls) => {
                 if plan.proofs {
                     kinds.push(say(format!("proofs={}.", asking.proofs)));
                 }
-                kinds.extend((0..*count).map(|number| call(asking, name.as_deref(), number)));
+                let numbered = calls.iter().enumerate();
+                kinds.extend(numbered.map(|(number, wanted)| call(asking, wanted, number)));
             }
         }
     }
@@ -171,7 +172,8 @@ fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
     kinds.insert(0, thought);
 }
 
-fn call(asking: &Asking<'_>, name: Option<&str>, number: usize) -> PartKind<'static> {
+fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'static> {
+    let name = wanted.name.as_deref();
     let tool = choose_tool(asking.request, name, number);
     let mark = asking.fingerprint.short();
     let id = match asking.format {
@@ -182,6 +184,7 @@ fn call(asking: &Asking<'_>, name: Option<&str>, number: usize) -> PartKind<'sta
     };
     let kind = tool.map_or(ToolKind::Function, |tool| tool.kind);
     let arguments = match (kind, tool.and_then(|tool| tool.schema.as_ref())) {
+        _ if wanted.arguments.is_some() => wanted.arguments.clone().unwrap_or_default(),
         (ToolKind::Custom, _) => "example".to_owned(),
         (ToolKind::Function, Some(schema)) => example(schema).to_string(),
         (ToolKind::Function, None) if tool.is_some() => "{}".to_owned(),
@@ -361,6 +364,21 @@ mod tests {
         assert_eq!(calls(&named), [pair("stop", "{}")]);
         let none = reply(Format::Chat, &Request::default(), "mock:tool");
         assert_eq!(calls(&none), [pair("get_weather", r#"{"city":"Paris"}"#)]);
+    }
+
+    #[test]
+    fn calls_are_given_the_arguments_of_their_words() {
+        let words = r#"mock:tool=stop mock:arguments={"at": "noon"} mock:tool=find mock:tool"#;
+        let three = reply(Format::Messages, &request(), words);
+        let city = r#"{"city":"example"}"#;
+        assert_eq!(
+            calls(&three),
+            [
+                pair("stop", r#"{"at": "noon"}"#),
+                pair("find", city),
+                pair("find", city)
+            ]
+        );
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn plan_conversation(
         include_usage: peek.ask_usage.is_none(),
         request_id: fingerprint.id(entry.format),
         at: created,
-        memory: Memory::default(),
+        memory: Memory::of_tools(&request.tools),
     };
     let make = || {
         let asking = Asking {

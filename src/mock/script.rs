@@ -29,11 +29,7 @@ pub(super) enum Answer {
     Text(String),
     /// So many words.
     Long(usize),
-    /// `None`: the tools that were declared, in turn.
-    Calls {
-        name: Option<String>,
-        count: usize,
-    },
+    Calls(Vec<WantedCall>),
     /// What the requested shape of the output asks for.
     Shaped,
     /// A picture beside the text.
@@ -48,6 +44,14 @@ impl Default for Answer {
     fn default() -> Answer {
         Answer::Text(String::new())
     }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct WantedCall {
+    /// `None`: the tools that were declared, in turn.
+    pub name: Option<String>,
+    /// `None`: an example of what the tool takes.
+    pub arguments: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,7 +107,7 @@ impl Plan {
         let prompt = Prompt::read(said.texts.iter().copied());
         let steered = !prompt.words.is_empty();
         let (mut plan, answer) = Plan::by_words(&prompt, model)?;
-        let calls = matches!(answer, None | Some(Answer::Calls { .. }));
+        let calls = matches!(answer, None | Some(Answer::Calls(_)));
         plan.answer = if !said.results.is_empty() && !steered && calls {
             // Whatever asked for the calls is still in force; the loop must end nevertheless.
             Answer::Text(name_results(&said.results))
@@ -129,6 +133,9 @@ impl Plan {
         };
         let (mut plan, mut answer) = (Plan::default(), None);
         for word in prompt.words.iter().chain(&named) {
+            if call_word(word, &mut answer)? {
+                continue;
+            }
             if let Some(asked) = answer_word(word)? {
                 answer = Some(asked);
             } else if !plan.reply_word(word)? && !plan.delivery.word(word)? {
@@ -182,16 +189,43 @@ impl Delivery {
     }
 }
 
+/// Each `tool` is one more call, and `arguments` are those of the call before.
+fn call_word(word: &Word<'_>, answer: &mut Option<Answer>) -> Result<bool, Fault> {
+    match word.key {
+        "tool" | "tools" => {
+            let mut calls = match answer.take() {
+                Some(Answer::Calls(calls)) => calls,
+                _ => Vec::new(),
+            };
+            if calls.len() == MOST_CALLS {
+                return Err(wrong(word));
+            }
+            calls.push(WantedCall {
+                name: word.value.map(str::to_owned),
+                arguments: None,
+            });
+            *answer = Some(Answer::Calls(calls));
+        }
+        "arguments" => match answer {
+            Some(Answer::Calls(calls)) if !calls.is_empty() => {
+                let last = calls.len() - 1;
+                calls[last].arguments = Some(text(word)?);
+            }
+            _ => return Err(wrong(word)),
+        },
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 fn answer_word(word: &Word<'_>) -> Result<Option<Answer>, Fault> {
-    let name = word.value.map(str::to_owned);
     Ok(Some(match word.key {
         "text" => Answer::Text(text(word)?),
         "long" => Answer::Long(number(word, Some(LONG_WORDS))?.min(MOST_WORDS)),
-        "tool" | "tools" => Answer::Calls { name, count: 1 },
-        "parallel" => Answer::Calls {
-            name: None,
-            count: number(word, Some(2))?.clamp(1, MOST_CALLS),
-        },
+        "parallel" => {
+            let count = number(word, Some(2))?.clamp(1, MOST_CALLS);
+            Answer::Calls(vec![WantedCall::default(); count])
+        }
         "schema" => Answer::Shaped,
         "image" => Answer::Picture,
         "echo" => Answer::Echo,
@@ -208,10 +242,7 @@ fn unasked(request: &Request<'_>, plan: &Plan, prompt: &Prompt<'_>) -> Answer {
         Some(ToolChoice::Auto | ToolChoice::None) | None => false,
     };
     match plan.events {
-        _ if forced => Answer::Calls {
-            name: None,
-            count: 1,
-        },
+        _ if forced => Answer::Calls(vec![WantedCall::default()]),
         _ if request.output.shape != Shape::Text => Answer::Shaped,
         _ if request.output.images => Answer::Picture,
         // So many events need as many words.

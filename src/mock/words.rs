@@ -3,8 +3,8 @@
 use memchr::memmem;
 
 const MARK: &str = "mock:";
-/// The one word whose value may hold white space: it runs up to the next word.
-const TEXT: &str = "text";
+/// The words whose values may hold white space: they run up to the next word.
+const RUNNING: [&str; 2] = ["text", "arguments"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
@@ -60,7 +60,8 @@ impl<'a> Prompt<'a> {
             let mut end = text[start..]
                 .find(char::is_whitespace)
                 .map_or(text.len(), |length| start + length);
-            if text[start + MARK.len()..end].split('=').next() == Some(TEXT) {
+            let key = text[start + MARK.len()..end].split('=').next();
+            if key.is_some_and(|key| RUNNING.contains(&key)) {
                 end = next;
             }
             self.words

@@ -55,6 +55,9 @@ pub enum Setting {
     ToolChoice,
     ParallelTools,
     OutputShape,
+    /// What the shape is called, and what is said of it: no more than labels.
+    OutputName,
+    OutputDescription,
     Verbosity,
     Search,
     CodeExecution,

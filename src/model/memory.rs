@@ -1,5 +1,7 @@
 //! What a request was and became on its way out, so that the reply can speak as the client did.
 
+use super::{Tool, ToolKind};
+
 /// Empty for most requests, and then it costs nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -36,6 +38,22 @@ pub struct Namespaced {
 }
 
 impl Memory {
+    pub fn of_tools(tools: &[Tool<'_>]) -> Memory {
+        let mut memory = Memory::default();
+        for tool in tools {
+            if tool.kind == ToolKind::Custom {
+                memory.custom.push(tool.name.clone().into_owned());
+            }
+            if let Some(namespace) = &tool.namespace {
+                memory.namespaced.push(Namespaced {
+                    name: tool.name.clone().into_owned(),
+                    namespace: namespace.clone().into_owned(),
+                });
+            }
+        }
+        memory
+    }
+
     /// Whether every call of the reply already is as the client knows it.
     pub fn is_plain(&self) -> bool {
         self.renamed.is_empty() && self.custom.is_empty()

@@ -12,7 +12,7 @@ use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::RequestHeader;
 use pingora_proxy::{ProxyHttp as _, Session};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Gateway;
 use super::attempt;
@@ -20,6 +20,7 @@ use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::{relay, retry};
+use crate::config::UpstreamTimeouts;
 use crate::translate::ReplyKind;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
@@ -99,7 +100,8 @@ impl Gateway {
     }
 
     /// Connects, sends the request and waits for the header. A pooled connection that turns
-    /// out to be dead is no failure of the upstream: the same request goes out on a new one.
+    /// out to be dead is no failure of the upstream: the same request goes out on a new one,
+    /// and only once more, since a new one cannot have died in the pool.
     async fn ask(
         &self,
         session: &mut Session,
@@ -107,7 +109,6 @@ impl Gateway {
         peer: &mut HttpPeer,
         body: &Bytes,
     ) -> Result<(Upstreaming, bool)> {
-        let mut resent = false;
         loop {
             let connecting = self.connector.get_http_session(&*peer);
             let (mut upstream, reused) =
@@ -116,7 +117,8 @@ impl Gateway {
                     Err(error) if is_downstream(&error) => return Err(error),
                     Err(error) => match attempt::elsewhere(exchange, &error) {
                         Some(other) => {
-                            *peer = other;
+                            let group_key = peer.group_key;
+                            *peer = HttpPeer { group_key, ..other };
                             continue;
                         }
                         None => return Err(self.fail_to_connect(session, peer, exchange, error)),
@@ -126,18 +128,17 @@ impl Gateway {
             let header = self
                 .request_header(session, exchange, body.len(), http2)
                 .await?;
-            set_timeouts(&mut upstream, exchange);
+            let timeouts = exchange.attempt().ok_or_else(no_attempt)?.timeouts;
             exchange.asked_at = Some(std::time::Instant::now());
-            let sending = send(&mut upstream, header, body.clone());
+            let sending = send(&mut upstream, header, body.clone(), &timeouts);
             match unless_gone(session, exchange.deadline(), sending).await {
                 Ok(()) => {
                     peer.group_key = POOL;
                     return Ok((upstream, reused));
                 }
-                Err(error) if reused && !resent && may_be_stale(&error) => {
+                Err(error) if reused && may_be_stale(&error) => {
                     upstream.shutdown().await;
                     peer.group_key = fresh_group();
-                    resent = true;
                 }
                 Err(error) => {
                     upstream.shutdown().await;
@@ -231,17 +232,45 @@ pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
     }
 }
 
-async fn send(upstream: &mut Upstreaming, header: RequestHeader, body: Bytes) -> Result<()> {
+async fn send(
+    upstream: &mut Upstreaming,
+    header: RequestHeader,
+    body: Bytes,
+    timeouts: &UpstreamTimeouts,
+) -> Result<()> {
+    upstream.set_write_timeout(timeouts.idle);
+    // One that was used before still has the other.
+    upstream.set_read_timeout(None);
     upstream.write_request_header(Box::new(header)).await?;
     let written = write_body(upstream, body).await;
     // An upstream may answer before it has read everything, and stop reading then.
-    loop {
-        match (upstream.read_response_header().await, written.is_ok()) {
-            (Ok(()), _) if is_informational(upstream) => {}
-            (Ok(()), _) => return Ok(()),
-            (Err(error), true) => return Err(error),
-            (Err(_), false) => return written,
+    match (answered(upstream, timeouts.first_byte).await, written) {
+        (Ok(()), _) => {
+            // A header is no byte of the reply.
+            upstream.set_read_timeout(timeouts.first_byte);
+            Ok(())
         }
+        (Err(_), Err(unwritten)) => Err(unwritten),
+        (Err(error), Ok(())) => Err(error),
+    }
+}
+
+/// Waits for a header that is an answer. A timeout of the connection would begin again with every
+/// byte of it, and with every 1xx before it: this one does not.
+async fn answered(upstream: &mut Upstreaming, first_byte: Option<Duration>) -> Result<()> {
+    let waiting = async {
+        loop {
+            upstream.read_response_header().await?;
+            if !is_informational(upstream) {
+                return Ok(());
+            }
+        }
+    };
+    match first_byte {
+        Some(limit) => timeout(limit, waiting).await.unwrap_or_else(|_| {
+            Error::e_explain(ErrorType::ReadTimedout, "no whole header in time")
+        }),
+        None => waiting.await,
     }
 }
 
@@ -258,14 +287,6 @@ fn is_informational(upstream: &Upstreaming) -> bool {
     upstream
         .response_header()
         .is_some_and(|header| header.status.is_informational())
-}
-
-fn set_timeouts(upstream: &mut Upstreaming, exchange: &Exchange) {
-    if let Some(attempt) = exchange.attempt() {
-        let timeouts = attempt.timeouts;
-        upstream.set_read_timeout(timeouts.first_byte);
-        upstream.set_write_timeout(timeouts.idle);
-    }
 }
 
 pub(super) fn is_downstream(error: &Error) -> bool {

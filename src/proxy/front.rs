@@ -1,6 +1,11 @@
 //! The connection before its first hook: how long a client may take to send its header.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
@@ -9,16 +14,51 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::server::ShutdownWatch;
 use pingora_proxy::HttpProxy;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{CLIENT_KEEP_ALIVE, Gateway};
+use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 
 /// So many bytes tell HTTP/2 from HTTP/1.1; no request is shorter.
 const PREFACE: usize = 24;
 
-/// Waits for the first bytes of a connection in the clear. pingora looks at them too, but for as
-/// long as it takes: whoever sends none would be kept for ever.
+tokio::task_local! {
+    /// Whether what this task waits for has arrived.
+    static ARRIVED: Arc<AtomicBool>;
+}
+
+/// Says inside of `within` whether its limit still counts.
+pub(super) fn note_arrival(arrived: bool) {
+    // Outside of it nothing is waited for.
+    let _ = ARRIVED.try_with(|flag| flag.store(arrived, Ordering::Relaxed));
+}
+
+/// pingora's own timeouts begin again with every byte. Here all of it has to arrive in time, or
+/// the connection is dropped with the task.
+async fn within<T>(
+    limit: Duration,
+    arrived: bool,
+    serving: impl Future<Output = Option<T>>,
+) -> Option<T> {
+    let arrived = Arc::new(AtomicBool::new(arrived));
+    let mut serving = pin!(ARRIVED.scope(arrived.clone(), serving));
+    let mut late = pin!(sleep(limit));
+    poll_fn(|context| {
+        if let Poll::Ready(done) = serving.as_mut().poll(context) {
+            return Poll::Ready(done);
+        }
+        if !arrived.load(Ordering::Relaxed) && late.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Waits for the first bytes of a connection. In the clear pingora looks at them too, and over
+/// TLS it waits for those of HTTP/2, but for as long as it takes: whoever sends none would be
+/// kept for ever.
 pub struct Door(pub Arc<Front>);
 
 #[async_trait]
@@ -28,13 +68,14 @@ impl ServerApp for Door {
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
+        self.0.metrics.note_service();
+        let limit = self.0.runtime.snapshot().server.timeouts.header;
         if stream.get_ssl_digest().is_none() {
-            let limit = self.0.runtime.snapshot().server.timeouts.header;
             let mut first = [0; PREFACE];
             let looked = timeout(limit, stream.try_peek(&mut first)).await;
             looked.ok()?.ok()?;
         }
-        self.0.process_new(stream, shutdown).await
+        within(limit, true, self.0.process_new(stream, shutdown)).await
     }
 
     async fn cleanup(&self) {
@@ -45,6 +86,7 @@ impl ServerApp for Door {
 pub struct Front {
     pub proxy: Arc<HttpProxy<Gateway>>,
     pub runtime: Arc<Runtime>,
+    pub metrics: Arc<Metrics>,
 }
 
 #[async_trait]
@@ -54,23 +96,29 @@ impl HttpServerApp for Front {
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        let timeout = self.runtime.snapshot().server.timeouts.header;
-        session.set_read_timeout(Some(timeout));
-        // The timeout counts only while pingora does not wait for a connection to be used again.
-        if session.get_keepalive() != Some(CLIENT_KEEP_ALIVE) {
+        let mut limit = self.runtime.snapshot().server.timeouts.header;
+        if session.get_keepalive() == Some(CLIENT_KEEP_ALIVE) {
+            // The next request may be a while in coming.
+            limit += Duration::from_secs(CLIENT_KEEP_ALIVE);
+        } else {
             session.set_keepalive(None);
+            session.set_read_timeout(None);
         }
         // Else a client that sends its next request early, or an empty line after its body,
         // is taken for one that has gone wrong, and loses the reply it is waiting for.
         session.set_pipelining_enabled(true);
-        self.proxy.process_new_http(session, shutdown).await
+        within(limit, false, self.proxy.process_new_http(session, shutdown)).await
     }
 
+    /// pingora asks for these when it is about to wait for the first bytes of HTTP/2 …
     fn h2_options(&self) -> Option<H2Options> {
+        note_arrival(false);
         self.proxy.h2_options()
     }
 
+    /// … and for these when they are there.
     fn server_options(&self) -> Option<&HttpServerOptions> {
+        note_arrival(true);
         self.proxy.server_options()
     }
 

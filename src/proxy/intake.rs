@@ -1,13 +1,13 @@
 //! The client's body, read under the limit and kept so that every attempt can send it again.
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
-use crate::model::{Fault, FaultKind};
+use crate::model::{Fault, FaultKind, shortened};
 
 /// Room reserved on a client's word alone.
 const TRUSTED_LENGTH: usize = 1 << 20;
@@ -28,6 +28,7 @@ pub(super) async fn read(
         return Err(Refused::Fault(too_large(limit)));
     }
     json_or_nothing(session).map_err(Refused::Fault)?;
+    plain(session).map_err(Refused::Fault)?;
     session.set_read_timeout(Some(exchange.snapshot.server.timeouts.body_idle));
     if session.get_header(EXPECT).is_some() {
         // Else pingora takes the 100 for an early answer and closes the connection after the reply.
@@ -112,6 +113,21 @@ fn json_or_nothing(session: &Session) -> Result<(), Fault> {
     }
     let mut fault = Fault::invalid(format!(
         "the content type `{mime}` is not accepted here, send application/json"
+    ));
+    fault.status = 415;
+    Err(fault)
+}
+
+/// What is small on the way could be anything once it is unpacked.
+fn plain(session: &Session) -> Result<(), Fault> {
+    let coding = session.get_header(CONTENT_ENCODING);
+    let coding = coding.map_or("identity", |value| value.to_str().unwrap_or("?").trim());
+    if coding.is_empty() || coding.eq_ignore_ascii_case("identity") {
+        return Ok(());
+    }
+    let coding = shortened(coding);
+    let mut fault = Fault::invalid(format!(
+        "the content encoding `{coding}` is not accepted here, send the body as it is"
     ));
     fault.status = 415;
     Err(fault)

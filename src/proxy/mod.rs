@@ -16,6 +16,7 @@ mod plain;
 mod relay;
 mod retry;
 mod route;
+mod secrets;
 mod settle;
 mod silence;
 
@@ -118,7 +119,10 @@ impl Gateway {
     }
 
     /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.
-    fn park(&self, exchange: &mut Exchange, fault: Fault) -> Box<Error> {
+    fn park(&self, exchange: &mut Exchange, mut fault: Fault) -> Box<Error> {
+        if let Some(attempt) = exchange.attempt() {
+            secrets::hide_in_fault(&attempt.upstream, &mut fault);
+        }
         let mut error = Error::explain(ErrorType::HTTPStatus(fault.status), fault.message.clone());
         error.set_retry(
             exchange.tried > 0
@@ -134,7 +138,9 @@ impl Gateway {
 impl ProxyHttp for Gateway {
     type CTX = Exchange;
 
+    /// The first thing that happens once a header is there.
     fn new_ctx(&self) -> Exchange {
+        front::note_arrival(true);
         Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
     }
 
@@ -295,12 +301,15 @@ impl ProxyHttp for Gateway {
         let kind = reply.kind();
         let pushed = reply.push(body, end);
         let watch = reply.watch();
-        let early = watch
-            .fault
-            .as_ref()
-            .filter(|_| !watch.begun && !exchange.header_sent);
+        let (begun, told) = (watch.begun, watch.fault.clone());
+        if let (Some(_), Some(attempt), Some(passed)) = (&told, exchange.attempt(), &*body)
+            && let Some(hidden) = secrets::hide(&attempt.upstream, passed)
+        {
+            *body = Some(hidden.into());
+        }
+        let early = told.filter(|_| !begun && !exchange.header_sent);
         let (mut fault, cause) = match (pushed, early) {
-            (_, Some(fault)) => (fault.clone(), Cause::Status),
+            (_, Some(fault)) => (fault, Cause::Status),
             (Ok(()), None) => {
                 kept::keep(&self.runtime.conversations, exchange);
                 return Ok(None);
@@ -353,7 +362,11 @@ impl ProxyHttp for Gateway {
             ErrorType::InvalidHTTPHeader => {
                 log::warn!("upstream {}: unreadable header", attempt.upstream.name);
             }
-            _ => log::warn!("upstream {}: {error}", attempt.upstream.name),
+            _ => {
+                let said = error.to_string();
+                let said = secrets::hide_in_text(&attempt.upstream, &said);
+                log::warn!("upstream {}: {said}", attempt.upstream.name);
+            }
         }
         self.upstream_failed(exchange, cause, &fault);
         self.park(exchange, fault)

@@ -21,7 +21,7 @@ use super::exchange::Exchange;
 use super::plain::Plain;
 use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
-use super::{Gateway, answer};
+use super::{Gateway, answer, secrets};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::translate::{Gathered, Reply};
@@ -311,7 +311,11 @@ pub(super) async fn error(
     if let Some(value) = retry_after.and_then(|value| value.to_str().ok()) {
         extra.push(("retry-after", value.to_owned()));
     }
-    answer::json(session, exchange, status, body.to_vec(), &extra).await
+    let hidden = exchange
+        .attempt()
+        .and_then(|attempt| secrets::hide(&attempt.upstream, &body));
+    let body = hidden.unwrap_or_else(|| body.to_vec());
+    answer::json(session, exchange, status, body, &extra).await
 }
 
 /// The body of an error, or as much of it as came in time: it is no reason to wait when another

@@ -1,24 +1,11 @@
 //! Tools under names that the upstream takes, wherever a request speaks of them.
 
 use crate::formats::NameRule;
-use crate::model::{
-    Losses, Memory, Namespaced, PartKind, Place, Renamed, Request, Text, ToolChoice, ToolKind,
-};
+use crate::model::{Losses, Memory, PartKind, Place, Renamed, Request, Text, ToolChoice};
 
 /// Renames what must be renamed, and says what the reply will have to undo.
 pub(super) fn rename(request: &mut Request<'_>, rule: NameRule, losses: &mut Losses) -> Memory {
-    let mut memory = Memory::default();
-    for tool in &request.tools {
-        if tool.kind == ToolKind::Custom {
-            memory.custom.push(tool.name.clone().into_owned());
-        }
-        if let Some(namespace) = &tool.namespace {
-            memory.namespaced.push(Namespaced {
-                name: tool.name.clone().into_owned(),
-                namespace: namespace.clone().into_owned(),
-            });
-        }
-    }
+    let mut memory = Memory::of_tools(&request.tools);
     memory.renamed = rule.broken(names(request));
     if !memory.renamed.is_empty() {
         apply(request, &memory.renamed, losses);

@@ -6,11 +6,14 @@ use base64::Engine as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::puppet::Act::{self, Close, Hang, Repeat, Reset, Say};
+use crate::puppet::Act::{self, Close, Drip, Hang, Repeat, Reset, Say};
 use crate::recorded::{Reply, Shape};
 
 /// What the gateway of the matrix reads of a reply in one piece, in bytes.
 pub const BODY_LIMIT: usize = 1 << 20;
+
+/// What the gateway presents to its upstreams.
+pub const CREDENTIAL: &str = "secret-of-the-upstream";
 
 /// What an upstream says in its headers and what nobody but the gateway may know.
 const HEADERS: &str = "set-cookie: secret-cookie\r\nx-account: secret-account\r\nserver: secret-server\r\n\
@@ -27,6 +30,8 @@ pub enum Door {
     Refused,
     /// TLS towards one that does not speak it.
     Tls,
+    /// TLS towards one whose certificate nobody vouches for.
+    Stranger,
 }
 
 /// What the client gets.
@@ -51,6 +56,8 @@ pub struct Fault {
     pub door: Door,
     /// What made the mock give the reply that the fault is made of.
     pub words: &'static str,
+    /// What the client must be told, where it is told an error.
+    pub says: &'static str,
     pub acts: Play,
     /// Nothing where the fault cannot befall this reply.
     pub outcome: Judge,
@@ -73,6 +80,7 @@ pub fn all() -> Vec<Fault> {
     faults.extend(statuses());
     faults.extend(unreadable());
     faults.extend(told_errors());
+    faults.extend(told_credentials());
     faults.extend(too_much());
     faults.extend(framing());
     faults
@@ -87,6 +95,7 @@ fn fault(
         name: name.into(),
         door: Door::Patient,
         words: GOOD,
+        says: "",
         acts: Box::new(acts),
         outcome: Box::new(outcome),
     }
@@ -111,9 +120,12 @@ fn connections() -> Vec<Fault> {
     refused.door = Door::Refused;
     let mut tls = fault("no TLS", |_| vec![], failed(502));
     tls.door = Door::Tls;
+    let mut stranger = fault("a stranger's certificate", good, failed(502));
+    stranger.door = Door::Stranger;
     vec![
         refused,
         tls,
+        stranger,
         bytes("reset before a byte", "", &[Reset]),
         bytes("closed before a byte", "", &[Close]),
         bytes("reset in the status line", "HTTP/1.1 2", &[Reset]),
@@ -190,7 +202,14 @@ fn timeouts() -> Vec<Fault> {
             _ => Outcome::Broken,
         })
     });
-    let mut all = vec![silent, header, middle];
+    let early = |_: &Reply| vec![Drip(b"HTTP/1.1 103 Early Hints\r\nx-a: b\r\n\r\n".to_vec())];
+    let early = fault("1xx without end", early, failed(504));
+    let dripping = |_: &Reply| {
+        let begin = Say(b"HTTP/1.1 200 OK\r\nx-a: ".to_vec());
+        vec![begin, Drip(b"a".to_vec())]
+    };
+    let dripping = fault("a header drop by drop", dripping, failed(504));
+    let mut all = vec![silent, header, middle, early, dripping];
     for fault in &mut all {
         fault.door = Door::Impatient;
     }
@@ -362,6 +381,45 @@ fn told_errors() -> Vec<Fault> {
     all
 }
 
+/// Errors that hold the gateway's own credential, written in more than one way.
+fn told_credentials() -> Vec<Fault> {
+    const WRITTEN: [&str; 2] = [CREDENTIAL, "\\u0073ecret\\u002dof-the-upstream"];
+    let told = |words: &'static str, instead_of: &'static str, written: &'static str| {
+        let acts = move |reply: &Reply| {
+            assert!(reply.text().contains(instead_of), "{}", reply.text());
+            let parts = reply.parts.iter();
+            let parts: Vec<String> = parts
+                .map(|part| part.replace(instead_of, written))
+                .collect();
+            let whole = reply.shape == Shape::Json || reply.status != 200;
+            vec![Say(match whole {
+                true => document(reply.status, "application/json", "", &parts.concat()),
+                false => ended(chunked(reply, &parts)),
+            })]
+        };
+        let outcome = move |reply: &Reply| match (words, reply.shape) {
+            (ERROR_LATER | ERROR_FIRST, Shape::Json) => None,
+            (ERROR_LATER, _) => Some(Outcome::Broken),
+            _ if reply.status == 400 => Some(Outcome::Refused(400)),
+            _ => Some(Outcome::Failed(vec![500, 502])),
+        };
+        Fault {
+            words,
+            says: "***",
+            ..fault(format!("{written} in {words}"), acts, outcome)
+        }
+    };
+    let mut all = Vec::new();
+    for written in WRITTEN {
+        all.push(told("mock:error=400,as-told", "as-told", written));
+        all.push(told("mock:error=500,as-told", "as-told", written));
+        for words in [ERROR_AS_SUCCESS, ERROR_FIRST, ERROR_LATER] {
+            all.push(told(words, "as it was told", written));
+        }
+    }
+    all
+}
+
 /// Replies that would fill the memory.
 fn too_much() -> Vec<Fault> {
     let oversize = |reply: &Reply| {
@@ -396,7 +454,20 @@ fn too_much() -> Vec<Fault> {
             failed(told),
         )
     };
-    let gzip = zipped(10 << 20);
+    let gzip = zipped(&vec![b'0'; 10 << 20]);
+    let filling = gzip.clone();
+    let later = move |reply: &Reply| {
+        let more = "content-encoding: gzip\r\nconnection: close\r\n";
+        let parts = reply.parts[..reply.before_end()].concat();
+        vec![
+            Say(head(200, reply.content_type(), more)),
+            Say(zipped(parts.as_bytes())),
+            Repeat(filling.clone(), 100),
+            Close,
+        ]
+    };
+    // Where both come in one piece, it is none that can be read.
+    let lost = |reply: &Reply| (reply.shape != Shape::Json).then_some(Outcome::Lost);
     let endless = |_: &Reply| {
         let line = b"x-header: secret-header\r\n".repeat(1000);
         vec![
@@ -411,6 +482,7 @@ fn too_much() -> Vec<Fault> {
         bomb(200, "gzip", gzip.clone(), 1000),
         bomb(500, "gzip", gzip, 1000),
         bomb(200, "br", white_brotli(), 1),
+        fault("a bomb after content", later, lost),
         fault("a header without end", endless, failed(502)),
     ]
 }
@@ -520,9 +592,9 @@ fn ended(mut said: Vec<u8>) -> Vec<u8> {
     said
 }
 
-fn zipped(zeros: usize) -> Vec<u8> {
+fn zipped(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![b'0'; zeros]).expect("memory");
+    encoder.write_all(bytes).expect("memory");
     encoder.finish().expect("memory")
 }
 

@@ -4,6 +4,9 @@
 #[path = "../gateway/asking.rs"]
 mod asking;
 #[allow(dead_code, reason = "shared with the gateway's own tests")]
+#[path = "../gateway/secure.rs"]
+mod secure;
+#[allow(dead_code, reason = "shared with the gateway's own tests")]
 #[path = "../gateway/stage.rs"]
 mod stage;
 #[allow(dead_code, reason = "shared with the gateway's own tests")]
@@ -14,6 +17,7 @@ mod told;
 mod wire;
 
 mod clients;
+mod drips;
 mod kill;
 mod kinds;
 mod matrix;

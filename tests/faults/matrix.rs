@@ -9,20 +9,22 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::asking::{Answer, client, said, send};
-use crate::kinds::{self, BODY_LIMIT, Door, Fault, Outcome};
+use crate::kinds::{self, BODY_LIMIT, CREDENTIAL, Door, Fault, Outcome};
 use crate::puppet::{self, GOOD_PATH, MARK};
 use crate::recorded::{Recorded, Shape};
+use crate::secure::{Authority, Relay};
 use crate::stage::{FORMATS, Gateway, Mock, Stderr, request, until};
 use crate::told::{ARRAY, WAYS, assert_told, format_of, is_end, is_error, pieces};
 
 /// Each asks one thing after the other, with a key that allows no more than that at once.
 const WORKERS: usize = 12;
 
-const DOORS: [(Door, &str); 4] = [
+const DOORS: [(Door, &str); 5] = [
     (Door::Patient, "patient"),
     (Door::Impatient, "impatient"),
     (Door::Refused, "refused"),
     (Door::Tls, "tls"),
+    (Door::Stranger, "stranger"),
 ];
 
 /// More than the gateway needs for all of this, and much less than one of the bombs would take.
@@ -70,7 +72,7 @@ fn spare_of(upstream: usize) -> &'static str {
     FORMATS[(upstream + 1) % FORMATS.len()].0
 }
 
-fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr) -> String {
+fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: u16) -> String {
     let mut text =
         format!("server: {{listen: LISTEN, admin: ADMIN, body_limit: {BODY_LIMIT}}}\nkeys:\n");
     for worker in 0..WORKERS {
@@ -85,6 +87,7 @@ fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr) -> String 
                 Door::Patient | Door::Impatient => format!("http://{puppet}"),
                 Door::Refused => format!("http://{nobody}"),
                 Door::Tls => format!("https://{no_tls}"),
+                Door::Stranger => format!("https://localhost:{stranger}"),
             };
             let silence = if door == Door::Impatient {
                 "300ms"
@@ -93,7 +96,7 @@ fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr) -> String 
             };
             text += &format!(
                 "  - {{name: {name}-{format}, format: {format}, base_url: \"{base}{prefix}\", breaker: off, \
-                 auth: {{bearer: secret-of-the-upstream}}, timeouts: {{first_byte: {silence}, idle: {silence}}}}}\n"
+                 auth: {{bearer: {CREDENTIAL}}}, timeouts: {{first_byte: {silence}, idle: {silence}}}}}\n"
             );
         }
         text += &format!(
@@ -193,6 +196,11 @@ impl Stage {
     ) {
         self.assert_tells_no_secret(answer, what);
         let spare = format!("good-{}", cell.spare_format());
+        if !answer.header("x-omniglot-upstream").starts_with("good") {
+            let says = self.faults[cell.fault].says;
+            let text = String::from_utf8_lossy(&answer.body);
+            assert!(text.contains(says), "{what}: {text}");
+        }
         match outcome {
             Outcome::Good => assert_good(cell, answer, word, upstream, "1", what),
             Outcome::Refused(status) => assert_error(cell, answer, &[*status], upstream, what),
@@ -378,10 +386,11 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
         .bind("127.0.0.1:0".parse().expect("an address"))
         .expect("a port");
     let nobody_at = nobody.local_addr().expect("an address");
+    let stranger = Relay::start(&Authority::new(), "localhost", puppet).await;
     let complaints = Stderr::new();
-    let gateway = Gateway::start_with(&config(puppet, nobody_at, no_tls().await), |command| {
-        complaints.attach(command);
-    });
+    let port = stranger.address.port();
+    let config = config(puppet, nobody_at, no_tls().await, port);
+    let gateway = Gateway::start_with(&config, |command| complaints.attach(command));
     let stage = Arc::new(Stage {
         base: gateway.url(""),
         faults,
@@ -399,6 +408,10 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
         }
     }
     assert!(wrong.is_empty(), "of {asked} cells:\n{}", wrong.join("\n"));
+    assert!(
+        stranger.agreed().is_empty(),
+        "nothing is said to a stranger"
+    );
     assert!(asked > 3000, "{asked} cells are not all there are");
     let complaints = complaints.text();
     for word in ["panicked", "secret"] {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,12 +18,17 @@ pub const MARK: &str = "misdeed-";
 /// Requests below this path are always answered well.
 pub const GOOD_PATH: &str = "/good";
 
+/// Often enough that nobody could call it silence.
+pub const DRIP: Duration = Duration::from_millis(10);
+
 /// What a puppet does, one after the other; then it reads the next request.
 #[derive(Debug, Clone)]
 pub enum Act {
     Say(Vec<u8>),
     /// The same bytes, so many times.
     Repeat(Vec<u8>, usize),
+    /// The same bytes, again and again, until the other side gives up.
+    Drip(Vec<u8>),
     /// Silence until the other side gives up.
     Hang,
     /// The connection ends as it should, or with a reset that takes with it what was not read.
@@ -77,6 +83,10 @@ async fn play(stream: &mut TcpStream, act: Act) -> io::Result<bool> {
                 stream.write_all(&bytes).await?;
             }
         }
+        Act::Drip(bytes) => loop {
+            stream.write_all(&bytes).await?;
+            tokio::time::sleep(DRIP).await;
+        },
         Act::Hang => {
             let mut nothing = [0; 1024];
             while stream.read(&mut nothing).await? > 0 {}

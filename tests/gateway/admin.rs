@@ -260,6 +260,34 @@ async fn a_running_stream_is_in_flight_until_it_ends() {
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_leaves_no_task_behind() {
+    const TASKS: &str = "omniglot_tasks";
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    let before = eventually("tasks are counted", async || {
+        let tasks = samples(&gateway).await[TASKS];
+        (tasks > 0.0).then_some(tasks)
+    })
+    .await;
+    let mut streams = Vec::new();
+    for (format, _) in FORMATS {
+        let words = "one two three mock:wait=never";
+        let (path, body) = request(format, &format!("same-{format}"), words, true);
+        let asked = client().post(gateway.url(&path)).bearer_auth(KEY);
+        let reply = asked.json(&body).send().await.expect("a stream begins");
+        streams.push(reply);
+    }
+    let during = samples(&gateway).await[TASKS];
+    assert!(during >= streams.len() as f64, "{during} tasks");
+    drop(streams);
+    eventually("the tasks are those of before", async || {
+        let tasks = samples(&gateway).await[TASKS];
+        (tasks <= before).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn health_and_readiness_follow_the_life_of_the_process() {
     let mock = Mock::start();
     let mut gateway = Gateway::start(&every_format(mock.address));

@@ -17,6 +17,7 @@ mod passing;
 mod patience;
 mod protocols;
 mod quiet;
+mod recordings;
 mod refusals;
 mod reload;
 mod secure;

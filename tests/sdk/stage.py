@@ -42,15 +42,18 @@ def second_model(upstream_format):
 
 
 @contextlib.contextmanager
-def running(log=None):
-    """Both processes, with their addresses; they are gone afterwards."""
+def running(log=None, watch=contextlib.nullcontext):
+    """Both processes, with their addresses; they are gone afterwards.
+
+    `watch` may put something between them: a context, made with the mock's address, that gives another.
+    """
     with contextlib.ExitStack() as stack:
         mock = stack.enter_context(process("mock", "--listen", "127.0.0.1:0", log=log))
         mock_url = "http://" + line_with(mock, "listens on http://").rsplit("http://", 1)[1]
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         listen, admin = free_addresses(2)
         file = directory / "gateway.yaml"
-        file.write_text(config(mock_url, listen, admin))
+        file.write_text(config(stack.enter_context(watch(mock_url)), listen, admin))
         gateway = stack.enter_context(process("run", "-c", str(file), log=log))
         line_with(gateway, "omniglot listens on")
         yield types.SimpleNamespace(gateway=f"http://{listen}", mock=mock_url)

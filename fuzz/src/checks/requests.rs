@@ -1,16 +1,17 @@
 //! Requests: whatever is read can be said to every upstream, or is refused in the client's words.
 
-use crate::formats::{Capabilities, Head, Operation, Target};
+use crate::formats::{Capabilities, Head, Items, Operation, Target};
 use crate::model::{Fault, Format, Losses};
 use crate::translate::{self, Wanted};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::input::{Input, object};
 
 pub fn check(data: &[u8]) {
     let Some(input) = Input::of(data) else { return };
     passes(input.from, input.body);
+    goes_on(input.from, input.body);
     let capabilities = capabilities(input.dice[0]);
     let stream = input.dice[1] & 1 == 1;
     for to in Format::ALL {
@@ -78,6 +79,33 @@ fn refused(client: Format, fault: &Fault) {
     let (status, body) = client.codec().encode_error(fault, "req_1");
     assert!((400..600).contains(&status), "{fault:?}");
     object(&body);
+}
+
+/// A request that goes on from a reply holds what was said before, and then its own input.
+fn goes_on(format: Format, body: &[u8]) {
+    let (Some(keeper), Ok(_)) = (format.codec().keeper(), format.codec().peek(body)) else {
+        return;
+    };
+    let before = Items {
+        text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
+        count: 2,
+    };
+    let (own, resumed) = match (keeper.input(body), keeper.resume(body, &[&before])) {
+        (Ok(own), Ok(resumed)) => (own, resumed),
+        (Err(fault), Err(_)) => return refused(format, &fault),
+        (own, resumed) => panic!("{own:?} {resumed:?}"),
+    };
+    // What is no text goes on as it is, for whoever reads it to refuse.
+    if serde_json::from_slice::<Value>(body).is_err() {
+        return;
+    }
+    let whole = object(&resumed);
+    let input = whole["input"].as_array().expect("a list");
+    assert_eq!(input.len(), before.count + own.count);
+    assert_eq!(input[1], Value::Object(Map::new()));
+    assert!(whole["previous_response_id"].is_null());
+    let page = keeper.page("resp_1", &[&before, &own], Some("limit=100"));
+    object(&page.expect("a page"));
 }
 
 /// A request for an upstream of the client's own format changes only where it must.

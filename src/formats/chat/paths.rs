@@ -37,6 +37,8 @@ const fn field(setting: Setting) -> &'static str {
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "parallel_tool_calls",
         Setting::OutputShape => "response_format",
+        Setting::OutputName => "response_format.json_schema.name",
+        Setting::OutputDescription => "response_format.json_schema.description",
         Setting::Verbosity => "verbosity",
         Setting::Search => "web_search_options",
         Setting::CodeExecution => "tools",

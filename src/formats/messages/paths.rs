@@ -44,7 +44,10 @@ const fn word(setting: Setting) -> &'static str {
         Setting::Thinking => "thinking",
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "tool_choice.disable_parallel_tool_use",
-        Setting::OutputShape => "output_config.format",
+        // A shape has no labels here.
+        Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
+            "output_config.format"
+        }
         Setting::Verbosity => "verbosity",
         Setting::Search | Setting::CodeExecution => "tools",
         Setting::User => "metadata.user_id",

@@ -35,8 +35,11 @@ pub(super) fn write<'a>(shape: &'a Shape<'_>, losses: &mut Losses) -> Option<For
             schema,
             ..
         } => {
-            if name.is_some() || description.is_some() {
-                losses.dropped(place());
+            if name.is_some() {
+                losses.dropped(Place::Setting(Setting::OutputName));
+            }
+            if description.is_some() {
+                losses.dropped(Place::Setting(Setting::OutputDescription));
             }
             schema
         }

@@ -133,7 +133,10 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::Thinking => "generationConfig.thinkingConfig",
         Setting::ToolChoice => "toolConfig.functionCallingConfig",
         Setting::ParallelTools => "toolConfig",
-        Setting::OutputShape => "generationConfig.responseSchema",
+        // A shape has no labels here.
+        Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
+            "generationConfig.responseSchema"
+        }
         Setting::Images | Setting::Sound => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",

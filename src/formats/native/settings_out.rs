@@ -145,8 +145,11 @@ fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, loss
             schema,
             ..
         } => {
-            if name.is_some() || description.is_some() {
-                losses.dropped(place.clone());
+            if name.is_some() {
+                losses.dropped(Place::Setting(Setting::OutputName));
+            }
+            if description.is_some() {
+                losses.dropped(Place::Setting(Setting::OutputDescription));
             }
             (JSON, Some(schema))
         }

@@ -1,7 +1,7 @@
 //! Replies that are kept: going on from one by its id, and what `/v1/responses/{id}` answers.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use url::form_urlencoded;
@@ -15,10 +15,15 @@ pub(super) struct Kept;
 
 #[derive(Deserialize)]
 struct Request<'a> {
-    #[serde(borrow)]
+    /// `null` too stands somewhere.
+    #[serde(borrow, default, deserialize_with = "written")]
     input: Option<&'a RawValue>,
     #[serde(borrow)]
     previous_response_id: Option<&'a RawValue>,
+}
+
+fn written<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(reader).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -75,9 +80,11 @@ impl Keeper for Kept {
             None => {
                 let start = body.iter().position(|&byte| byte == b'{');
                 let start = start.map_or(0, |brace| brace + 1);
+                let is_alone = body[start..].trim_ascii_start().starts_with(b"}");
+                let comma: &[u8] = if is_alone { b"" } else { b"," };
                 Edit {
                     range: start..start,
-                    with: [br#""input":"#, list.as_slice(), b","].concat(),
+                    with: [br#""input":"#, list.as_slice(), comma].concat(),
                 }
             }
         });
@@ -184,6 +191,9 @@ fn own_items(input: &RawValue) -> Result<Items, Fault> {
             text: text.into(),
             count: 1,
         });
+    }
+    if text == "null" {
+        return Ok(Items::default());
     }
     let Some(list) = elements(input) else {
         return Err(Fault::invalid("input: expected a string or an array").at("input"));

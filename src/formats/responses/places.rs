@@ -37,6 +37,8 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "parallel_tool_calls",
         Setting::OutputShape => "text.format",
+        Setting::OutputName => "text.format.name",
+        Setting::OutputDescription => "text.format.description",
         Setting::Verbosity => "text.verbosity",
         Setting::User => "user",
         Setting::CacheKey => "prompt_cache_key",

@@ -175,6 +175,14 @@ async fn bodies_that_break_parsers_do_not_break_this_one() {
             let answer = post(watched.gateway.url(&path), body).await;
             assert_eq!(answer.status, 400, "{format}");
         }
+        // The deepest that is read, and one level more.
+        for (depth, refused) in [(127, false), (128, true)] {
+            let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
+            let body = format!(r#"{{"model":"{model}","x":{open}{close}}}"#);
+            let answer = post(watched.gateway.url(&path), body).await;
+            let told = answer.text().contains("recursion");
+            assert_eq!(told, refused, "{format} {depth}: {}", answer.text());
+        }
         let mut invalid = format!(r#"{{"model":"{model}","x":""#).into_bytes();
         invalid.extend_from_slice(b"\xff\xfe\"}");
         let answer = post(watched.gateway.url(&path), invalid).await;

@@ -236,4 +236,20 @@ function pair(way, client, upstream) {
       assert.ok(gathered instanceof way.helperError, gathered.constructor.name);
     });
   }
+
+  for (const fault of things.deaths) {
+    check(`a stream that dies of ${fault} after any event`, async () => {
+      // Twenty words are twenty deltas at least: none of these comes behind the end.
+      for (let count = 0; count <= 20; count += 1) {
+        const prompt = `mock:long=20 mock:${fault}=${count}`;
+        const { text, error } = await stream(prompt);
+        const seen = `${count}, after "${text}": ${error?.constructor.name}: ${error?.message}`;
+        assert.ok(error instanceof way.streamError, seen);
+        assert.doesNotMatch(error.constructor.name, /Connection/, seen);
+        assert.ok(error.message, seen);
+        const gathered = await things.failure(gather(prompt));
+        assert.ok(gathered instanceof way.helperError, `${count}: ${gathered.constructor.name}`);
+      }
+    });
+  }
 }

@@ -36,6 +36,9 @@ export const fromUpstream = [400, 401, 403, 404, 413, 429, 500, 503, 529];
 
 export const brokenStreams = ['cut=8', 'no_end', 'stream_error=4', 'garbage=8'];
 
+/** What a stream may die of after any of its events. */
+export const deaths = ['cut', 'garbage', 'stream_error'];
+
 /** The error that a promise is rejected with. */
 export async function failure(promise) {
   let value;

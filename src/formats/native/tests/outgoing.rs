@@ -488,7 +488,7 @@ fn shapes_of_the_answer() {
         json!({"responseMimeType": "application/json", "responseJsonSchema": {"enum": [1, 2]},
             "responseModalities": ["TEXT", "IMAGE"]})
     );
-    assert_eq!(lost, [(Action::Dropped, "OutputShape".to_owned())]);
+    assert_eq!(lost, [(Action::Dropped, "OutputName".to_owned())]);
 }
 
 fn tools(body: Value) -> (Value, Lost) {

@@ -28,6 +28,10 @@ fn what_was_said_before_stands_before_the_new_input() {
         resumed(r#" {"previous_response_id":"resp_1"}"#),
         r#" {"input":[{"a":1},{"b":2}],"previous_response_id":null}"#
     );
+    assert_eq!(
+        resumed(r#"{"input":null,"model":"m"}"#),
+        r#"{"input":[{"a":1},{"b":2}],"model":"m"}"#
+    );
     let refused = Kept.resume(br#"{"input":7}"#, &before);
     assert_eq!(
         refused.expect_err("a refusal").param.as_deref(),

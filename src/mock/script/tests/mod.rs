@@ -78,13 +78,7 @@ fn only_the_last_user_text_counts() {
 fn words_of_the_model_count_when_the_prompt_has_none() {
     let asked = request(vec![user("hello")]);
     let plan = Plan::for_request(&asked, "demo+tools+error=503,later").unwrap();
-    assert_eq!(
-        plan.answer,
-        Answer::Calls {
-            name: None,
-            count: 1
-        }
-    );
+    assert_eq!(plan.answer, Answer::Calls(vec![WantedCall::default()]));
     assert_eq!(
         plan.instead,
         Some(Instead::Error {
@@ -109,13 +103,7 @@ fn tool_results_end_the_loop_unless_new_words_follow() {
     }
     let again = [looped, vec![user("mock:parallel=3")]].concat();
     let plan = Plan::for_request(&request(again), "demo").unwrap();
-    assert_eq!(
-        plan.answer,
-        Answer::Calls {
-            name: None,
-            count: 3
-        }
-    );
+    assert_eq!(plan.answer, Answer::Calls(vec![WantedCall::default(); 3]));
 }
 
 #[test]
@@ -129,7 +117,7 @@ fn what_the_request_demands_is_given_unasked() {
     assert_eq!(shaped.answer, Answer::Shaped);
     asked.tool_choice = Some(ToolChoice::Required);
     let forced = Plan::for_request(&asked, "demo").unwrap();
-    assert!(matches!(forced.answer, Answer::Calls { .. }));
+    assert!(matches!(forced.answer, Answer::Calls(_)));
     asked.turns = vec![user("mock:text=no tools")];
     let told = Plan::for_request(&asked, "demo").unwrap();
     assert_eq!(told.answer, saying("no tools"));
@@ -184,6 +172,7 @@ fn words_that_cannot_be_read_are_refused() {
         "mock:pace=soon",
         "mock:error=200",
         "mock:wait",
+        "mock:arguments={}",
         "mock:",
     ] {
         let fault = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();

@@ -1,0 +1,122 @@
+//! The gateway's own credentials, kept out of what an upstream's errors tell and the log holds.
+
+use std::borrow::Cow;
+
+use crate::model::Fault;
+use crate::runtime::Upstream;
+
+/// A shorter value would be found in texts that do not mean it, and is no secret.
+const SHORTEST: usize = 8;
+
+const BEARER: &[u8] = b"Bearer ";
+const HIDDEN: &[u8] = b"***";
+
+/// A fault as it may be told and logged.
+pub(super) fn hide_in_fault(upstream: &Upstream, fault: &mut Fault) {
+    let texts = [&mut fault.param, &mut fault.code];
+    let texts = texts.into_iter().flatten().chain([&mut fault.message]);
+    for text in texts {
+        if let Some(hidden) = hide(upstream, text.as_bytes()) {
+            *text = String::from_utf8_lossy(&hidden).into_owned();
+        }
+    }
+}
+
+/// Words for the log.
+pub(super) fn hide_in_text<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
+    match hide(upstream, text.as_bytes()) {
+        Some(hidden) => String::from_utf8_lossy(&hidden).into_owned().into(),
+        None => text.into(),
+    }
+}
+
+/// The bytes without what only the gateway and the upstream may know; nothing where they hold none of it.
+pub(super) fn hide(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<u8>> {
+    let values = upstream.headers.iter().map(|(_, value)| value.as_bytes());
+    let values = values.map(|value| value.strip_prefix(BEARER).unwrap_or(value));
+    let secrets: Vec<&[u8]> = values.filter(|value| value.len() >= SHORTEST).collect();
+    without(bytes, &secrets)
+}
+
+fn without(bytes: &[u8], secrets: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut kept = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        // The longest, since one may begin with another.
+        let found = secrets.iter().filter_map(|secret| length_of(secret, rest));
+        let Some(length) = found.max() else {
+            at += 1;
+            continue;
+        };
+        kept.extend_from_slice(&bytes[from..at]);
+        kept.extend_from_slice(HIDDEN);
+        at += length;
+        from = at;
+    }
+    (from > 0).then(|| [&kept, &bytes[from..]].concat())
+}
+
+/// How many bytes the secret takes where the text begins with it, be it as it is or as a part of
+/// a JSON string, whose writers differ in what they escape.
+fn length_of(secret: &[u8], text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for byte in secret {
+        at += character(*byte, &text[at..])?;
+    }
+    Some(at)
+}
+
+fn character(byte: u8, text: &[u8]) -> Option<usize> {
+    if text.first() == Some(&byte) && byte != b'\\' {
+        return Some(1);
+    }
+    if text.first() != Some(&b'\\') {
+        return None;
+    }
+    let escaped = || {
+        let digits = std::str::from_utf8(text.get(2..6)?).ok()?;
+        u32::from_str_radix(digits, 16).ok()
+    };
+    match text.get(1) {
+        Some(b'u') if escaped() == Some(byte.into()) => Some(6),
+        Some(next) if *next == byte && matches!(byte, b'"' | b'\\' | b'/') => Some(2),
+        _ => (byte == b'\\').then_some(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str, secrets: &[&str]) -> Option<String> {
+        let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
+        let kept = without(text.as_bytes(), &secrets)?;
+        Some(String::from_utf8(kept).expect("text"))
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_and_however_it_is_written() {
+        let secrets = ["sk-a/b=c\"d\\e", "sk-a/b=c\"d\\e-and-more"];
+        for (text, expected) in [
+            (r#"key sk-a/b=c"d\e."#, "key ***."),
+            (r#""key sk-a/b=c\"d\\e.""#, r#""key ***.""#),
+            (r#"sk-a\/b\u003dc\u0022d\u005Ce"#, "***"),
+            (r#"sk-sk-a/b=c"d\esk-a/b=c"d\e"#, "sk-******"),
+            (r#"sk-a/b=c"d\e-and-more and more"#, "*** and more"),
+        ] {
+            assert_eq!(told(text, &secrets).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "sk-a",
+            "sk-a/b",
+            r"sk-a\",
+            r"sk-a\u00",
+            "SK-A/B=C",
+            "***",
+        ] {
+            assert_eq!(told(text, &secrets), None, "{text}");
+        }
+    }
+}

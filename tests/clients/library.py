@@ -1,0 +1,169 @@
+"""Client libraries: each format of each is a program of ours that is told what to ask for, cell by cell."""
+
+import json
+import queue
+import shutil
+import subprocess
+import threading
+
+import cells
+import cli
+import isolation
+from installed import HERE
+
+
+class Library:
+    """A library that a program in speakers/ drives."""
+
+    recorded = cells.CELLS
+    # What keeps some of them from asking the world for news.
+    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def command(self, row):
+        return [self.directory / "bin/python", HERE / "speakers" / self.program, row]
+
+    def cells(self, row, model, stage):
+        with isolation.homes(stage.homes) as (home, work):
+            told = {"GATEWAY": stage.gateway, "GATEWAY_KEY": stage.key, "GATEWAY_MODEL": model}
+            environment = isolation.environment(home, stage.refusing) | self.quiet | told
+            with Talk(self.command(row), environment, work, stage.output) as talk:
+                for cell in cells.CELLS:
+                    yield cell, lambda cell=cell: ASKED[cell](talk)
+
+
+class Talk:
+    """The program while it runs: a line of JSON to it, a line of JSON back."""
+
+    def __init__(self, command, environment, work, output):
+        self.output = output
+        self.child = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        self.lines = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.child.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        cli.stop(self.child)
+        self.reader.join()
+        self.child.stdin.close()
+        self.child.stdout.close()
+
+    def ask(self, cell, prompt, secret=None):
+        """The program's answer; nothing if its library cannot do that."""
+        line = json.dumps({"cell": cell, "prompt": prompt, "secret": secret})
+        self.note(line)
+        try:
+            self.child.stdin.write(f"{line}\n")
+            self.child.stdin.flush()
+            answer = self.lines.get(timeout=cli.LIMIT)
+        except (OSError, queue.Empty) as error:
+            # It may not be asked anything else now.
+            cli.stop(self.child)
+            raise cells.Wrong(f"no answer: {error!r}") from error
+        cells.demand(answer is not None, "the program ended")
+        self.note(answer)
+        answer = json.loads(answer)
+        cells.demand("error" not in answer, answer.get("error"))
+        return None if answer.get("absent") else answer
+
+    def note(self, line):
+        self.output.write(f"{line.strip()}\n")
+        self.output.flush()
+
+
+def text(talk):
+    expected = f"The harbour is quiet, {cells.word()}."
+    answer = talk.ask("text", f"mock:text={expected}")
+    if answer is None:
+        return "n/a"
+    cells.demand(answer["text"] == expected, f"said {answer['text']!r}")
+
+
+def stream(talk):
+    expected = f"One after the other, {cells.word()} {cells.word()}."
+    answer = talk.ask("stream", f"mock:text={expected}")
+    if answer is None:
+        return growing(talk)
+    pieces = answer["pieces"]
+    cells.demand("".join(pieces) == expected, f"the pieces are {pieces!r}")
+    cells.demand(len(pieces) > 1, "all in one piece")
+
+
+def growing(talk):
+    """For those that stream objects only. Native models say a call all at once, so it may be one piece."""
+    answer = talk.ask("growing", "A recipe, please.")
+    if answer is None:
+        return "n/a"
+    cells.demand(answer["values"], "nothing came")
+    cells.check_shape(answer["values"][-1])
+
+
+def tools(talk):
+    city, secret = f"Port {cells.word()}", cells.word()
+    asked = f"mock:tool=lookup mock:arguments={json.dumps({'city': city})}"
+    answer = talk.ask("tools", asked, secret)
+    if answer is None:
+        return "n/a"
+    cells.demand(answer["asked"] == [city], f"the tool was asked {answer['asked']}")
+    # Words that only the model has: what it says of the results that reached it.
+    said = answer["text"]
+    cells.demand(said.startswith("The tools answered:"), f"said {said!r}")
+    cells.demand(f"{city} keeps {secret}" in said, f"said {said!r}")
+
+
+def shape(talk):
+    answer = talk.ask("json", "A recipe, please.")
+    if answer is None:
+        return "n/a"
+    cells.check_shape(answer["value"])
+
+
+ASKED = {"text": text, "stream": stream, "tools": tools, "json": shape}
+
+
+def library(name, package, rows, program=None):
+    members = {"name": name, "package": package, "rows": rows}
+    return type(name, (Library,), members | {"program": program or f"with_{name}.py"})
+
+
+class Vercel(Library):
+    """Modules are looked for beside the program that imports them, so the programs go where they are."""
+
+    name, package, format = "vercel", "vercel", "chat"
+    rows = ("compatible", "chat", "messages", "native", "responses")
+
+    def command(self, row):
+        program = shutil.copy(HERE / "speakers/vercel.mjs", self.directory)
+        return ["node", program, row]
+
+
+LIBRARIES = (
+    library("openai", "official", ("chat", "responses")),
+    library("anthropic", "official", ("messages",)),
+    library("google", "official", ("native",)),
+    library("langchain", "langchain", ("chat", "messages", "native", "responses")),
+    library("pydantic_ai", "official", ("chat", "messages", "native", "responses")),
+    library("instructor", "instructor", ("chat", "messages", "native", "responses")),
+    library("litellm", "litellm", ("chat", "messages", "native", "responses")),
+    Vercel,
+)
