@@ -1,9 +1,10 @@
 //! What pass-through reads and touches: model and stream in requests, model and usage in replies.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::formats::{
@@ -58,20 +59,85 @@ struct Event<'a> {
     r#type: Cow<'a, str>,
     #[serde(borrow)]
     message: Option<Message<'a>>,
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    delta: Piece<'a>,
     usage: Option<RawUsage>,
 }
 
-/// What a block goes on with.
-#[derive(Deserialize)]
+/// What a block goes on with, read in passing: whatever else stands there is the client's to judge.
+#[derive(Default)]
 struct Piece<'a> {
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    partial_json: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thinking: Option<&'a RawValue>,
+    said: Option<&'a RawValue>,
+    thought: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum PieceField {
+    Text,
+    PartialJson,
+    Thinking,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Piece<'a>, D::Error> {
+        deserializer.deserialize_any(PieceVisitor)
+    }
+}
+
+struct PieceVisitor;
+
+impl<'de> Visitor<'de> for PieceVisitor {
+    type Value = Piece<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a piece of a block")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Piece<'de>, M::Error> {
+        let mut piece = Piece::default();
+        while let Some(field) = fields.next_key()? {
+            match field {
+                PieceField::Text | PieceField::PartialJson => piece.said = fields.next_value()?,
+                PieceField::Thinking => piece.thought = fields.next_value()?,
+                PieceField::Other => {
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(piece)
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Piece<'de>, S::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Piece::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Piece<'de>, E> {
+        Ok(Piece::default())
+    }
 }
 
 /// Input is counted without what the cache gave or took; counts may come in any of two events.
@@ -148,14 +214,8 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         "message_stop" => (watch.begun, watch.ended) = (true, true),
         _ => {}
     }
-    // Whatever else stands there is the client's to judge.
-    let delta = event.delta.map(RawValue::get);
-    if let Some(piece) = delta.and_then(|delta| serde_json::from_str::<Piece<'_>>(delta).ok()) {
-        let heard = &mut watch.unmetered;
-        heard.say(piece.text);
-        heard.say(piece.partial_json);
-        heard.think(piece.thinking);
-    }
+    watch.unmetered.say(event.delta.said);
+    watch.unmetered.think(event.delta.thought);
     let (model, start) = match event.message {
         Some(message) => (message.model, message.usage),
         None => (None, None),
@@ -167,4 +227,37 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         model: model.map(|raw| range_of(data.as_bytes(), raw)),
         usage_only: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Heard;
+
+    #[test]
+    fn pieces_are_weighed_and_anything_else_passes() {
+        let mut watch = Watch::default();
+        for delta in [
+            r#"{"type":"text_delta","text":"four"}"#,
+            r#"{"type":"input_json_delta","partial_json":"{\"a\""}"#,
+            r#"{"type":"thinking_delta","thinking":"hm"}"#,
+            r#"{"type":"text_delta","text":7}"#,
+            r#"{"stop_reason":"end_turn","more":[{"text":"no"}]}"#,
+            r#"["text"]"#,
+            r#""text""#,
+            "null",
+            "true",
+            "1",
+            "-1",
+            "1.5",
+        ] {
+            let event = format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
+            glance_event(&event, &mut watch).expect(delta);
+        }
+        let heard = Heard {
+            said: 4 + 6,
+            thought: 2,
+        };
+        assert_eq!(watch.unmetered, heard);
+    }
 }
