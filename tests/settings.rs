@@ -99,11 +99,11 @@ fn the_sample_loads_on_a_fresh_machine() {
     assert_eq!(written(&large.pricing.input).as_deref(), Some("1.25"));
     assert_eq!(written(&large.pricing.output).as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
-    assert_eq!(large.capabilities.len(), 20);
+    assert_eq!(large.capabilities.len(), 21);
     let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
     assert_eq!(large.capabilities[0], version);
     let efforts = ("efforts".to_owned(), "low,medium,high".to_owned());
-    assert_eq!(large.capabilities[19], efforts);
+    assert_eq!(large.capabilities[20], efforts);
 }
 
 #[test]

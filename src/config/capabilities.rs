@@ -27,7 +27,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 20] = [
+const CAPABILITIES: [Capability; 21] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -117,6 +117,11 @@ const CAPABILITIES: [Capability; 20] = [
         "sampling",
         Takes::Switch,
         "whether temperature, top_p, stop and penalties are taken",
+    ),
+    capability(
+        "search",
+        Takes::OneOf(&["always", "alone", "never"]),
+        "whether the upstream's search can be used, and beside other tools",
     ),
     capability(
         "parallel_switch",

@@ -38,6 +38,7 @@ pub struct Capabilities {
     pub responses_keeps_state: bool,
     /// Temperature, top_p, stop and penalties, for chat and responses.
     pub sampling: bool,
+    pub search: SearchUse,
     /// Parallel calls can be turned off.
     pub parallel_switch: bool,
     /// The efforts the model knows; `None`: all. Whether it can be turned off is `off_effort`.
@@ -52,6 +53,15 @@ pub enum MessagesVersion {
     First,
     /// `2026-10-21`
     Second,
+}
+
+/// Whether a model can be given the search tool of its upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchUse {
+    Always,
+    /// Not beside tools of the client's own.
+    Alone,
+    Never,
 }
 
 /// How a model is told how much to think.
@@ -107,6 +117,7 @@ impl Default for Capabilities {
             responses_encrypted_reasoning: true,
             responses_keeps_state: true,
             sampling: true,
+            search: SearchUse::Always,
             parallel_switch: true,
             efforts: None,
             off_effort: true,
@@ -166,6 +177,14 @@ impl Capabilities {
                 self.responses_encrypted_reasoning = switch()?;
             }
             "sampling" => self.sampling = switch()?,
+            "search" => {
+                self.search = match value {
+                    "always" => SearchUse::Always,
+                    "alone" => SearchUse::Alone,
+                    "never" => SearchUse::Never,
+                    _ => return Err("search is always, alone or never".to_owned()),
+                };
+            }
             "parallel_switch" => self.parallel_switch = switch()?,
             "efforts" => self.set_efforts(value)?,
             _ => return Err(format!("{name} is not the name of a capability")),

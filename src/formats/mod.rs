@@ -27,7 +27,7 @@ use crate::model::{
 };
 use crate::sse::SseWriter;
 
-pub use capabilities::{Capabilities, MessagesVersion, ThinkingStyle};
+pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
 pub use names::NameRule;

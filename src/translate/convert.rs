@@ -4,8 +4,8 @@ use super::proofs;
 use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
-use crate::formats::{Asked, Head, Target, Watch};
-use crate::model::{Fault, Format, Losses, Memory};
+use crate::formats::{Asked, Head, SearchUse, Target, Watch};
+use crate::model::{Fault, Format, Losses, Memory, Place, Request, Setting};
 
 /// A body for an upstream, and what the reply to it must know to speak of the same tools.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ pub fn request(
     if let Some(recall) = head.recall {
         proofs::restore(&mut request, to, recall);
     }
+    limit_search(&mut request, target.capabilities.search, losses);
     let memory = Memory {
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)
@@ -34,6 +35,18 @@ pub fn request(
     match to.codec().encode_request(&request, target, losses) {
         Ok(body) => Ok(Outgoing { body, memory }),
         Err(fault) => Err(in_words_of(from, fault)),
+    }
+}
+
+/// Search is left out where the model does not take it.
+fn limit_search(request: &mut Request<'_>, allowed: SearchUse, losses: &mut Losses) {
+    let can_search = match allowed {
+        SearchUse::Always => true,
+        SearchUse::Alone => request.tools.is_empty(),
+        SearchUse::Never => false,
+    };
+    if !can_search && request.search.take().is_some() {
+        losses.dropped(Place::Setting(Setting::Search));
     }
 }
 
@@ -90,7 +103,42 @@ pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &Asked) -> Vec<u8> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::Framing;
+    use crate::formats::{Capabilities, Framing};
+
+    #[test]
+    fn search_goes_only_where_the_model_takes_it() {
+        let tool = r#"{"type":"function","name":"look","parameters":{"type":"object"}}"#;
+        let sent = |search: &str, tools: &str, to: Format| {
+            let mut capabilities = Capabilities::default();
+            capabilities.set("search", search).expect("a capability");
+            let target = Target {
+                model: "m",
+                stream: false,
+                max_output_tokens: None,
+                capabilities: &capabilities,
+                brand: "google",
+            };
+            let body = format!(r#"{{"model":"m","input":"Hi","tools":[{tools}]}}"#);
+            let mut losses = Losses::default();
+            let head = Head::default();
+            let from = Format::Responses;
+            let sent = request(from, to, &head, body.as_bytes(), &target, &mut losses);
+            let body = sent.expect("a body").body;
+            (
+                String::from_utf8_lossy(&body).contains("earch"),
+                losses.0.len(),
+            )
+        };
+        let search = r#"{"type":"web_search"}"#;
+        let both = format!("{search},{tool}");
+        for to in [Format::Chat, Format::Native] {
+            assert_eq!(sent("always", &both, to), (true, 0));
+            assert_eq!(sent("alone", search, to), (true, 0));
+            assert_eq!(sent("alone", &both, to), (false, 1));
+            assert_eq!(sent("never", search, to), (false, 1));
+            assert_eq!(sent("never", tool, to), (false, 0));
+        }
+    }
 
     #[test]
     fn characters_in_two_halves_and_events_without_payload_break_no_stream() {

@@ -11,7 +11,8 @@ const TURNS: usize = 12;
 /// A client's own view of a conversation, in the words of its format.
 struct Conversation {
     format: &'static str,
-    /// It sends back only the fields of the format itself.
+    /// It sends back only what it knows: chat without the fields that are not the format's own,
+    /// native without thoughts.
     forgets: bool,
     history: Vec<Value>,
 }
@@ -95,7 +96,12 @@ impl Conversation {
                     .push(json!({"type": "function_call_output", "call_id": id, "output": result}));
             }
             _ => {
-                self.history.push(json!({"role": "model", "parts": reply}));
+                let mut parts = reply;
+                if self.forgets {
+                    let list = parts.as_array_mut().expect("parts");
+                    list.retain(|part| part["thought"] != true);
+                }
+                self.history.push(json!({"role": "model", "parts": parts}));
                 let answer = json!({"name": "look", "response": {"result": result}});
                 self.history
                     .push(json!({"role": "user", "parts": [{"functionResponse": answer}]}));
@@ -244,10 +250,11 @@ async fn every_signature_comes_back_to_its_issuer_whatever_the_client_speaks() {
 }
 
 #[tokio::test]
-async fn a_chat_client_that_sends_back_no_reasoning_loses_no_signature() {
+async fn a_client_that_sends_back_no_thoughts_loses_no_signature() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format(mock.address));
     for stream in [false, true] {
         runs(&gateway, "chat", true, stream).await;
+        runs(&gateway, "native", true, stream).await;
     }
 }

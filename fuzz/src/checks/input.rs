@@ -18,6 +18,9 @@ pub struct Input<'d> {
 impl<'d> Input<'d> {
     pub fn of(data: &'d [u8]) -> Option<Input<'d>> {
         let (&[from, to, first, second], body) = data.split_first_chunk::<CHOOSERS>()?;
+        if depth(body) > DEEPEST {
+            return None;
+        }
         Some(Input {
             from: format(from),
             to: format(to),
@@ -25,6 +28,23 @@ impl<'d> Input<'d> {
             body,
         })
     }
+}
+
+/// A translation may add levels; what is read here again must stay within a parser's 128.
+const DEEPEST: usize = 100;
+
+/// How deep brackets are nested at most, those in strings included.
+fn depth(body: &[u8]) -> usize {
+    let (mut deepest, mut now) = (0usize, 0usize);
+    for byte in body {
+        match byte {
+            b'[' | b'{' => now += 1,
+            b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
 }
 
 fn format(byte: u8) -> Format {

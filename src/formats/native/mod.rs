@@ -183,6 +183,11 @@ impl Codec for Native {
         &[]
     }
 
+    /// Some send back what was called but not what was thought.
+    fn clients_return_proofs(&self) -> bool {
+        false
+    }
+
     fn counter(&self) -> Option<&'static dyn Counter> {
         Some(&count::Count)
     }
