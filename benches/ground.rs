@@ -24,9 +24,10 @@ impl Ground {
     }
 
     /// Every model has two upstreams, so that a failure before the content meets another attempt.
+    /// Nothing is kept of conversations: what grows on purpose would hide what should not.
     pub fn config(&self) -> String {
         let mut text = format!(
-            "server: {{listen: \"{}\", admin: \"{}\"}}\nkeys: [{{name: soak, secret: {KEY}}}]\nupstreams:\n",
+            "server: {{listen: \"{}\", admin: \"{}\", conversations: off}}\nkeys: [{{name: soak, secret: {KEY}}}]\nupstreams:\n",
             self.listen, self.admin
         );
         for format in FORMATS {
