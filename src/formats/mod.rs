@@ -4,9 +4,11 @@ mod base64_text;
 mod blocks;
 mod capabilities;
 mod chat;
+mod counter;
 mod few;
 mod free_text;
 mod identity;
+mod keeper;
 mod messages;
 mod names;
 mod native;
@@ -16,7 +18,6 @@ mod written;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -28,8 +29,10 @@ use crate::model::{
 use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
+pub use counter::{Counter, Question};
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
+pub use keeper::{Items, Keeper};
 pub use names::NameRule;
 
 /// Everything one format knows.
@@ -141,66 +144,6 @@ pub trait Codec: Sync {
     fn request_id_header(&self) -> Option<&'static str> {
         None
     }
-}
-
-/// A format's way to go on from a reply that is kept on the server's side, and to fetch it again.
-pub trait Keeper: Sync {
-    /// What a request adds to its conversation.
-    fn input(&self, body: &[u8]) -> Result<Items, Fault>;
-    /// The request as if the client had sent the whole conversation.
-    fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault>;
-    /// A whole reply's id and what it adds to its conversation.
-    fn output(&self, reply: &Bytes) -> Option<(String, Items)>;
-    /// The whole reply, in the event that ends a stream.
-    fn last_reply(&self, data: &str) -> Option<Bytes>;
-    /// The refusal of a request whose conversation is not kept as far as this reply.
-    fn broken(&self, id: &str) -> Fault;
-    /// Where the client wrote it, if not in a request before this one: `before` items are not its.
-    fn own_place(&self, place: &Place, before: usize) -> Option<Place>;
-    /// One page of what was said before a reply and in its request, as the query wants it.
-    fn page(&self, id: &str, items: &[&Items], query: Option<&str>) -> Result<Vec<u8>, Fault>;
-    /// The answer to a reply's deletion.
-    fn deleted(&self, id: &str) -> Vec<u8>;
-}
-
-/// A stretch of a conversation: the elements of a JSON list, as they were written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Items {
-    pub text: Bytes,
-    pub count: usize,
-}
-
-/// A format's way to ask how many tokens a request has, without having it answered.
-pub trait Counter: Sync {
-    fn decode_question<'a>(
-        &self,
-        body: &'a [u8],
-        losses: &mut Losses,
-    ) -> Result<Question<'a>, Fault>;
-    /// For an upstream's counter, which takes less than a request for a reply may hold.
-    fn encode_question(
-        &self,
-        request: &Request<'_>,
-        target: &Target<'_>,
-        losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault>;
-    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault>;
-    fn encode_count(&self, tokens: u64) -> Vec<u8>;
-    /// Where the number stands in an answer.
-    fn count_path(&self) -> &'static str;
-    /// What must change in a body for an upstream that calls the model so, beside the name that
-    /// routing went by.
-    fn rename(&self, _body: &[u8], _model: &str) -> Option<Edit> {
-        None
-    }
-}
-
-/// What a client wants counted.
-#[derive(Debug)]
-pub struct Question<'a> {
-    pub request: Request<'a>,
-    /// The field it stands in, if it is not the whole body.
-    pub within: Option<&'static str>,
 }
 
 pub trait StreamDecoder: Send + Sync {

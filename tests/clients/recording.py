@@ -62,7 +62,7 @@ def is_data(text):
 def keep(client, row, format, asked):
     """Writes the recording of one client in one format, a line for each request."""
     lines = ",\n".join(json.dumps(request) for request in asked)
-    text = HOME.sub("/home/user", lines)
+    text = HOME.sub("/client", lines)
     for pattern, stable in FRESH:
         text = pattern.sub(numbered(stable), text)
     head = f'"client": "{client.name}", "format": "{format}"'
