@@ -8,6 +8,7 @@ mod memory;
 mod money;
 mod owned;
 mod proofs;
+mod receipt;
 mod request;
 mod response;
 mod seal;
@@ -21,6 +22,7 @@ pub use lost::{Action, Losses, Lost, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
 pub use money::{MAX_DIGITS, Money};
 pub use proofs::{Proof, Proofs, Recall};
+pub use receipt::Receipt;
 pub use request::{
     Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
     Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
