@@ -1,5 +1,7 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
+mod keeping;
+
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -26,6 +28,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
+use keeping::Keeping;
+
+use crate::access::Keyring;
 use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
@@ -74,7 +79,12 @@ pub fn run(start: Start) -> Result<()> {
         AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
+    let store = start.config.store.clone();
     let runtime = Arc::new(Runtime::new(start.config));
+    let keeping = store
+        .map(|store| Keeping::start(&store, &runtime))
+        .transpose()?;
+    let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
@@ -86,6 +96,7 @@ pub fn run(start: Start) -> Result<()> {
     let gateway = Gateway {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
+        keyring: keyring.clone(),
         access_log: access_log.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
@@ -109,6 +120,7 @@ pub fn run(start: Start) -> Result<()> {
     let reload = Reload {
         runtime,
         metrics,
+        keyring,
         armed: armed.clone(),
         file: start.file,
     };
@@ -301,6 +313,7 @@ async fn until_reachable(addr: SocketAddr) {
 struct Reload {
     runtime: Arc<Runtime>,
     metrics: Arc<Metrics>,
+    keyring: Option<Arc<Keyring>>,
     armed: Arc<Semaphore>,
     file: Option<PathBuf>,
 }
@@ -351,6 +364,9 @@ impl Reload {
                 }
                 for setting in self.runtime.reload(config) {
                     log::warn!("{setting} has changed: that takes effect after a restart");
+                }
+                if let Some(keyring) = &self.keyring {
+                    keyring.note_reload(&self.runtime.snapshot());
                 }
                 log::info!("{} is in force", file.display());
             }

@@ -31,7 +31,7 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("hickory_resolver", &["runtime/resolve.rs"]),
     ("prometheus_client", &["metrics.rs", "metrics/"]),
     ("clap", &["cli/"]),
-    ("anyhow", &["app.rs", "cli/"]),
+    ("anyhow", &["app.rs", "app/", "cli/"]),
     ("env_logger", &["cli/"]),
     ("sqlx", &["store/"]),
 ];

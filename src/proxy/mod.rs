@@ -42,7 +42,7 @@ pub use settle::AccessLog;
 use entry::Entry;
 use intake::Refused;
 
-use crate::access;
+use crate::access::{self, Caller, Keyring};
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -54,6 +54,8 @@ const CLIENT_KEEP_ALIVE: u64 = 75;
 pub struct Gateway {
     pub runtime: Arc<Runtime>,
     pub metrics: Arc<Metrics>,
+    /// The keys of the store; `None`: there is no store.
+    pub keyring: Option<Arc<Keyring>>,
     pub access_log: Option<AccessLog>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
@@ -64,7 +66,10 @@ impl Gateway {
     /// From the header to the point where upstreams are tried, or the answer itself.
     async fn receive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         let entry = match self.enter(session, exchange) {
-            Ok(entry) => entry,
+            Ok((entry, caller)) => match self.identify(exchange, &entry, caller).await {
+                Ok(()) => entry,
+                Err(fault) => return Err(self.park(exchange, fault)),
+            },
             Err(fault) => return Err(self.park(exchange, fault)),
         };
         let Entry::Call {
@@ -98,24 +103,49 @@ impl Gateway {
         }
     }
 
-    /// What is asked, and by whom.
-    fn enter(&self, session: &Session, exchange: &mut Exchange) -> Result<Entry, Fault> {
+    /// What is asked, and by whom, where that matters.
+    fn enter(
+        &self,
+        session: &Session,
+        exchange: &mut Exchange,
+    ) -> Result<(Entry, Option<Caller>), Fault> {
         let header = session.req_header();
         let (path, query) = (header.uri.path(), header.uri.query());
         exchange.format = entry::error_format(path);
         route::within_limit(header)?;
         let entry = entry::read(&header.method, path, query, &header.headers)?;
         exchange.has_format = entry != Entry::Catalog;
-        if exchange.has_format {
-            let query = query.filter(|_| entry.key_in_query());
-            let key = access::admit(&exchange.snapshot, &header.headers, query)?;
-            exchange.key = Some(key.clone());
-            if let Entry::Call { .. } = entry {
-                let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
-                exchange.admission = Some(admission);
-            }
+        if !exchange.has_format {
+            return Ok((entry, None));
         }
-        Ok(entry)
+        let query = query.filter(|_| entry.key_in_query());
+        let keyring = self.keyring.as_deref();
+        let caller = access::admit(&exchange.snapshot, keyring, &header.headers, query)?;
+        Ok((entry, Some(caller)))
+    }
+
+    /// The key of the caller, and its place among all that are served.
+    async fn identify(
+        &self,
+        exchange: &mut Exchange,
+        entry: &Entry,
+        caller: Option<Caller>,
+    ) -> Result<(), Fault> {
+        let key = match (caller, &self.keyring) {
+            (None, _) => return Ok(()),
+            (Some(Caller::Known(key)), _) => key,
+            (Some(Caller::Unheard(hashes)), Some(keyring)) => {
+                let snapshot = exchange.snapshot.clone();
+                keyring.look_up(&self.runtime, &snapshot, &hashes).await?
+            }
+            (Some(Caller::Unheard(_)), None) => return Err(access::invalid()),
+        };
+        exchange.key = Some(key.clone());
+        if let Entry::Call { .. } = entry {
+            let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
+            exchange.admission = Some(admission);
+        }
+        Ok(())
     }
 
     /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.

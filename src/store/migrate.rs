@@ -11,7 +11,8 @@ use super::{Kind, Store, StoreError, accounts};
 const STEPS: [&str; 1] = [include_str!("migrations/0001.sql")];
 
 impl Store {
-    pub(super) async fn migrate(&self) -> Result<(), StoreError> {
+    /// Makes the tables, or brings them up to what this program knows.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
         let mut writing = self.write().await?;
         sqlx::raw_sql("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
             .execute(&mut *writing)
