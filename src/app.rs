@@ -82,7 +82,7 @@ pub fn run(start: Start) -> Result<()> {
     let store = start.config.store.clone();
     let runtime = Arc::new(Runtime::new(start.config));
     let keeping = store
-        .map(|store| Keeping::start(&store, &runtime))
+        .map(|store| Keeping::start(&store, &runtime, &metrics))
         .transpose()?;
     let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::invalid;
 use super::limits::{ASK_AGAIN, again_after};
 use crate::config::Limits;
+use crate::metrics::Metrics;
 use crate::model::{Fault, FaultKind, Spending};
 use crate::runtime::{Key, Runtime, Snapshot, Used};
 use crate::store::{Store, StoreError, StoredKey};
@@ -45,6 +46,7 @@ pub struct Keyring {
     down_until: AtomicI64,
     /// Told when accounts may have to be opened.
     wanted: Notify,
+    metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
@@ -70,7 +72,7 @@ enum Outcome {
 }
 
 impl Keyring {
-    pub fn new(store: Store) -> Keyring {
+    pub fn new(store: Store, metrics: Arc<Metrics>) -> Keyring {
         Keyring {
             store,
             began: Timestamp::now(),
@@ -82,6 +84,7 @@ impl Keyring {
             lookups: Arc::default(),
             down_until: AtomicI64::new(0),
             wanted: Notify::new(),
+            metrics,
         }
     }
 
@@ -130,7 +133,13 @@ impl Keyring {
         let permit = self.lookups.admit(&LOOKUPS, Instant::now());
         let _permit = permit.map_err(|_| Outcome::Crowded)?;
         let answer = timeout(PATIENCE, self.fetch(hash));
-        match answer.await {
+        let answer = answer.await;
+        self.metrics.looked_up(match &answer {
+            Ok(Ok(Some(_))) => "found",
+            Ok(Ok(None)) => "unknown",
+            _ => "failed",
+        });
+        match answer {
             Ok(Ok(None)) => Ok(()),
             Ok(Ok(Some((found, spent, now)))) => match self.take(runtime, found) {
                 Some(held) => {

@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::access::Keyring;
 use crate::config;
+use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 use crate::store::{Store, StoreError};
 
@@ -24,7 +25,11 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn start(settings: &config::Store, runtime: &Arc<Runtime>) -> Result<Keeping> {
+    pub(super) fn start(
+        settings: &config::Store,
+        runtime: &Arc<Runtime>,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Keeping> {
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("store")
@@ -34,7 +39,7 @@ impl Keeping {
         let within = tasks.enter();
         let cannot = || format!("cannot use the store {settings}");
         let store = Store::new(settings).with_context(cannot)?;
-        let keyring = Arc::new(Keyring::new(store.clone()));
+        let keyring = Arc::new(Keyring::new(store.clone(), metrics.clone()));
         let opened = tasks.block_on(timeout(PATIENCE, open(&store, &keyring, runtime)));
         let is_open = match opened {
             Ok(Ok(())) => true,
@@ -60,6 +65,7 @@ impl Keeping {
             store,
             keyring: keyring.clone(),
             runtime: runtime.clone(),
+            metrics: metrics.clone(),
             is_open,
         };
         tasks.spawn(following.run());
@@ -80,6 +86,7 @@ struct Following {
     store: Store,
     keyring: Arc<Keyring>,
     runtime: Arc<Runtime>,
+    metrics: Arc<Metrics>,
     is_open: bool,
 }
 
@@ -88,6 +95,7 @@ impl Following {
         let mut changes = self.store.changes();
         let mut is_well = self.is_open;
         loop {
+            self.metrics.store_answers(is_well);
             if is_well {
                 tokio::select! {
                     () = changes.next() => {}

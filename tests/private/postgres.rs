@@ -93,6 +93,10 @@ impl Postgres {
         })
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A new, empty database, by its name.
     pub fn database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -1,8 +1,17 @@
 //! The store, each test on both databases.
 
+#[allow(dead_code, reason = "shared with the gateway's own tests")]
+#[path = "../gateway/asking.rs"]
+mod asking;
+#[path = "../private/passage.rs"]
+mod passage;
 #[path = "../private/postgres.rs"]
 mod postgres;
+#[allow(dead_code, reason = "shared with the gateway's own tests")]
+#[path = "../gateway/stage.rs"]
+mod stage;
 
+mod gateway;
 mod keys;
 mod migrations;
 mod tasks;
@@ -16,14 +25,17 @@ use postgres::Postgres;
 /// A new and empty store that nobody else has.
 pub struct Place {
     pub settings: config::Store,
+    /// As a config names it.
+    pub address: String,
     _directory: tempfile::TempDir,
 }
 
 impl Place {
-    fn new(address: &str, directory: tempfile::TempDir) -> Place {
+    pub fn new(address: &str, directory: tempfile::TempDir) -> Place {
         let config = config::parse("test.yaml", &format!("store: \"{address}\""), &|_| None);
         Place {
             settings: config.expect("a good config").store.expect("a store"),
+            address: address.to_owned(),
             _directory: directory,
         }
     }
