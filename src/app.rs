@@ -35,7 +35,7 @@ use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
+use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -82,8 +82,12 @@ pub fn run(start: Start) -> Result<()> {
     let store = start.config.store.clone();
     let runtime = Arc::new(Runtime::new(start.config));
     let keeping = store
-        .map(|store| Keeping::start(&store, &runtime, &metrics))
+        .map(|store| {
+            let conversations = server_settings.conversations;
+            Keeping::start(&store, conversations, &runtime, &metrics)
+        })
         .transpose()?;
+    let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
     let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
@@ -97,6 +101,7 @@ pub fn run(start: Start) -> Result<()> {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         keyring: keyring.clone(),
+        archive: archive.clone(),
         access_log: access_log.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
@@ -108,6 +113,7 @@ pub fn run(start: Start) -> Result<()> {
             admin: admin.clone(),
             metrics: metrics.clone(),
             access_log,
+            archive,
             stop,
             armed: armed.clone(),
             listen: server_settings.listen,
@@ -236,6 +242,7 @@ struct Lifecycle {
     admin: Arc<Admin>,
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
+    archive: Option<Arc<Archive>>,
     stop: Arc<Notify>,
     armed: Arc<Semaphore>,
     listen: Vec<Listen>,
@@ -260,6 +267,9 @@ impl BackgroundService for Lifecycle {
         self.admin.enter(Phase::Draining);
         log::info!("draining {} requests in flight", self.metrics.current());
         self.drain().await;
+        if let Some(archive) = &self.archive {
+            archive.flush().await;
+        }
         if let Some(log) = &self.access_log {
             log.flush();
         }

@@ -2,14 +2,12 @@
 //! looked up once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
-use tokio::time::timeout;
 
 use super::invalid;
 use super::limits::{ASK_AGAIN, again_after};
@@ -30,20 +28,12 @@ const LOOKUPS: Limits = Limits {
     concurrency: Some(64),
 };
 
-/// How long a request waits for the store.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// After a failure the store is left alone for this long.
-const DOWN_FOR: i64 = 1000;
-
 pub struct Keyring {
     store: Store,
     began: Timestamp,
     ring: RwLock<Ring>,
     unknown: Cache<[u8; 32], ()>,
     lookups: Arc<Used>,
-    /// Until when nothing is asked of it, in milliseconds since 1970.
-    down_until: AtomicI64,
     /// Told when accounts may have to be opened.
     wanted: Notify,
     metrics: Arc<Metrics>,
@@ -82,7 +72,6 @@ impl Keyring {
                 .time_to_live(UNKNOWN_FOR)
                 .build(),
             lookups: Arc::default(),
-            down_until: AtomicI64::new(0),
             wanted: Notify::new(),
             metrics,
         }
@@ -127,29 +116,23 @@ impl Keyring {
     }
 
     async fn ask(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), Outcome> {
-        if Timestamp::now().as_millisecond() < self.down_until.load(Ordering::Relaxed) {
-            return Err(Outcome::Failed);
-        }
         let permit = self.lookups.admit(&LOOKUPS, Instant::now());
         let _permit = permit.map_err(|_| Outcome::Crowded)?;
-        let answer = timeout(PATIENCE, self.fetch(hash));
-        let answer = answer.await;
+        let answer = self.store.ask(self.fetch(hash)).await;
         self.metrics.looked_up(match &answer {
-            Ok(Ok(Some(_))) => "found",
-            Ok(Ok(None)) => "unknown",
-            _ => "failed",
+            Ok(Some(_)) => "found",
+            Ok(None) => "unknown",
+            Err(_) => "failed",
         });
-        match answer {
-            Ok(Ok(None)) => Ok(()),
-            Ok(Ok(Some((found, spent, now)))) => match self.take(runtime, found) {
-                Some(held) => {
-                    held.key.account.open(spent, now);
-                    Err(Outcome::Found(held))
-                }
-                None => Ok(()),
-            },
-            Ok(Err(error)) => Err(self.failed(&error)),
-            Err(_) => Err(self.failed("it does not answer in time")),
+        let Some((found, spent, now)) = answer.map_err(|_| Outcome::Failed)? else {
+            return Ok(());
+        };
+        match self.take(runtime, found) {
+            Some(held) => {
+                held.key.account.open(spent, now);
+                Err(Outcome::Found(held))
+            }
+            None => Ok(()),
         }
     }
 
@@ -165,13 +148,6 @@ impl Keyring {
         let mut spent = self.store.spending(Some(name), self.began, now).await?;
         let spent = spent.remove(name).unwrap_or_default();
         Ok(Some((found, spent, now)))
-    }
-
-    fn failed(&self, reason: &(impl std::fmt::Display + ?Sized)) -> Outcome {
-        log::warn!("store: a key cannot be looked up: {reason}");
-        let until = Timestamp::now().as_millisecond() + DOWN_FOR;
-        self.down_until.store(until, Ordering::Relaxed);
-        Outcome::Failed
     }
 
     /// A key that was looked up, unless a later change to it is in already.

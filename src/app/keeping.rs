@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::access::Keyring;
 use crate::config;
 use crate::metrics::Metrics;
+use crate::proxy::Archive;
 use crate::runtime::Runtime;
 use crate::store::{Store, StoreError};
 
@@ -20,6 +21,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Keeping {
     pub(super) keyring: Arc<Keyring>,
+    /// `None`: no replies are kept.
+    pub(super) archive: Option<Arc<Archive>>,
     /// The tasks of the store run here, and end with it.
     _tasks: tokio::runtime::Runtime,
 }
@@ -27,6 +30,7 @@ pub(super) struct Keeping {
 impl Keeping {
     pub(super) fn start(
         settings: &config::Store,
+        conversations: Option<config::Conversations>,
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
     ) -> Result<Keeping> {
@@ -60,6 +64,11 @@ impl Keeping {
             );
         }
         drop(within);
+        let archive = conversations.map(|conversations| {
+            let (archive, writing) = Archive::new(store.clone(), conversations.ttl);
+            tasks.spawn(writing);
+            Arc::new(archive)
+        });
         let following = Following {
             name: settings.to_string(),
             store,
@@ -71,6 +80,7 @@ impl Keeping {
         tasks.spawn(following.run());
         Ok(Keeping {
             keyring,
+            archive,
             _tasks: tasks,
         })
     }

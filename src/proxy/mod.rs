@@ -1,6 +1,7 @@
 //! The only folder that knows pingora's hooks: each is a few lines that name what happens.
 
 mod answer;
+mod archive;
 mod attempt;
 mod bill;
 mod checks;
@@ -34,12 +35,13 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+pub use archive::Archive;
 pub use checks::Checks;
 pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
-use entry::Entry;
+use entry::{Ask, Entry};
 use intake::Refused;
 
 use crate::access::{self, Caller, Keyring};
@@ -56,6 +58,8 @@ pub struct Gateway {
     pub metrics: Arc<Metrics>,
     /// The keys of the store; `None`: there is no store.
     pub keyring: Option<Arc<Keyring>>,
+    /// Where kept replies outlive the process; `None`: nowhere.
+    pub archive: Option<Arc<Archive>>,
     pub access_log: Option<AccessLog>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
@@ -76,13 +80,21 @@ impl Gateway {
             operation, model, ..
         } = &entry
         else {
+            let conversations = &self.runtime.conversations;
+            let archive = self.archive.as_deref();
+            if let Entry::Kept(_, id) = &entry {
+                kept::prepare(conversations, archive, exchange, id).await;
+            }
             let query = session.req_header().uri.query();
-            let answered = match &entry {
-                Entry::Kept(ask, id) => {
-                    kept::answer(&self.runtime.conversations, exchange, *ask, id, query)
-                }
+            let mut answered = match &entry {
+                Entry::Kept(ask, id) => kept::answer(conversations, exchange, *ask, id, query),
                 _ => answer::listing(exchange, &entry, query),
             };
+            if let (Ok(_), Entry::Kept(Ask::Deletion, id)) = (&answered, &entry)
+                && let Err(fault) = kept::forget(archive, exchange, id).await
+            {
+                answered = Err(fault);
+            }
             return match answered {
                 Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
                 Err(fault) => Err(self.park(exchange, fault)),
@@ -93,10 +105,14 @@ impl Gateway {
             Err(Refused::Client(error)) => return Err(error),
             Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
         };
-        let client = &session.req_header().headers;
         let conversations = &self.runtime.conversations;
         let model = model.as_deref();
-        let routed = route::route(conversations, exchange, client, *operation, model);
+        let client = &session.req_header().headers;
+        let mut routed = route::route(conversations, exchange, client, *operation, model);
+        if kept::bring_back(conversations, self.archive.as_deref(), exchange).await {
+            let client = &session.req_header().headers;
+            routed = route::route(conversations, exchange, client, *operation, model);
+        }
         match routed.and_then(|()| bill::reserve(exchange)) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
@@ -341,7 +357,8 @@ impl ProxyHttp for Gateway {
         let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault, Cause::Status),
             (Ok(()), None) => {
-                kept::keep(&self.runtime.conversations, exchange);
+                let archive = self.archive.as_deref();
+                kept::keep(&self.runtime.conversations, archive, exchange);
                 return Ok(None);
             }
             (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),

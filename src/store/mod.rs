@@ -1,9 +1,11 @@
 //! What outlives the process, in SQLite or PostgreSQL: keys, usage, spending, kept replies, tasks.
 
 mod accounts;
+mod asking;
 mod changes;
 mod keys;
 mod migrate;
+mod responses;
 mod spending;
 mod tasks;
 mod usage;
@@ -11,6 +13,7 @@ mod usage;
 pub use accounts::DEFAULT as DEFAULT_ACCOUNT;
 pub use changes::Changes;
 pub use keys::{KeyChange, StoredKey, may_be_stored};
+pub use responses::StoredReply;
 pub use tasks::{Task, TaskNews, TaskStatus};
 pub use usage::{Sum, SumBy};
 
@@ -19,6 +22,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -45,6 +50,8 @@ pub struct Store {
     kind: Kind,
     /// `None` for SQLite, which has no way to be told of changes.
     address: Option<SecretString>,
+    /// In milliseconds since 1970.
+    left_alone_until: Arc<AtomicI64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +71,8 @@ pub enum StoreError {
     NameTaken(String),
     NoSuchKey(String),
     ResetWithoutCap,
+    /// It does not answer in time, or has just not done so.
+    Away,
     /// What is kept there makes no sense.
     Unreadable(&'static str),
     File(io::Error),
@@ -92,6 +101,7 @@ impl fmt::Display for StoreError {
             }
             StoreError::ResetWithoutCap => out
                 .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
+            StoreError::Away => out.write_str("it does not answer in time"),
             StoreError::Unreadable(what) => write!(out, "the store holds an unreadable {what}"),
             StoreError::File(error) => {
                 write!(out, "the file of the store cannot be opened: {error}")
@@ -130,12 +140,14 @@ impl Store {
                     pool: pool.connect_lazy(&format!("sqlite:{path}?mode=rwc"))?,
                     kind: Kind::Sqlite,
                     address: None,
+                    left_alone_until: Arc::default(),
                 })
             }
             config::Store::Postgres(address) => Ok(Store {
                 pool: pool.connect_lazy(address.url.expose_secret())?,
                 kind: Kind::Postgres,
                 address: Some(address.url.clone()),
+                left_alone_until: Arc::default(),
             }),
         }
     }

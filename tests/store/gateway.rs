@@ -1,6 +1,7 @@
 //! A gateway with a store, over sockets: keys come and go while it runs, and what was spent stays.
 
 mod down;
+mod kept;
 mod spent;
 
 use std::process::Output;

@@ -14,6 +14,7 @@ mod stage;
 mod gateway;
 mod keys;
 mod migrations;
+mod replies;
 mod tasks;
 mod usage;
 

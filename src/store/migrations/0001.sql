@@ -85,10 +85,14 @@ CREATE TABLE spending (
 
 CREATE INDEX spending_by_period ON spending (period);
 
+-- Replies that conversations go on from.
 CREATE TABLE responses (
     key_name TEXT NOT NULL,
     id TEXT NOT NULL,
-    kept BYTEA NOT NULL,
+    previous TEXT,
+    input BYTEA NOT NULL,
+    input_items BIGINT NOT NULL,
+    reply BYTEA NOT NULL,
     expires BIGINT NOT NULL,
     PRIMARY KEY (key_name, id)
 );
