@@ -1,6 +1,7 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
 mod keeping;
+mod reload;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -24,15 +25,14 @@ use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
 use pingora_core::tls;
 use pingora_proxy::http_proxy;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use keeping::Keeping;
+use reload::Reload;
 
-use crate::access::Keyring;
 use crate::admin::{self, Admin, Phase};
-use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
+use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
@@ -319,33 +319,6 @@ async fn until_reachable(addr: SocketAddr) {
     }
 }
 
-/// SIGHUP: a good new config takes over, a bad one is refused and the old one stays.
-struct Reload {
-    runtime: Arc<Runtime>,
-    metrics: Arc<Metrics>,
-    keyring: Option<Arc<Keyring>>,
-    armed: Arc<Semaphore>,
-    file: Option<PathBuf>,
-}
-
-#[async_trait]
-impl BackgroundService for Reload {
-    async fn start(&self, mut shutdown: ShutdownWatch) {
-        let hangup = signal(SignalKind::hangup());
-        self.armed.add_permits(1);
-        let Ok(mut hangup) = hangup else {
-            log::error!("SIGHUP cannot be listened for: the config cannot be reloaded");
-            return;
-        };
-        loop {
-            tokio::select! {
-                _ = hangup.recv() => self.reload(),
-                _ = shutdown.changed() => return,
-            }
-        }
-    }
-}
-
 /// The health checks, until the process leaves.
 struct Watching(Checks);
 
@@ -356,39 +329,6 @@ impl BackgroundService for Watching {
             () = self.0.run() => {}
             _ = shutdown.changed() => {}
         }
-    }
-}
-
-impl Reload {
-    fn reload(&self) {
-        let Some(file) = &self.file else {
-            log::warn!("the embedded demo has no file to reload");
-            return;
-        };
-        let loaded = config::load(file, &config::process_env);
-        let taken = loaded.is_ok();
-        match loaded {
-            Ok(config) => {
-                for trap in config::traps(&config) {
-                    log::warn!("{trap}");
-                }
-                for setting in self.runtime.reload(config) {
-                    log::warn!("{setting} has changed: that takes effect after a restart");
-                }
-                if let Some(keyring) = &self.keyring {
-                    keyring.note_reload(&self.runtime.snapshot());
-                }
-                log::info!("{} is in force", file.display());
-            }
-            Err(problems) => {
-                for problem in problems {
-                    log::error!("{problem}");
-                }
-                log::error!("{} is refused, the old config stays", file.display());
-            }
-        }
-        // Last: who sees the count sees the outcome.
-        self.metrics.reloaded(taken);
     }
 }
 

@@ -18,13 +18,15 @@ pub fn moment(text: &str, side: Side, now: Timestamp) -> Result<Timestamp, Strin
     if let Ok(span) = humantime::parse_duration(text) {
         return shifted(now, span, side).ok_or_else(|| format!("{text:?} is too far away"));
     }
-    if let Ok(day) = text.parse::<Date>()
-        && let Ok(start) = day.to_zoned(TimeZone::UTC)
-    {
-        return Ok(start.timestamp());
+    // A time first: a date would be read of it, and the rest left out.
+    if let Ok(time) = text.parse() {
+        return Ok(time);
     }
-    text.parse()
-        .map_err(|_| format!("{text:?} is no span such as 30d, and no date such as 2026-12-31"))
+    let day = text.parse::<Date>().ok();
+    let start = day.and_then(|day| day.to_zoned(TimeZone::UTC).ok());
+    start
+        .map(|start| start.timestamp())
+        .ok_or_else(|| format!("{text:?} is no span such as 30d, and no date such as 2026-12-31"))
 }
 
 fn shifted(now: Timestamp, span: Duration, side: Side) -> Option<Timestamp> {

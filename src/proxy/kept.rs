@@ -25,6 +25,10 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    pub(super) const fn misses_a_reply(&self) -> bool {
+        self.missing.is_some()
+    }
+
     /// What a reply of this attempt says of it. An upstream that keeps replies itself is left alone.
     pub(super) fn told(&self, attempt: &Attempt) -> Option<model::Thread> {
         let capabilities = &attempt.settings.capabilities;
@@ -134,11 +138,10 @@ pub(super) fn keep(
 /// Brings what memory does not know back from the store. `false`: it is not there either.
 pub(super) async fn bring_back(
     conversations: &Conversations,
-    archive: Option<&Archive>,
+    archive: &Archive,
     exchange: &mut Exchange,
 ) -> bool {
-    let missing = exchange.thread.missing.take();
-    let (Some(archive), Some(id)) = (archive, missing) else {
+    let Some(id) = exchange.thread.missing.take() else {
         return false;
     };
     let limit = exchange.snapshot.server.body_limit;
@@ -165,30 +168,20 @@ fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(Strin
 /// Before [`answer`]: what it is about is in memory, if it is kept at all.
 pub(super) async fn prepare(
     conversations: &Conversations,
-    archive: Option<&Archive>,
+    archive: &Archive,
     exchange: &Exchange,
     id: &str,
 ) {
-    let (owner, format) = (owner(exchange).to_owned(), exchange.format);
-    if let Some(archive) = archive {
-        let limit = exchange.snapshot.server.body_limit;
-        archive
-            .bring_back(conversations, format, &owner, id, limit)
-            .await;
-    }
+    let (owner, format) = (owner(exchange), exchange.format);
+    let limit = exchange.snapshot.server.body_limit;
+    archive
+        .bring_back(conversations, format, owner, id, limit)
+        .await;
 }
 
 /// After [`answer`]: what was deleted is gone for good.
-pub(super) async fn forget(
-    archive: Option<&Archive>,
-    exchange: &Exchange,
-    id: &str,
-) -> Result<(), Fault> {
-    let owner = owner(exchange).to_owned();
-    match archive {
-        Some(archive) => archive.forget(&owner, id).await,
-        None => Ok(()),
-    }
+pub(super) async fn forget(archive: &Archive, exchange: &Exchange, id: &str) -> Result<(), Fault> {
+    archive.forget(owner(exchange), id).await
 }
 
 /// What is asked of a reply that was kept.

@@ -14,6 +14,7 @@ mod intake;
 mod kept;
 mod outgoing;
 mod plain;
+mod receive;
 mod relay;
 mod retry;
 mod route;
@@ -41,10 +42,7 @@ pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
-use entry::{Ask, Entry};
-use intake::Refused;
-
-use crate::access::{self, Caller, Keyring};
+use crate::access::Keyring;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -67,103 +65,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// From the header to the point where upstreams are tried, or the answer itself.
-    async fn receive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        let entry = match self.enter(session, exchange) {
-            Ok((entry, caller)) => match self.identify(exchange, &entry, caller).await {
-                Ok(()) => entry,
-                Err(fault) => return Err(self.park(exchange, fault)),
-            },
-            Err(fault) => return Err(self.park(exchange, fault)),
-        };
-        let Entry::Call {
-            operation, model, ..
-        } = &entry
-        else {
-            let conversations = &self.runtime.conversations;
-            let archive = self.archive.as_deref();
-            if let Entry::Kept(_, id) = &entry {
-                kept::prepare(conversations, archive, exchange, id).await;
-            }
-            let query = session.req_header().uri.query();
-            let mut answered = match &entry {
-                Entry::Kept(ask, id) => kept::answer(conversations, exchange, *ask, id, query),
-                _ => answer::listing(exchange, &entry, query),
-            };
-            if let (Ok(_), Entry::Kept(Ask::Deletion, id)) = (&answered, &entry)
-                && let Err(fault) = kept::forget(archive, exchange, id).await
-            {
-                answered = Err(fault);
-            }
-            return match answered {
-                Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
-                Err(fault) => Err(self.park(exchange, fault)),
-            };
-        };
-        exchange.body = match intake::read(session, exchange).await {
-            Ok(body) => body,
-            Err(Refused::Client(error)) => return Err(error),
-            Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
-        };
-        let conversations = &self.runtime.conversations;
-        let model = model.as_deref();
-        let client = &session.req_header().headers;
-        let mut routed = route::route(conversations, exchange, client, *operation, model);
-        if kept::bring_back(conversations, self.archive.as_deref(), exchange).await {
-            let client = &session.req_header().headers;
-            routed = route::route(conversations, exchange, client, *operation, model);
-        }
-        match routed.and_then(|()| bill::reserve(exchange)) {
-            Ok(()) => self.drive(session, exchange).await,
-            Err(fault) => Err(self.park(exchange, fault)),
-        }
-    }
-
-    /// What is asked, and by whom, where that matters.
-    fn enter(
-        &self,
-        session: &Session,
-        exchange: &mut Exchange,
-    ) -> Result<(Entry, Option<Caller>), Fault> {
-        let header = session.req_header();
-        let (path, query) = (header.uri.path(), header.uri.query());
-        exchange.format = entry::error_format(path);
-        route::within_limit(header)?;
-        let entry = entry::read(&header.method, path, query, &header.headers)?;
-        exchange.has_format = entry != Entry::Catalog;
-        if !exchange.has_format {
-            return Ok((entry, None));
-        }
-        let query = query.filter(|_| entry.key_in_query());
-        let keyring = self.keyring.as_deref();
-        let caller = access::admit(&exchange.snapshot, keyring, &header.headers, query)?;
-        Ok((entry, Some(caller)))
-    }
-
-    /// The key of the caller, and its place among all that are served.
-    async fn identify(
-        &self,
-        exchange: &mut Exchange,
-        entry: &Entry,
-        caller: Option<Caller>,
-    ) -> Result<(), Fault> {
-        let key = match (caller, &self.keyring) {
-            (None, _) => return Ok(()),
-            (Some(Caller::Known(key)), _) => key,
-            (Some(Caller::Unheard(hashes)), Some(keyring)) => {
-                let snapshot = exchange.snapshot.clone();
-                keyring.look_up(&self.runtime, &snapshot, &hashes).await?
-            }
-            (Some(Caller::Unheard(_)), None) => return Err(access::invalid()),
-        };
-        exchange.key = Some(key.clone());
-        if let Entry::Call { .. } = entry {
-            let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
-            exchange.admission = Some(admission);
-        }
-        Ok(())
-    }
-
     /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.
     fn park(&self, exchange: &mut Exchange, mut fault: Fault) -> Box<Error> {
         if let Some(attempt) = exchange.attempt() {
