@@ -1,6 +1,7 @@
 //! The only folder that knows pingora's hooks: each is a few lines that name what happens.
 
 mod answer;
+mod archive;
 mod attempt;
 mod bill;
 mod checks;
@@ -13,6 +14,7 @@ mod intake;
 mod kept;
 mod outgoing;
 mod plain;
+mod receive;
 mod relay;
 mod retry;
 mod route;
@@ -34,15 +36,13 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+pub use archive::Archive;
 pub use checks::Checks;
 pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
-use entry::Entry;
-use intake::Refused;
-
-use crate::access;
+use crate::access::Keyring;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -54,6 +54,10 @@ const CLIENT_KEEP_ALIVE: u64 = 75;
 pub struct Gateway {
     pub runtime: Arc<Runtime>,
     pub metrics: Arc<Metrics>,
+    /// The keys of the store; `None`: there is no store.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Where kept replies outlive the process; `None`: nowhere.
+    pub archive: Option<Arc<Archive>>,
     pub access_log: Option<AccessLog>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
@@ -61,63 +65,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// From the header to the point where upstreams are tried, or the answer itself.
-    async fn receive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        let entry = match self.enter(session, exchange) {
-            Ok(entry) => entry,
-            Err(fault) => return Err(self.park(exchange, fault)),
-        };
-        let Entry::Call {
-            operation, model, ..
-        } = &entry
-        else {
-            let query = session.req_header().uri.query();
-            let answered = match &entry {
-                Entry::Kept(ask, id) => {
-                    kept::answer(&self.runtime.conversations, exchange, *ask, id, query)
-                }
-                _ => answer::listing(exchange, &entry, query),
-            };
-            return match answered {
-                Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
-                Err(fault) => Err(self.park(exchange, fault)),
-            };
-        };
-        exchange.body = match intake::read(session, exchange).await {
-            Ok(body) => body,
-            Err(Refused::Client(error)) => return Err(error),
-            Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
-        };
-        let client = &session.req_header().headers;
-        let conversations = &self.runtime.conversations;
-        let model = model.as_deref();
-        let routed = route::route(conversations, exchange, client, *operation, model);
-        match routed.and_then(|()| bill::reserve(exchange)) {
-            Ok(()) => self.drive(session, exchange).await,
-            Err(fault) => Err(self.park(exchange, fault)),
-        }
-    }
-
-    /// What is asked, and by whom.
-    fn enter(&self, session: &Session, exchange: &mut Exchange) -> Result<Entry, Fault> {
-        let header = session.req_header();
-        let (path, query) = (header.uri.path(), header.uri.query());
-        exchange.format = entry::error_format(path);
-        route::within_limit(header)?;
-        let entry = entry::read(&header.method, path, query, &header.headers)?;
-        exchange.has_format = entry != Entry::Catalog;
-        if exchange.has_format {
-            let query = query.filter(|_| entry.key_in_query());
-            let key = access::admit(&exchange.snapshot, &header.headers, query)?;
-            exchange.key = Some(key.clone());
-            if let Entry::Call { .. } = entry {
-                let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
-                exchange.admission = Some(admission);
-            }
-        }
-        Ok(entry)
-    }
-
     /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.
     fn park(&self, exchange: &mut Exchange, mut fault: Fault) -> Box<Error> {
         if let Some(attempt) = exchange.attempt() {
@@ -311,7 +258,8 @@ impl ProxyHttp for Gateway {
         let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault, Cause::Status),
             (Ok(()), None) => {
-                kept::keep(&self.runtime.conversations, exchange);
+                let archive = self.archive.as_deref();
+                kept::keep(&self.runtime.conversations, archive, exchange);
                 return Ok(None);
             }
             (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),

@@ -9,6 +9,7 @@ use super::check::Names;
 use super::settings::Config;
 use super::table::{Field, Reader, Table};
 use super::tree::Node;
+use super::values;
 
 /// The settings as far as they could be read, and the names in them for the checks that follow.
 ///
@@ -18,6 +19,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut names = Names::default();
     let mut config = Config {
         server: server::default(),
+        store: None,
         keys: Vec::new(),
         upstreams: Vec::new(),
         models: Vec::new(),
@@ -34,6 +36,10 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     {
         config.server = server::read(reader, table, &mut names);
     }
+    config.store = table
+        .take("store")
+        .and_then(|field| reader.hidden(field, values::store))
+        .map(|store| store.value);
     config.keys = entries(reader, &mut table, ("keys", "a key"), &mut names, key::read);
     config.upstreams = entries(
         reader,
