@@ -28,7 +28,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
-use crate::metrics::Metrics;
+use crate::journal::{self, Books, Journal};
+use crate::metrics::{JournalStanding, Metrics};
 use crate::mock;
 use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
@@ -47,6 +48,9 @@ const H2_IDLE: Duration = Duration::from_secs(300);
 /// After the last request has ended, HTTP/2 connections still write their final frames.
 const LAST_FRAMES: Duration = Duration::from_millis(50);
 
+/// How long the last receipts may take to reach the books.
+const LAST_RECEIPTS: Duration = Duration::from_secs(2);
+
 /// What a run starts from.
 pub struct Start {
     pub config: Config,
@@ -54,6 +58,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The demo's backend, in this process.
     pub mock: Option<TcpListener>,
+    /// Where receipts go by way of the journal; `None`: no journal is kept.
+    pub books: Option<Arc<dyn Books>>,
     /// Printed when the first request can be taken.
     pub greeting: String,
 }
@@ -74,6 +80,10 @@ pub fn run(start: Start) -> Result<()> {
         AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
+    let journal = match &start.books {
+        Some(_) => Some(open_journal(&start.config.journal, &metrics)?),
+        None => None,
+    };
     let runtime = Arc::new(Runtime::new(start.config));
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
@@ -87,6 +97,7 @@ pub fn run(start: Start) -> Result<()> {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         access_log: access_log.clone(),
+        journal: journal.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
     };
@@ -97,6 +108,7 @@ pub fn run(start: Start) -> Result<()> {
             admin: admin.clone(),
             metrics: metrics.clone(),
             access_log,
+            journal: journal.clone(),
             stop,
             armed: armed.clone(),
             listen: server_settings.listen,
@@ -106,6 +118,9 @@ pub fn run(start: Start) -> Result<()> {
     ));
     let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
+    if let (Some(journal), Some(books)) = (journal, start.books) {
+        server.add_service(background_service("journal", Bookkeeping { journal, books }));
+    }
     let reload = Reload {
         runtime,
         metrics,
@@ -125,6 +140,29 @@ pub fn run(start: Start) -> Result<()> {
         shutdown_signal: Box::new(Leave { armed }),
     });
     Ok(())
+}
+
+fn open_journal(settings: &config::Journal, metrics: &Metrics) -> Result<Arc<Journal>> {
+    let journal = Journal::open(&settings.path, settings.limit).with_context(|| {
+        let path = settings.path.display();
+        format!("cannot keep a journal in {path} (journal.path)")
+    })?;
+    let journal = Arc::new(journal);
+    let watched = journal.clone();
+    metrics.watch_journal(move || {
+        let standing = watched.standing();
+        JournalStanding {
+            bytes: standing.bytes,
+            limit: standing.limit,
+            is_nearly_full: standing.is_nearly_full,
+            waiting: standing.waiting,
+            carried: standing.carried,
+            lost: standing.lost,
+            damaged: standing.damaged,
+            seconds_since_success: standing.since_success.as_secs_f64(),
+        }
+    });
+    Ok(journal)
 }
 
 fn server_conf(drain_timeout: Duration) -> ServerConf {
@@ -224,6 +262,7 @@ struct Lifecycle {
     admin: Arc<Admin>,
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
+    journal: Option<Arc<Journal>>,
     stop: Arc<Notify>,
     armed: Arc<Semaphore>,
     listen: Vec<Listen>,
@@ -248,6 +287,9 @@ impl BackgroundService for Lifecycle {
         self.admin.enter(Phase::Draining);
         log::info!("draining {} requests in flight", self.metrics.current());
         self.drain().await;
+        if let Some(journal) = &self.journal {
+            journal.finish(LAST_RECEIPTS).await;
+        }
         if let Some(log) = &self.access_log {
             log.flush();
         }
@@ -333,6 +375,19 @@ impl BackgroundService for Watching {
             () = self.0.run() => {}
             _ = shutdown.changed() => {}
         }
+    }
+}
+
+/// Receipts on their way to the books, until the process is gone: those of the last requests too.
+struct Bookkeeping {
+    journal: Arc<Journal>,
+    books: Arc<dyn Books>,
+}
+
+#[async_trait]
+impl BackgroundService for Bookkeeping {
+    async fn start(&self, _shutdown: ShutdownWatch) {
+        journal::keep(self.journal.clone(), self.books.clone()).await;
     }
 }
 

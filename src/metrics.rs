@@ -1,6 +1,7 @@
 //! Everything the gateway counts, under typed labels, and its text for a Prometheus scrape.
 
 mod cost;
+mod journal;
 mod standing;
 
 use std::collections::HashSet;
@@ -17,9 +18,11 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
+pub use journal::JournalStanding;
 pub use standing::UpstreamStanding;
 
 use cost::Cost;
+use journal::Watched;
 use standing::Standing;
 
 use crate::model::{Format, Money};
@@ -48,6 +51,7 @@ pub struct Metrics {
     cost: Family<CostLabels, Cost>,
     reloads: Family<OutcomeLabel, Counter>,
     standing: Standing,
+    journal: Watched,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
     /// so that counting a request allocates nothing.
     names: RwLock<HashSet<Arc<str>>>,
@@ -183,6 +187,7 @@ impl Metrics {
             cost: Family::default(),
             reloads: Family::default(),
             standing: Standing::default(),
+            journal: Watched::default(),
             names: RwLock::default(),
         };
         metrics.registered()
@@ -256,6 +261,7 @@ impl Metrics {
             self.reloads.clone(),
         );
         self.standing.register(registry);
+        registry.register_collector(Box::new(self.journal.clone()));
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The running version", Info::new(version));
         self
@@ -336,6 +342,11 @@ impl Metrics {
             cause: cause.name(),
         };
         self.upstream_failures.get_or_create(&labels).inc();
+    }
+
+    /// From now on a scrape shows how the journal stands.
+    pub fn watch_journal(&self, look: impl Fn() -> JournalStanding + Send + Sync + 'static) {
+        self.journal.watch(look);
     }
 
     pub fn reloaded(&self, ok: bool) {

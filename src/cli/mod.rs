@@ -88,6 +88,7 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
                 config,
                 file: Some(path),
                 mock: None,
+                books: None,
             },
             Err(code) => return Ok(code),
         },
@@ -171,6 +172,7 @@ fn demo() -> Result<Start> {
         config,
         file: None,
         mock: Some(mock),
+        books: None,
         greeting,
     })
 }

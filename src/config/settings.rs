@@ -12,9 +12,18 @@ use crate::model::{Format, Money};
 #[derive(Debug, Clone)]
 pub struct Config {
     pub server: Server,
+    pub journal: Journal,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
     pub models: Vec<Model>,
+}
+
+/// Where receipts wait until the store has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journal {
+    pub path: PathBuf,
+    /// In bytes; what would go beyond is not written.
+    pub limit: u64,
 }
 
 #[derive(Debug, Clone)]

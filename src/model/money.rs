@@ -41,6 +41,18 @@ impl Money {
         Some(Money(whole * ONE + decimals * scale))
     }
 
+    /// The inverse of `Display`: any amount, to its last digit.
+    pub fn exact(text: &str) -> Option<Money> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(whole) || !is_number(decimals) || decimals.len() > DECIMALS {
+            return None;
+        }
+        let whole: u128 = whole.parse().ok()?;
+        let decimals: u128 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
+        whole.checked_mul(ONE)?.checked_add(decimals).map(Money)
+    }
+
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -167,6 +179,25 @@ mod tests {
             "0.000000000003"
         );
         assert_eq!(money("0.5").for_milliseconds(1500).to_string(), "0.75");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_as_it_was() {
+        let most = money("999999999").for_milliseconds(u64::MAX);
+        let largest = most + most;
+        for amount in [
+            Money::ZERO,
+            money("25"),
+            money("0.000000001").for_tokens(1),
+            money("999999999.999999999").for_tokens(u64::MAX),
+            largest,
+        ] {
+            assert_eq!(Money::exact(&amount.to_string()), Some(amount));
+        }
+        let beyond = format!("9{largest}");
+        for wrong in ["", ".", "1.", ".1", "-1", "1e3", "0.0000000000000001", &beyond] {
+            assert_eq!(Money::exact(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod intake;
 mod kept;
 mod outgoing;
 mod plain;
+mod receipt;
 mod relay;
 mod retry;
 mod route;
@@ -43,6 +44,7 @@ use entry::Entry;
 use intake::Refused;
 
 use crate::access;
+use crate::journal::Journal;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -55,6 +57,8 @@ pub struct Gateway {
     pub runtime: Arc<Runtime>,
     pub metrics: Arc<Metrics>,
     pub access_log: Option<AccessLog>,
+    /// Absent: what requests took is kept in memory only.
+    pub journal: Option<Arc<Journal>>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
@@ -141,7 +145,8 @@ impl ProxyHttp for Gateway {
     /// The first thing that happens once a header is there.
     fn new_ctx(&self) -> Exchange {
         front::note_arrival(true);
-        Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
+        let (metrics, journal) = (self.metrics.clone(), self.journal.clone());
+        Exchange::new(self.runtime.snapshot(), metrics, journal)
     }
 
     /// Everything happens here: the request is answered, or it has failed.

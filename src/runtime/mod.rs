@@ -32,13 +32,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::config::{Config, Server};
+use crate::config::{self, Config, Server};
 
 /// What every request takes its view of the world from.
 pub struct Runtime {
     current: ArcSwap<Snapshot>,
     /// What the process began with; some of it stays in force until it ends.
     started: Server,
+    /// Its folder was locked when the process began.
+    journal: config::Journal,
     pub names: Names,
     pub live: Live,
     pub conversations: Conversations,
@@ -50,6 +52,7 @@ impl Runtime {
         Runtime {
             conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
+            journal: config.journal.clone(),
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
             names: Names::default(),
@@ -63,9 +66,12 @@ impl Runtime {
 
     /// Puts a new config in force; returns what of it needs a restart instead.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
+        let other_journal = config.journal != self.journal;
         let next = Arc::new(Snapshot::build(config, &self.live));
         self.current.store(next.clone());
         self.live.tidy();
-        next.server.needs_restart_after(&self.started)
+        let mut names = next.server.needs_restart_after(&self.started);
+        names.extend(other_journal.then_some("journal"));
+        names
     }
 }

@@ -43,7 +43,10 @@ impl ArrayTap {
             }
         });
         match self.elements.closed() {
-            true if fault.is_none() && watch.ended => good = chunk.len(),
+            true if fault.is_none() && watch.ended => {
+                good = chunk.len();
+                watch.closed = true;
+            }
             closed if closed || end => fault = fault.or_else(|| Some(cut_short())),
             _ => {}
         }
