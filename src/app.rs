@@ -119,7 +119,10 @@ pub fn run(start: Start) -> Result<()> {
     let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
     if let (Some(journal), Some(books)) = (journal, start.books) {
-        server.add_service(background_service("journal", Bookkeeping { journal, books }));
+        server.add_service(background_service(
+            "journal",
+            Bookkeeping { journal, books },
+        ));
     }
     let reload = Reload {
         runtime,

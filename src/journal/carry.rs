@@ -41,7 +41,7 @@ async fn sync(journal: Arc<Journal>) {
     }
 }
 
-/// Where the carrying has got to.
+/// Where the carrying has got to. A journal has one.
 pub struct Carrier {
     journal: Arc<Journal>,
     books: Arc<dyn Books>,
@@ -63,7 +63,8 @@ impl Carrier {
         let mut pause = GATHER;
         loop {
             match self.step().await {
-                Ok(lines) if lines >= BATCH as u64 => {
+                Ok(_) if self.journal.pen().waiting() >= BATCH as u64 => {
+                    pause = GATHER;
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -100,7 +101,7 @@ impl Carrier {
         Ok(batch.lines)
     }
 
-    /// Segments that have nothing left in them are deleted on the way.
+    /// Whole lines; segments that have nothing left in them are deleted on the way.
     fn next(&mut self) -> std::io::Result<Option<Batch>> {
         loop {
             let Some(oldest) = self.journal.pen().oldest() else {
@@ -113,7 +114,12 @@ impl Carrier {
             };
             let reading = self.reading.insert(reading);
             if !reading.is_at_end(oldest) {
-                return reading.next(oldest.length).map(Some);
+                let batch = reading.next(oldest.length)?;
+                if batch.lines > 0 {
+                    return Ok(Some(batch));
+                }
+                self.pass(&batch);
+                continue;
             }
             let at_once = self.journal.leaving.load(Ordering::Acquire);
             let is_damaged = reading.is_damaged();

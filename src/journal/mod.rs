@@ -9,8 +9,8 @@ mod carry;
 mod line;
 mod pen;
 mod reading;
-mod seldom;
 mod segment;
+mod seldom;
 
 use std::borrow::Cow;
 use std::cell::RefCell;

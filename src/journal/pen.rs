@@ -189,6 +189,11 @@ impl Pen {
         (!files.is_empty() && self.waiting > 0).then_some(files)
     }
 
+    #[cfg(test)]
+    pub(super) const fn shorten_segments(&mut self, longest: u64) {
+        self.longest = longest;
+    }
+
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -220,5 +225,35 @@ fn put(mut file: &File, line: &[u8]) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_full_costs_no_line_that_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut pen = Pen::open(folder.path(), 1 << 20).expect("a folder");
+        pen.write(b"one\n").expect("some room");
+        let whole = pen.active.take().expect("a file");
+        let full = OpenOptions::new().append(true).open("/dev/full");
+        pen.active = Some(Active {
+            file: Arc::new(full.expect("a device")),
+            ..whole
+        });
+        let refused = pen.write(b"two\n").expect_err("no room");
+        assert!(
+            matches!(refused, Refused::Failed(error) if error.kind() == io::ErrorKind::StorageFull)
+        );
+        // It cannot be cut back either, so that what follows goes elsewhere.
+        pen.write(b"three\n").expect("room in another");
+        assert_eq!((pen.bytes(), pen.waiting()), (10, 2));
+        let content = |number| fs::read(segment::path(folder.path(), number)).expect("a file");
+        assert_eq!(
+            (content(1), content(2)),
+            (b"one\n".to_vec(), b"three\n".to_vec())
+        );
     }
 }

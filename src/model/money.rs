@@ -195,7 +195,16 @@ mod tests {
             assert_eq!(Money::exact(&amount.to_string()), Some(amount));
         }
         let beyond = format!("9{largest}");
-        for wrong in ["", ".", "1.", ".1", "-1", "1e3", "0.0000000000000001", &beyond] {
+        for wrong in [
+            "",
+            ".",
+            "1.",
+            ".1",
+            "-1",
+            "1e3",
+            "0.0000000000000001",
+            &beyond,
+        ] {
             assert_eq!(Money::exact(wrong), None, "{wrong}");
         }
     }
