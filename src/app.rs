@@ -1,5 +1,7 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
+mod bookkeeping;
+
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -26,10 +28,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
+use bookkeeping::Bookkeeping;
+
 use crate::admin::{self, Admin, Phase};
 use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
-use crate::journal::{self, Books, Journal};
-use crate::metrics::{JournalStanding, Metrics};
+use crate::journal::{Books, Journal};
+use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
@@ -81,7 +85,7 @@ pub fn run(start: Start) -> Result<()> {
     };
     let metrics = Arc::new(Metrics::new());
     let journal = match &start.books {
-        Some(_) => Some(open_journal(&start.config.journal, &metrics)?),
+        Some(_) => Some(bookkeeping::open(&start.config.journal, &metrics)?),
         None => None,
     };
     let runtime = Arc::new(Runtime::new(start.config));
@@ -143,29 +147,6 @@ pub fn run(start: Start) -> Result<()> {
         shutdown_signal: Box::new(Leave { armed }),
     });
     Ok(())
-}
-
-fn open_journal(settings: &config::Journal, metrics: &Metrics) -> Result<Arc<Journal>> {
-    let journal = Journal::open(&settings.path, settings.limit).with_context(|| {
-        let path = settings.path.display();
-        format!("cannot keep a journal in {path} (journal.path)")
-    })?;
-    let journal = Arc::new(journal);
-    let watched = journal.clone();
-    metrics.watch_journal(move || {
-        let standing = watched.standing();
-        JournalStanding {
-            bytes: standing.bytes,
-            limit: standing.limit,
-            is_nearly_full: standing.is_nearly_full,
-            waiting: standing.waiting,
-            carried: standing.carried,
-            lost: standing.lost,
-            damaged: standing.damaged,
-            seconds_since_success: standing.since_success.as_secs_f64(),
-        }
-    });
-    Ok(journal)
 }
 
 fn server_conf(drain_timeout: Duration) -> ServerConf {
@@ -378,19 +359,6 @@ impl BackgroundService for Watching {
             () = self.0.run() => {}
             _ = shutdown.changed() => {}
         }
-    }
-}
-
-/// Receipts on their way to the books, until the process is gone: those of the last requests too.
-struct Bookkeeping {
-    journal: Arc<Journal>,
-    books: Arc<dyn Books>,
-}
-
-#[async_trait]
-impl BackgroundService for Bookkeeping {
-    async fn start(&self, _shutdown: ShutdownWatch) {
-        journal::keep(self.journal.clone(), self.books.clone()).await;
     }
 }
 

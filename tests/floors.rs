@@ -23,7 +23,7 @@ const EXCEPTIONS: [(&str, &str); 1] = [
 
 /// Crates that are known in one place only, so that they can be replaced there.
 const CRATES: [(&str, &[&str]); 10] = [
-    ("pingora_core", &["proxy/", "app.rs"]),
+    ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs"]),
     ("pingora_proxy", &["proxy/", "app.rs"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
@@ -31,7 +31,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("hickory_resolver", &["runtime/resolve.rs"]),
     ("prometheus_client", &["metrics.rs", "metrics/"]),
     ("clap", &["cli/"]),
-    ("anyhow", &["app.rs", "cli/"]),
+    ("anyhow", &["app.rs", "app/", "cli/"]),
     ("env_logger", &["cli/"]),
 ];
 

@@ -48,3 +48,6 @@ fn receipt(exchange: &Exchange, bill: &Bill) -> Receipt {
         cost: bill.cost.unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ async fn ask(
 ) -> Option<(String, Option<String>)> {
     let (format, _) = FORMATS[number % FORMATS.len()];
     let (upstream, _) = FORMATS[number / FORMATS.len() % FORMATS.len()];
-    let stream = number / 16 % 2 == 0;
+    let stream = (number / 16).is_multiple_of(2);
     let words = "mock:usage=1000,400,50,20 mock:events=4";
     let (path, body) = request(format, &format!("priced-{upstream}"), words, stream);
     let asked = client
