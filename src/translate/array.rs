@@ -71,3 +71,22 @@ impl ArrayTap {
         passed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Format;
+
+    #[test]
+    fn a_reader_of_the_array_stops_at_its_end() {
+        let mut tap = ArrayTap::new(Format::Native.codec());
+        let mut watch = Watch::default();
+        let element = r#"[{"candidates":[{"content":{},"finishReason":"STOP"}]}"#;
+        for (piece, closed) in [(element, false), ("\n", false), ("]", true), ("\n", true)] {
+            let piece = Bytes::from_static(piece.as_bytes());
+            let pushed = tap.push(&piece, false, 1024, &mut watch, &mut None);
+            pushed.expect("a good piece");
+            assert_eq!((watch.ended, watch.closed), (true, closed), "{piece:?}");
+        }
+    }
+}
