@@ -21,6 +21,8 @@ pub(super) struct Reading {
     /// Everything before it has been carried.
     offset: u64,
     is_damaged: bool,
+    /// What was read last; kept for its room.
+    bytes: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -42,6 +44,7 @@ impl Reading {
             file: File::open(segment::path(folder, number))?,
             offset: 0,
             is_damaged: false,
+            bytes: Vec::new(),
         })
     }
 
@@ -58,14 +61,14 @@ impl Reading {
     }
 
     /// The next lines. They come again until they have been passed.
-    pub(super) fn next(&self, length: u64) -> io::Result<Batch> {
+    pub(super) fn next(&mut self, length: u64) -> io::Result<Batch> {
         let mut chunk = CHUNK;
         loop {
             let left = length.saturating_sub(self.offset);
             let size = usize::try_from(left.min(chunk)).unwrap_or(usize::MAX);
-            let mut bytes = vec![0; size];
-            self.file.read_exact_at(&mut bytes, self.offset)?;
-            let batch = self.batch(&bytes);
+            self.bytes.resize(size, 0);
+            self.file.read_exact_at(&mut self.bytes, self.offset)?;
+            let batch = self.batch();
             if batch.lines > 0 {
                 return Ok(batch);
             }
@@ -80,11 +83,12 @@ impl Reading {
         }
     }
 
-    fn batch(&self, bytes: &[u8]) -> Batch {
+    fn batch(&self) -> Batch {
         let mut batch = Batch::default();
+        batch.receipts.reserve_exact(BATCH);
         let mut begin = 0;
-        for end in memchr::memchr_iter(b'\n', bytes).take(BATCH) {
-            match line::read(&bytes[begin..end]) {
+        for end in memchr::memchr_iter(b'\n', &self.bytes).take(BATCH) {
+            match line::read(&self.bytes[begin..end]) {
                 Some(receipt) => batch.receipts.push(receipt),
                 None => batch.damaged.push(self.offset + begin as u64),
             }
