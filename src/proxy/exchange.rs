@@ -8,9 +8,10 @@ use bytes::Bytes;
 use tokio::time::Instant as Moment;
 
 use super::bill::Bill;
-use super::kept;
+use super::{kept, settle};
 use crate::access::Admission;
-use crate::metrics::InFlight;
+use crate::journal::Journal;
+use crate::metrics::{InFlight, Metrics};
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
 use crate::translate::{Reply, Wanted};
@@ -73,15 +74,35 @@ pub struct Exchange {
     /// About how many tokens that was, once the body is gone.
     pub(super) input: Option<u64>,
     pub(super) bill: Option<Bill>,
+    /// It is written down, and cannot change any more.
+    pub(super) has_receipt: bool,
+    /// It is paid, and the request is counted.
+    pub(super) is_settled: bool,
     /// The client did not wait for the end.
     pub(super) client_left: bool,
     /// When the client was last sent a piece of the reply.
     pub(super) last_sent: Instant,
+    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) metrics: Arc<Metrics>,
     _in_flight: InFlight,
 }
 
+/// A task that is dropped, as by a panic, never comes to the last hook: what it took is paid all
+/// the same.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            settle::abandoned(self);
+        }
+    }
+}
+
 impl Exchange {
-    pub(super) fn new(snapshot: Arc<Snapshot>, in_flight: InFlight) -> Exchange {
+    pub(super) fn new(
+        snapshot: Arc<Snapshot>,
+        metrics: Arc<Metrics>,
+        journal: Option<Arc<Journal>>,
+    ) -> Exchange {
         Exchange {
             snapshot,
             request_id: format!("req_{}", uuid::Uuid::now_v7().simple()),
@@ -118,9 +139,13 @@ impl Exchange {
             asked_at: None,
             input: None,
             bill: None,
+            has_receipt: false,
+            is_settled: false,
             client_left: false,
             last_sent: Instant::now(),
-            _in_flight: in_flight,
+            journal,
+            _in_flight: metrics.in_flight(),
+            metrics,
         }
     }
 

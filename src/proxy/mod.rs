@@ -14,6 +14,7 @@ mod intake;
 mod kept;
 mod outgoing;
 mod plain;
+mod receipt;
 mod receive;
 mod relay;
 mod retry;
@@ -43,6 +44,7 @@ pub use front::{Door, Front};
 pub use settle::AccessLog;
 
 use crate::access::Keyring;
+use crate::journal::Journal;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -59,6 +61,8 @@ pub struct Gateway {
     /// Where kept replies outlive the process; `None`: nowhere.
     pub archive: Option<Arc<Archive>>,
     pub access_log: Option<AccessLog>,
+    /// Absent: what requests took is kept in memory only.
+    pub journal: Option<Arc<Journal>>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
@@ -88,7 +92,8 @@ impl ProxyHttp for Gateway {
     /// The first thing that happens once a header is there.
     fn new_ctx(&self) -> Exchange {
         front::note_arrival(true);
-        Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
+        let (metrics, journal) = (self.metrics.clone(), self.journal.clone());
+        Exchange::new(self.runtime.snapshot(), metrics, journal)
     }
 
     /// Everything happens here: the request is answered, or it has failed.

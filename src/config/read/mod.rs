@@ -1,5 +1,6 @@
 //! From the tree to the settings: a file per entry of the config, a function per table.
 
+mod journal;
 mod key;
 mod model;
 mod server;
@@ -20,6 +21,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut config = Config {
         server: server::default(),
         store: None,
+        journal: journal::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
         models: Vec::new(),
@@ -40,6 +42,11 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         .take("store")
         .and_then(|field| reader.hidden(field, values::store))
         .map(|store| store.value);
+    if let Some(field) = table.take("journal")
+        && let Some(table) = reader.table("journal", field)
+    {
+        config.journal = journal::read(reader, table);
+    }
     config.keys = entries(reader, &mut table, ("keys", "a key"), &mut names, key::read);
     config.upstreams = entries(
         reader,
