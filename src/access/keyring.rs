@@ -77,42 +77,56 @@ impl Keyring {
         }
     }
 
-    /// The first of these that memory knows, if it may be used.
+    /// The first of these that memory knows and that may be used; or why not, if it knows them all.
+    /// Those that it does not know are left.
     pub(super) fn held(
         &self,
         snapshot: &Snapshot,
-        hashes: &[[u8; 32]],
+        hashes: &mut Vec<[u8; 32]>,
     ) -> Option<Result<Arc<Key>, Fault>> {
         if hashes.is_empty() {
             return None;
         }
+        let (mut found, mut refused) = (None, None);
         let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
-        let held = hashes.iter().find_map(|hash| {
+        hashes.retain(|hash| {
             let held = ring.keys.get(hash);
-            held.filter(|held| held.key.has_hash(hash))
+            let held = held.filter(|held| held.key.has_hash(hash));
+            match held.map(|held| usable(held, snapshot)) {
+                None => return true,
+                Some(Ok(key)) => found = found.take().or(Some(key)),
+                Some(Err(fault)) => refused = refused.take().or(Some(fault)),
+            }
+            false
         });
-        held.map(|held| usable(held, snapshot))
+        match found {
+            Some(key) => Some(Ok(key)),
+            None => refused.filter(|_| hashes.is_empty()).map(Err),
+        }
     }
 
-    /// The first of these that the store knows. Who asks for the same one waits for the same answer.
+    /// The same of the store. Who asks for the same one waits for the same answer.
     pub async fn look_up(
         &self,
         runtime: &Runtime,
         snapshot: &Snapshot,
         hashes: &[[u8; 32]],
     ) -> Result<Arc<Key>, Fault> {
+        let mut refused = None;
         for hash in hashes {
             let asked = self.unknown.try_get_with(*hash, self.ask(runtime, hash));
-            match asked.await.map_err(|outcome| Outcome::clone(&outcome)) {
-                Ok(()) => {}
-                Err(Outcome::Found(held)) => return usable(&held, snapshot),
-                Err(Outcome::Crowded) => {
-                    return Err(later("too many unknown API keys are being tried"));
-                }
-                Err(Outcome::Failed) => return Err(later("the API key cannot be looked up now")),
-            }
+            let fault = match asked.await.map_err(|outcome| Outcome::clone(&outcome)) {
+                Ok(()) => continue,
+                Err(Outcome::Found(held)) => match usable(&held, snapshot) {
+                    Ok(key) => return Ok(key),
+                    Err(fault) => fault,
+                },
+                Err(Outcome::Crowded) => later("too many unknown API keys are being tried"),
+                Err(Outcome::Failed) => later("the API key cannot be looked up now"),
+            };
+            refused = refused.or(Some(fault));
         }
-        Err(invalid())
+        Err(refused.unwrap_or_else(invalid))
     }
 
     async fn ask(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), Outcome> {

@@ -52,7 +52,7 @@ pub fn admit(
             unheard.push(hash);
         }
     }
-    let held = keyring.and_then(|ring| ring.held(snapshot, &unheard));
+    let held = keyring.and_then(|ring| ring.held(snapshot, &mut unheard));
     match held {
         Some(key) => key.map(Caller::Known),
         None if !unheard.is_empty() => Ok(Caller::Unheard(unheard)),

@@ -197,6 +197,12 @@ async fn an_expired_key_is_told_so() {
             answer.status == 401 && answer.error("native") == "the API key has expired"
         })
         .await;
+        // One that is good, beside it, is enough.
+        let other = create(&gateway, &["other"]);
+        let (path, body) = request("chat", "chat", "hello", false);
+        let both = client().post(gateway.url(&path)).bearer_auth(&secret);
+        let both = send(both.header("x-api-key", &other).json(&body)).await;
+        assert_eq!(both.status, 200, "{}", both.text());
         command(&gateway, &["key", "set", "dev", "--expires", "never"]);
         until("it opens again", async || {
             ask(&gateway, "chat", &secret, 1).await.status == 200
