@@ -2,7 +2,6 @@
 
 mod down;
 mod kept;
-mod spent;
 
 use std::process::Output;
 use std::time::Instant;
