@@ -33,6 +33,7 @@ use bookkeeping::Bookkeeping;
 use keeping::Keeping;
 use reload::Reload;
 
+use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::journal::{Books, Journal};
@@ -92,15 +93,20 @@ pub fn run(start: Start) -> Result<()> {
         (None, None) => None,
         _ => Some(bookkeeping::open(&start.config.journal, &metrics)?),
     };
+    let journal_folder = start.config.journal.path.clone();
     let runtime = Arc::new(Runtime::new(start.config));
-    let keeping = store
-        .map(|store| {
+    let keeping = match (&store, &journal) {
+        (Some(store), Some(journal)) => {
             let conversations = server_settings.conversations;
-            Keeping::start(&store, conversations, &runtime, &metrics)
-        })
-        .transpose()?;
+            let receipts = (journal, &*journal_folder);
+            let keeping = Keeping::start(store, conversations, &runtime, &metrics, receipts);
+            Some(keeping?)
+        }
+        _ => None,
+    };
     let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
     let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
+    let leases = keeping.as_ref().map(|keeping| keeping.leases.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
@@ -113,6 +119,7 @@ pub fn run(start: Start) -> Result<()> {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         keyring: keyring.clone(),
+        leases: leases.clone(),
         archive: archive.clone(),
         access_log: access_log.clone(),
         journal: journal.clone(),
@@ -128,6 +135,7 @@ pub fn run(start: Start) -> Result<()> {
             access_log,
             archive,
             journal: journal.clone(),
+            leases,
             stop,
             armed: armed.clone(),
             listen: server_settings.listen,
@@ -265,6 +273,7 @@ struct Lifecycle {
     access_log: Option<AccessLog>,
     archive: Option<Arc<Archive>>,
     journal: Option<Arc<Journal>>,
+    leases: Option<Arc<Leases>>,
     stop: Arc<Notify>,
     armed: Arc<Semaphore>,
     listen: Vec<Listen>,
@@ -294,6 +303,9 @@ impl BackgroundService for Lifecycle {
         }
         if let Some(journal) = &self.journal {
             journal.finish(LAST_RECEIPTS).await;
+        }
+        if let Some(leases) = &self.leases {
+            leases.leave().await;
         }
         if let Some(log) = &self.access_log {
             log.flush();

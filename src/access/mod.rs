@@ -1,12 +1,14 @@
 //! May this request go on? The key it carries, the models that key opens, its limits and its cap.
 
 mod keyring;
+mod leases;
 mod limits;
 mod spend;
 
 pub use keyring::Keyring;
+pub use leases::Leases;
 pub use limits::{Admission, enter};
-pub use spend::reserve;
+pub use spend::{Reserved, Waiting, reserve};
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,31 +1,108 @@
 //! May this request go on? What its key has left of its spending cap.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
+use super::Leases;
 use super::limits::{ASK_AGAIN, again_after};
 use crate::model::{Fault, FaultKind, Money};
-use crate::runtime::{Cap, Hold, Key, Short, ends};
+use crate::runtime::{Cap, Hold, Key, Refused, Short, Told, ends};
+
+/// Longer than the store is ever asked for.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// What was held back for a request.
+pub enum Reserved {
+    Now(Option<Hold>),
+    /// The store is asked whether there is more for this process.
+    Later(Waiting),
+}
+
+/// A request that waits for an answer of the store.
+pub struct Waiting {
+    key: Arc<Key>,
+    cap: Cap,
+    most: Money,
+    told: oneshot::Receiver<Told>,
+}
 
 /// Holds back the most that a request may cost; nothing where its key has no cap.
-pub fn reserve(key: &Key, most: Money, now: Timestamp) -> Result<Option<Hold>, Fault> {
+pub fn reserve(
+    leases: Option<&Leases>,
+    key: &Arc<Key>,
+    most: Money,
+    now: Timestamp,
+) -> Result<Reserved, Fault> {
     let Some(cap) = key.cap else {
-        return Ok(None);
+        return Ok(Reserved::Now(None));
     };
-    let held = key.account.hold(most, cap, now);
-    held.map(Some)
-        .map_err(|short| refused(&key.name, cap, short, most, now))
+    match (key.account.hold(most, cap, now), leases) {
+        (Ok(hold), leases) => {
+            if let Some(leases) = leases.filter(|_| key.account.is_low(cap, now)) {
+                leases.want(key, cap);
+            }
+            Ok(Reserved::Now(Some(hold)))
+        }
+        (Err(Refused::Unleased), Some(leases)) => {
+            let told = key.account.wait(most, cap);
+            leases.want(key, cap);
+            let key = key.clone();
+            Ok(Reserved::Later(Waiting {
+                key,
+                cap,
+                most,
+                told,
+            }))
+        }
+        (Err(Refused::Short(short)), _) => Err(refused(&key.name, cap, short, most, now)),
+        (Err(Refused::Unleased), None) => Err(unasked(&key.name, cap)),
+    }
+}
+
+impl Waiting {
+    pub async fn end(self) -> Result<Hold, Fault> {
+        match timeout(PATIENCE, self.told).await {
+            Ok(Ok(told)) => told.map_err(|short| {
+                let now = Timestamp::now();
+                refused(&self.key.name, self.cap, short, self.most, now)
+            }),
+            _ => Err(unasked(&self.key.name, self.cap)),
+        }
+    }
+}
+
+fn unasked(key: &str, cap: Cap) -> Fault {
+    let amount = cap.amount;
+    let message = format!(
+        "what is left of the spending cap of {amount} of the API key `{key}` is shared with other gateways and \
+         cannot be asked for now; try again"
+    );
+    again_after(Fault::new(FaultKind::RateLimited, message), ASK_AGAIN)
 }
 
 fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fault {
-    let Short { left, held } = short;
+    let Short {
+        left,
+        held,
+        elsewhere,
+    } = short;
     let amount = cap.amount;
-    if left >= most && !held.is_zero() {
+    let Some(elsewhere) = elsewhere else {
+        return unasked(key, cap);
+    };
+    if left >= most && !(held + elsewhere).is_zero() {
         // Requests seldom cost what is held for them: soon there may be enough.
+        let of_others = match elsewhere.is_zero() {
+            true => String::new(),
+            false => format!(" and {elsewhere} by other gateways,"),
+        };
         let message = format!(
             "the API key `{key}` has {left} left of its spending cap of {amount}, but {held} of it is held for \
-             requests in flight and this one may cost {most}; try again"
+             requests in flight{of_others} and this one may cost {most}; try again"
         );
         return again_after(Fault::new(FaultKind::RateLimited, message), ASK_AGAIN);
     }
@@ -61,7 +138,12 @@ mod tests {
         Money::parse(text).expect("an amount")
     }
 
-    fn told(reset: Reset, left: &str, held: &str) -> (FaultKind, String, Option<Duration>) {
+    fn told(
+        reset: Reset,
+        left: &str,
+        held: &str,
+        elsewhere: &str,
+    ) -> (FaultKind, String, Option<Duration>) {
         let cap = Cap {
             amount: money("25.00"),
             reset,
@@ -69,6 +151,7 @@ mod tests {
         let short = Short {
             left: money(left),
             held: money(held),
+            elsewhere: Some(money(elsewhere)),
         };
         let now = "2026-11-30T23:00:00Z".parse().expect("a time");
         let fault = refused("dev", cap, short, money("0.04"), now);
@@ -86,9 +169,9 @@ mod tests {
             (Reset::Monthly, "it resets at 2026-12-01T00:00:00Z", hour),
         ] {
             let expected = (FaultKind::OverQuota, format!("{reached}{when}"), wait);
-            assert_eq!(told(reset, "0", "0"), expected);
+            assert_eq!(told(reset, "0", "0", "0"), expected);
         }
-        let (kind, message, wait) = told(Reset::Never, "0.01", "0.01");
+        let (kind, message, wait) = told(Reset::Never, "0.01", "0.01", "0");
         assert_eq!((kind, wait), (FaultKind::OverQuota, None));
         assert!(
             message.contains("0.01 left") && message.contains("may cost 0.04"),
@@ -98,8 +181,13 @@ mod tests {
 
     #[test]
     fn money_that_others_hold_may_come_free() {
-        let (kind, message, wait) = told(Reset::Monthly, "1", "0.99");
+        let (kind, message, wait) = told(Reset::Monthly, "1", "0.99", "0");
         assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
         assert!(message.contains("0.99 of it is held"), "{message}");
+        assert!(!message.contains("other gateways"), "{message}");
+        let (kind, message, wait) = told(Reset::Monthly, "1", "0.5", "0.47");
+        assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
+        let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
+        assert!(message.contains(held), "{message}");
     }
 }

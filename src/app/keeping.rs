@@ -1,32 +1,39 @@
 //! The store beside the gateway: opened before the first request where it can be, and followed until the end.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
+use uuid::Uuid;
 
-use crate::access::Keyring;
+use crate::access::{Keyring, Leases};
 use crate::config;
-use crate::journal::Books;
+use crate::journal::{Books, Journal};
 use crate::metrics::Metrics;
 use crate::model::Receipt;
 use crate::proxy::Archive;
 use crate::runtime::Runtime;
-use crate::store::{Store, StoreError};
+use crate::store::{Holder, Store, StoreError};
 
 /// How long the start waits for a database; after that the gateway serves without it.
 const PATIENCE: Duration = Duration::from_secs(4);
+
+/// In the folder of the journal.
+const IDENTITY: &str = "identity";
 
 /// Between two tries to reach it.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Keeping {
     pub(super) keyring: Arc<Keyring>,
+    pub(super) leases: Arc<Leases>,
     /// `None`: no replies are kept.
     pub(super) archive: Option<Arc<Archive>>,
-    store: Store,
     /// The tasks of the store run here, and end with it.
     _tasks: tokio::runtime::Runtime,
 }
@@ -37,6 +44,7 @@ impl Keeping {
         conversations: Option<config::Conversations>,
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
+        receipts: (&Arc<Journal>, &Path),
     ) -> Result<Keeping> {
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -48,6 +56,7 @@ impl Keeping {
         let cannot = || format!("cannot use the store {settings}");
         let store = Store::new(settings).with_context(cannot)?;
         let keyring = Arc::new(Keyring::new(store.clone(), metrics.clone()));
+        let leases = Arc::new(lender(&store, runtime, receipts));
         let opened = tasks.block_on(timeout(PATIENCE, open(&store, &keyring, runtime)));
         let is_open = match opened {
             Ok(Ok(())) => true,
@@ -82,10 +91,12 @@ impl Keeping {
             is_open,
         };
         tasks.spawn(following.run());
+        let lending = leases.clone();
+        tasks.spawn(async move { lending.run().await });
         Ok(Keeping {
             keyring,
+            leases,
             archive,
-            store,
             _tasks: tasks,
         })
     }
@@ -93,12 +104,12 @@ impl Keeping {
 
 impl Keeping {
     pub(super) fn books(&self) -> Arc<dyn Books> {
-        Arc::new(Stored(self.store.clone()))
+        Arc::new(Stored(self.leases.clone()))
     }
 }
 
 /// The store as the journal knows it.
-struct Stored(Store);
+struct Stored(Arc<Leases>);
 
 #[async_trait]
 impl Books for Stored {
@@ -106,6 +117,40 @@ impl Books for Stored {
         let recorded = self.0.record(receipts).await;
         recorded.map_err(|error| error.to_string())
     }
+}
+
+/// The part of shared caps that is this process's: its receipts wait in the journal that it alone has.
+fn lender(
+    store: &Store,
+    runtime: &Arc<Runtime>,
+    (journal, folder): (&Arc<Journal>, &Path),
+) -> Leases {
+    let left = journal.standing().waiting;
+    let journal = journal.clone();
+    let holder = Holder {
+        id: Uuid::now_v7().to_string(),
+        journal: identity(folder),
+        began: Timestamp::now(),
+    };
+    Leases::new(store.clone(), holder, runtime.clone(), move || {
+        let standing = journal.standing();
+        standing.waiting == 0 || standing.carried + standing.damaged >= left
+    })
+}
+
+/// The name of a journal, by which it is known who comes after whom.
+fn identity(folder: &Path) -> String {
+    let file = folder.join(IDENTITY);
+    let known = fs::read_to_string(&file).ok();
+    let known = known.filter(|text| Uuid::parse_str(text).is_ok());
+    known.unwrap_or_else(|| {
+        let new = Uuid::now_v7().to_string();
+        if let Err(error) = fs::write(&file, &new) {
+            // What a killed process had set aside then comes back when its time is over.
+            log::warn!("{} cannot be written: {error}", file.display());
+        }
+        new
+    })
 }
 
 async fn open(store: &Store, keyring: &Keyring, runtime: &Runtime) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 mod allowance;
 mod event;
 mod fault;
+mod lease;
 mod lost;
 mod memory;
 mod money;
@@ -19,6 +20,7 @@ mod text;
 pub use allowance::{Allowance, Rate};
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
+pub use lease::{LeaseGiven, LeaseNeed};
 pub use lost::{Action, Losses, Lost, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
 pub use money::{MAX_DIGITS, Money};

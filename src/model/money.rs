@@ -79,6 +79,15 @@ impl Money {
         Money(self.0.saturating_sub(other.0))
     }
 
+    /// One of so many equal parts; what cannot be divided is left out.
+    #[must_use]
+    pub const fn part_of(self, parts: u32) -> Money {
+        Money(match self.0.checked_div(parts as u128) {
+            Some(part) => part,
+            None => 0,
+        })
+    }
+
     /// For readers that know nothing but floats.
     pub fn to_float(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::MAX)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::exchange::Exchange;
-use crate::access;
+use crate::access::{self, Leases, Reserved, Waiting};
 use crate::formats::Operation;
 use crate::model::{Fault, Money};
 use crate::runtime::{Attempt, Prices};
@@ -25,17 +25,20 @@ pub(super) struct Bill {
     pub(super) milliseconds: Option<u64>,
 }
 
-/// Holds back what the dearest of the attempts may cost, for a key with a cap.
-pub(super) fn reserve(exchange: &mut Exchange) -> Result<(), Fault> {
+/// Holds back what the dearest of the attempts may cost, for a key with a cap; or says what to wait for.
+pub(super) fn reserve(
+    leases: Option<&Leases>,
+    exchange: &mut Exchange,
+) -> Result<Option<Waiting>, Fault> {
     let Some(key) = exchange.key.clone().filter(|key| key.cap.is_some()) else {
-        return Ok(());
+        return Ok(None);
     };
     if is_count(exchange) {
-        return Ok(());
+        return Ok(None);
     }
     let mut attempts = exchange.attempts.iter();
     if !attempts.any(|attempt| attempt.settings.prices.is_some()) {
-        return Ok(());
+        return Ok(None);
     }
     let most = exchange.format.codec().most(&exchange.body);
     let input = Bulk::of(&exchange.body).most_tokens();
@@ -49,8 +52,13 @@ pub(super) fn reserve(exchange: &mut Exchange) -> Result<(), Fault> {
     };
     let most = exchange.attempts.iter().filter_map(of_attempt).max();
     let most = most.unwrap_or_default();
-    exchange.hold = access::reserve(&key, most, jiff::Timestamp::now())?;
-    Ok(())
+    match access::reserve(leases, &key, most, jiff::Timestamp::now())? {
+        Reserved::Now(hold) => {
+            exchange.hold = hold;
+            Ok(None)
+        }
+        Reserved::Later(waiting) => Ok(Some(waiting)),
+    }
 }
 
 /// The one bill of a request, by the prices of the model that answered.

@@ -74,8 +74,8 @@ pub struct Exchange {
     /// About how many tokens that was, once the body is gone.
     pub(super) input: Option<u64>,
     pub(super) bill: Option<Bill>,
-    /// It is written down, and cannot change any more.
-    pub(super) has_receipt: bool,
+    /// When it was written down; it cannot change any more.
+    pub(super) receipted: Option<jiff::Timestamp>,
     /// It is paid, and the request is counted.
     pub(super) is_settled: bool,
     /// The client did not wait for the end.
@@ -139,7 +139,7 @@ impl Exchange {
             asked_at: None,
             input: None,
             bill: None,
-            has_receipt: false,
+            receipted: None,
             is_settled: false,
             client_left: false,
             last_sent: Instant::now(),

@@ -1,5 +1,7 @@
 //! The receipt of a request, written down before its client has the last byte of what it pays for.
 
+use jiff::Timestamp;
+
 use super::bill::{self, Bill};
 use super::exchange::Exchange;
 use crate::model::Receipt;
@@ -18,23 +20,24 @@ pub(super) fn before_piece(exchange: &mut Exchange, is_last: bool) {
 
 /// There is one for every request that took something, however often this is called.
 pub(super) fn write(exchange: &mut Exchange) {
-    if exchange.has_receipt {
+    if exchange.receipted.is_some() {
         return;
     }
     let Some(bill) = bill::of(exchange) else {
         return;
     };
-    exchange.has_receipt = true;
+    let now = Timestamp::now();
+    exchange.receipted = Some(now);
     if let Some(journal) = &exchange.journal {
-        journal.append(&receipt(exchange, &bill));
+        journal.append(&receipt(exchange, &bill, now));
     }
 }
 
-fn receipt(exchange: &Exchange, bill: &Bill) -> Receipt {
+fn receipt(exchange: &Exchange, bill: &Bill, now: Timestamp) -> Receipt {
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     Receipt {
         id: exchange.request_id.clone(),
-        at: jiff::Timestamp::now().as_millisecond(),
+        at: now.as_millisecond(),
         key: name(exchange.key.as_ref().map(|key| &*key.name)),
         model: name(exchange.model.as_ref().map(|model| &*model.label)),
         upstream: exchange.upstream_name().to_owned(),

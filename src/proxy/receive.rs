@@ -50,7 +50,16 @@ impl Gateway {
             let client = &session.req_header().headers;
             routed = route::route(conversations, exchange, client, *operation, model);
         }
-        match routed.and_then(|()| bill::reserve(exchange)) {
+        let leases = self.leases.as_deref();
+        let reserved = match routed.and_then(|()| bill::reserve(leases, exchange)) {
+            Ok(None) => Ok(()),
+            Ok(Some(waiting)) => {
+                let held = Box::pin(waiting.end()).await;
+                held.map(|hold| exchange.hold = Some(hold))
+            }
+            Err(fault) => Err(fault),
+        };
+        match reserved {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
         }

@@ -47,10 +47,11 @@ fn pay(exchange: &mut Exchange) -> Option<Bill> {
         let tokens = usage.input.saturating_add(usage.output);
         key.used.charge(&key.limits, tokens, Instant::now());
         if let Some(cost) = bill.cost.filter(|cost| !cost.is_zero()) {
-            let now = jiff::Timestamp::now();
+            // In the period that its receipt is of.
+            let at = exchange.receipted.unwrap_or_else(jiff::Timestamp::now);
             match hold {
-                Some(hold) => hold.settle(cost, now),
-                None => key.account.spend(cost, now),
+                Some(hold) => hold.settle(cost, at),
+                None => key.account.spend(cost, at),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What must outlive a reload, by name: loads, breakers, and what keys have used and spent.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,14 @@ impl<K: Eq + Hash, T: Default> Shelf<K, T> {
         things.entry(key).or_default().clone()
     }
 
+    fn find<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Arc<T>>
+    where
+        K: Borrow<Q>,
+    {
+        let things = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        things.get(key).cloned()
+    }
+
     /// Forgets what only the shelf itself still holds.
     fn tidy(&self) {
         self.tidy_unless(|_| false);
@@ -59,6 +68,11 @@ impl Live {
 
     pub(super) fn account(&self, key: &str) -> Arc<Account> {
         self.accounts.get(key.to_owned())
+    }
+
+    /// Of a key that is known, if it is.
+    pub fn known_account(&self, key: &str) -> Option<Arc<Account>> {
+        self.accounts.find(key)
     }
 
     /// To be called when a snapshot has been replaced.

@@ -14,7 +14,7 @@ mod route;
 mod snapshot;
 mod upstream;
 
-pub use account::{Account, Cap, Hold, Short};
+pub use account::{Account, Cap, Hold, Refused, Short, Told, Wish};
 pub use allowance::{Permit, Reached, Used};
 pub use conversations::{Broken, Conversations, KeptReply, Recalling};
 pub use health::Health;

@@ -8,7 +8,10 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::{Kind, Store, StoreError, accounts};
 
 /// Each takes the store from the version of its place to the next.
-const STEPS: [&str; 1] = [include_str!("migrations/0001.sql")];
+const STEPS: [&str; 2] = [
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+];
 
 impl Store {
     /// Makes the tables, or brings them up to what this program knows.

@@ -4,6 +4,7 @@ mod accounts;
 mod asking;
 mod changes;
 mod keys;
+mod leases;
 mod migrate;
 mod responses;
 mod spending;
@@ -13,6 +14,7 @@ mod usage;
 pub use accounts::DEFAULT as DEFAULT_ACCOUNT;
 pub use changes::Changes;
 pub use keys::{KeyChange, StoredKey, may_be_stored};
+pub use leases::{Holder, LEASED_FOR, LeaseAsk};
 pub use responses::StoredReply;
 pub use tasks::{Task, TaskNews, TaskStatus};
 pub use usage::{Sum, SumBy};
@@ -52,6 +54,8 @@ pub struct Store {
     address: Option<SecretString>,
     /// In milliseconds since 1970.
     left_alone_until: Arc<AtomicI64>,
+    /// Who leases here; `None`: nobody does.
+    holder: Option<Arc<Holder>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +145,7 @@ impl Store {
                     kind: Kind::Sqlite,
                     address: None,
                     left_alone_until: Arc::default(),
+                    holder: None,
                 })
             }
             config::Store::Postgres(address) => Ok(Store {
@@ -148,6 +153,7 @@ impl Store {
                 kind: Kind::Postgres,
                 address: Some(address.url.clone()),
                 left_alone_until: Arc::default(),
+                holder: None,
             }),
         }
     }

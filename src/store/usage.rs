@@ -6,6 +6,7 @@ use jiff::civil::Date;
 use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
+use super::leases::shrink;
 use super::spending::{EVER, Periods, raise, read_money};
 use super::{Store, StoreError, counted, stored};
 use crate::model::{Money, Receipt};
@@ -66,6 +67,8 @@ impl Store {
         let mut writing = self.write().await?;
         let mut sums: BTreeMap<(String, String, String), Sum> = BTreeMap::new();
         let mut spent: BTreeMap<(String, String), Money> = BTreeMap::new();
+        let mut own: BTreeMap<(String, String), Money> = BTreeMap::new();
+        let holder = self.holder.as_deref();
         let mut new = 0;
         for rows in receipts.chunks(ROWS) {
             let mut inserted = insert(&mut writing, rows).await?;
@@ -77,8 +80,13 @@ impl Store {
                 let at = (day.clone(), key.clone(), text(&receipt.model));
                 sums.entry(at).or_default().add(&Sum::of(receipt));
                 if !receipt.cost.is_zero() {
+                    let is_own = holder.is_some_and(|holder| holder.is_own(receipt.at));
                     for period in [day, month, EVER.to_owned()] {
-                        *spent.entry((key.clone(), period)).or_default() += receipt.cost;
+                        let of = (key.clone(), period);
+                        if is_own {
+                            *own.entry(of.clone()).or_default() += receipt.cost;
+                        }
+                        *spent.entry(of).or_default() += receipt.cost;
                     }
                 }
             }
@@ -88,6 +96,11 @@ impl Store {
         }
         for ((key, period), amount) in spent {
             raise(&mut writing, &key, &period, amount).await?;
+        }
+        for ((key, period), amount) in own {
+            if let Some(holder) = holder {
+                shrink(&mut writing, holder, &key, &period, amount).await?;
+            }
         }
         writing.commit().await?;
         Ok(new)

@@ -141,13 +141,13 @@ async fn a_bill_that_is_written_down_stays_as_it_is() {
     let mut exchange = world.exchange(usage);
     // More may come.
     before_piece(&mut exchange, false);
-    assert!(!exchange.has_receipt);
+    assert!(exchange.receipted.is_none());
     let mut push = |piece: &'static str| {
         let reply = exchange.reply.as_mut().expect("a reply");
         let pushed = reply.push(&mut Some(Bytes::from_static(piece.as_bytes())), false);
         pushed.expect("a good piece");
         before_piece(&mut exchange, false);
-        exchange.has_receipt
+        exchange.receipted.is_some()
     };
     assert!(push("data: [DONE]\n\n"));
     assert!(push(

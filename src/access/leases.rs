@@ -1,0 +1,197 @@
+//! Spending caps that several gateways share: each uses a slice of what the store says is left, and asks for
+//! the next one before it is used up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use crate::model::{LeaseNeed, Receipt};
+use crate::runtime::{Cap, Key, Runtime, Wish};
+use crate::store::{Holder, LeaseAsk, Store, StoreError};
+
+/// For one question and its answer. A request may be waiting.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between two signs of life, by which unused slices are given back as well.
+const RENEWED: Duration = Duration::from_secs(5);
+
+/// Keys of one question: whoever else writes waits for it.
+const KEYS: usize = 100;
+
+/// The keys with something leased, by name.
+type Keys = HashMap<Arc<str>, (Arc<Key>, Cap)>;
+
+pub struct Leases {
+    store: Store,
+    runtime: Arc<Runtime>,
+    began: Timestamp,
+    /// What a former process has spent is in the store.
+    has_predecessor_paid: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Held while the store is asked or told: what is spent must not be written down in between.
+    exact: AsyncMutex<()>,
+    wanted: Mutex<Keys>,
+    leased: Mutex<Keys>,
+    wake: Notify,
+}
+
+impl Leases {
+    pub fn new(
+        store: Store,
+        holder: Holder,
+        runtime: Arc<Runtime>,
+        has_predecessor_paid: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Leases {
+        Leases {
+            began: holder.began,
+            store: store.held_by(holder),
+            runtime,
+            has_predecessor_paid: Box::new(has_predecessor_paid),
+            exact: AsyncMutex::default(),
+            wanted: Mutex::default(),
+            leased: Mutex::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    /// More is needed for a key, now or soon.
+    pub(super) fn want(&self, key: &Arc<Key>, cap: Cap) {
+        let keys = &mut locked(&self.wanted);
+        keys.insert(key.name.clone(), (key.clone(), cap));
+        self.wake.notify_one();
+    }
+
+    /// Asks for as long as it is polled.
+    pub async fn run(&self) {
+        let mut has_succeeded = false;
+        let mut ticks = interval(RENEWED);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let is_tick = tokio::select! {
+                _ = ticks.tick() => true,
+                () = self.wake.notified() => false,
+            };
+            if !has_succeeded {
+                has_succeeded = self.succeed().await.is_ok();
+            }
+            let wanted = std::mem::take(&mut *locked(&self.wanted));
+            self.ask_for(wanted, Wish::More).await;
+            if is_tick {
+                self.renew().await;
+            }
+        }
+    }
+
+    /// Takes the place of whoever had the journal before, once all of that is in the store.
+    async fn succeed(&self) -> Result<(), StoreError> {
+        let until = Instant::now() + PATIENCE;
+        while !(self.has_predecessor_paid)() {
+            if Instant::now() >= until {
+                return Err(StoreError::Away);
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        let succeeding = timeout(PATIENCE, self.store.succeed());
+        succeeding.await.unwrap_or(Err(StoreError::Away))
+    }
+
+    async fn renew(&self) {
+        let leased = locked(&self.leased).clone();
+        if leased.is_empty() {
+            return;
+        }
+        let renewing = timeout(PATIENCE, self.store.renew_leases(Timestamp::now()));
+        let Ok(Ok(renewed)) = renewing.await else {
+            return;
+        };
+        let holds = |(key, _): &&(Arc<Key>, Cap)| key.account.is_leased();
+        let wish = match leased.values().filter(holds).count() {
+            known if renewed < known as u64 => Wish::Again,
+            _ => Wish::Tidy,
+        };
+        self.ask_for(leased, wish).await;
+        locked(&self.leased).retain(|_, (key, _)| key.account.is_leased());
+    }
+
+    /// Gives back what is not used, because the process is about to end.
+    pub async fn leave(&self) {
+        let leased = locked(&self.leased).clone();
+        self.ask_for(leased, Wish::Leave).await;
+    }
+
+    async fn ask_for(&self, keys: Keys, wish: Wish) {
+        let keys: Vec<(Arc<Key>, Cap)> = keys.into_values().collect();
+        for some in keys.chunks(KEYS) {
+            self.ask(some, wish).await;
+        }
+    }
+
+    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: Wish) {
+        let mut asked: Vec<(&Arc<Key>, Cap, LeaseNeed)> = Vec::new();
+        let asking = async {
+            let _exact = self.exact.lock().await;
+            let now = Timestamp::now();
+            for (key, cap) in keys {
+                let need = key.account.need(*cap, wish, now);
+                asked.extend(need.map(|need| (key, *cap, need)));
+            }
+            if asked.is_empty() {
+                return Ok(());
+            }
+            let asks: Vec<LeaseAsk> = asked.iter().map(question).collect();
+            let given = self.store.lease(&asks, now).await?;
+            for (&(key, cap, need), given) in asked.iter().zip(given) {
+                key.account.settle_lease(cap, given, need, now);
+                let entry = (key.clone(), cap);
+                locked(&self.leased).insert(key.name.clone(), entry);
+            }
+            asked.clear();
+            Ok(())
+        };
+        let bounded = async {
+            let answered = timeout(PATIENCE, asking).await;
+            answered.unwrap_or(Err(StoreError::Away))
+        };
+        if self.store.ask(bounded).await.is_ok() {
+            return;
+        }
+        let now = Timestamp::now();
+        for (key, cap) in keys {
+            key.account.go_on_without(*cap, now);
+            // It is asked for again when the store is back.
+            let entry = (key.clone(), *cap);
+            locked(&self.leased).insert(key.name.clone(), entry);
+        }
+    }
+
+    /// Writes receipts down, and notes what of them is this process's own.
+    pub async fn record(&self, receipts: &[Receipt]) -> Result<usize, StoreError> {
+        let _exact = self.exact.lock().await;
+        let new = self.store.record(receipts).await?;
+        let now = Timestamp::now();
+        for receipt in receipts.iter().filter(|one| !one.cost.is_zero()) {
+            let Ok(at) = Timestamp::from_millisecond(receipt.at) else {
+                continue;
+            };
+            if at >= self.began && let Some(account) = self.runtime.live.known_account(&receipt.key) {
+                account.note_recorded(receipt.cost, at, now);
+            }
+        }
+        Ok(new)
+    }
+}
+
+fn question((key, cap, need): &(&Arc<Key>, Cap, LeaseNeed)) -> LeaseAsk {
+    LeaseAsk {
+        key: key.name.to_string(),
+        reset: cap.reset,
+        need: *need,
+    }
+}
+
+fn locked(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
+}
