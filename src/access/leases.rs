@@ -176,7 +176,9 @@ impl Leases {
             let Ok(at) = Timestamp::from_millisecond(receipt.at) else {
                 continue;
             };
-            if at >= self.began && let Some(account) = self.runtime.live.known_account(&receipt.key) {
+            if at >= self.began
+                && let Some(account) = self.runtime.live.known_account(&receipt.key)
+            {
                 account.note_recorded(receipt.cost, at, now);
             }
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use lease::{Told, Wish};
 use lease::{Lease, in_period};
+pub use lease::{Told, Wish};
 
 use super::period;
 use crate::config::Reset;

@@ -58,7 +58,9 @@ impl World {
             None,
         )
         .expect("a model");
-        bill::reserve(&mut exchange).expect("enough money");
+        bill::reserve(None, &mut exchange)
+            .map(drop)
+            .expect("enough money");
         exchange.begin_attempt().expect("an upstream");
         exchange.asked_at = Some(Instant::now());
         let asked = Asked {

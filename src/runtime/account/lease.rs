@@ -72,7 +72,8 @@ impl Ledger {
             return true;
         };
         let ceiling = lease.ceiling(cap, now).filter(|_| !lease.is_frozen);
-        let is_covered = most.is_zero() || ceiling.is_some_and(|most_own| own + held + most <= most_own);
+        let is_covered =
+            most.is_zero() || ceiling.is_some_and(|most_own| own + held + most <= most_own);
         lease.is_used |= is_covered;
         lease.slice = lease.slice.max(most + most).max(cap.amount.part_of(PARTS));
         is_covered
@@ -172,7 +173,13 @@ impl Account {
     }
 
     /// The store has answered what was asked at that time, and nothing was written down since.
-    pub fn settle_lease(self: &Arc<Account>, cap: Cap, given: LeaseGiven, wanted: LeaseNeed, asked: Timestamp) {
+    pub fn settle_lease(
+        self: &Arc<Account>,
+        cap: Cap,
+        given: LeaseGiven,
+        wanted: LeaseNeed,
+        asked: Timestamp,
+    ) {
         let mut ledger = self.ledger();
         let recorded = in_period(&ledger.recorded, cap.reset);
         let unrecorded = in_period(&ledger.own, cap.reset).saturating_sub(recorded);
@@ -235,7 +242,10 @@ impl Account {
     /// The store may have something set aside for it.
     pub fn is_leased(&self) -> bool {
         let ledger = self.ledger();
-        ledger.lease.as_ref().is_some_and(|lease| lease.of.is_some())
+        ledger
+            .lease
+            .as_ref()
+            .is_some_and(|lease| lease.of.is_some())
     }
 
     /// What this process has spent is written down in the store.

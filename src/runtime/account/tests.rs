@@ -1,9 +1,19 @@
 //! Money held, spent and given back, by many at once and over the ends of periods.
 
+mod leased;
+
 use super::*;
 
 fn money(text: &str) -> Money {
     Money::parse(text).expect("an amount")
+}
+
+fn short(left: &str, held: &str) -> Refused {
+    Refused::Short(Short {
+        left: money(left),
+        held: money(held),
+        elsewhere: Some(Money::ZERO),
+    })
 }
 
 fn at(text: &str) -> Timestamp {
@@ -22,21 +32,14 @@ fn what_is_held_is_given_back_and_what_is_spent_is_not() {
     let account = Arc::new(Account::default());
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
     let first = account.hold(money("0.6"), cap, now).expect("money");
-    let short = Short {
-        left: money("1"),
-        held: money("0.6"),
-    };
     let second = account.hold(money("0.5"), cap, now);
-    assert_eq!(second.err(), Some(short));
+    assert_eq!(second.err(), Some(short("1", "0.6")));
     drop(first);
     let again = account.hold(money("1"), cap, now).expect("all of it");
     again.settle(money("0.7"), now);
     assert_eq!(account.spent(cap.reset, now), money("0.7"));
-    let short = Short {
-        left: money("0.3"),
-        held: Money::ZERO,
-    };
-    assert_eq!(account.hold(money("0.31"), cap, now).err(), Some(short));
+    let third = account.hold(money("0.31"), cap, now);
+    assert_eq!(third.err(), Some(short("0.3", "0")));
     let rest = account.hold(money("0.3"), cap, now).expect("the rest");
     rest.settle(money("0.3"), now);
     // At the cap only what costs nothing goes on.
@@ -50,8 +53,8 @@ fn a_request_that_costs_more_than_was_held_leaves_nothing() {
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
     let hold = account.hold(money("0.5"), cap, now).expect("money");
     hold.settle(money("3"), now);
-    let short = account.hold(money("0.1"), cap, now).err();
-    assert_eq!(short.map(|short| short.left), Some(Money::ZERO));
+    let refused = account.hold(money("0.1"), cap, now).err();
+    assert_eq!(refused, Some(short("0", "0")));
 }
 
 #[test]
@@ -103,6 +106,13 @@ fn a_new_period_begins_at_nothing() {
     let hold = hold.expect("a new day");
     hold.settle(money("0.4"), at("11-17T00:01"));
     assert_eq!(account.spent(daily.reset, at("11-17T00:02")), money("0.4"));
+    // What ended before midnight and is told after it was spent on the day before.
+    account.spend(money("7"), at("11-16T23:59"));
+    assert_eq!(account.spent(daily.reset, at("11-17T00:03")), money("0.4"));
+    assert_eq!(
+        account.spent(Reset::Monthly, at("11-17T00:03")),
+        money("8.4")
+    );
     assert_eq!(account.spent(daily.reset, at("11-18T00:00")), Money::ZERO);
 }
 
