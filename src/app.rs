@@ -3,6 +3,7 @@
 mod bookkeeping;
 mod keeping;
 mod reload;
+mod sharing;
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -32,6 +33,7 @@ use tokio::time::{Instant, sleep, timeout};
 use bookkeeping::Bookkeeping;
 use keeping::Keeping;
 use reload::Reload;
+use sharing::Sharing;
 
 use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
@@ -89,6 +91,7 @@ pub fn run(start: Start) -> Result<()> {
     };
     let metrics = Arc::new(Metrics::new());
     let store = start.config.store.clone();
+    let limits_store = start.config.limits_store.clone();
     let journal = match (&store, &start.books) {
         (None, None) => None,
         _ => Some(bookkeeping::open(&start.config.journal, &metrics)?),
@@ -106,6 +109,9 @@ pub fn run(start: Start) -> Result<()> {
     };
     let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
     let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
+    let sharing = limits_store
+        .map(|store| Sharing::start(&store, &metrics))
+        .transpose()?;
     let leases = keeping.as_ref().map(|keeping| keeping.leases.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
@@ -119,6 +125,7 @@ pub fn run(start: Start) -> Result<()> {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         keyring: keyring.clone(),
+        shared_limits: sharing.as_ref().map(|sharing| sharing.limits.clone()),
         leases: leases.clone(),
         archive: archive.clone(),
         access_log: access_log.clone(),

@@ -53,6 +53,9 @@ pub struct Metrics {
     key_lookups: Family<OutcomeLabel, Counter>,
     /// Not there without a store.
     store_up: Family<NoLabels, Gauge>,
+    /// Not there without one.
+    limits_store_up: Family<NoLabels, Gauge>,
+    limited_alone: Family<NoLabels, Counter>,
     standing: Standing,
     journal: Watched,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
@@ -193,6 +196,8 @@ impl Metrics {
             reloads: Family::default(),
             key_lookups: Family::default(),
             store_up: Family::default(),
+            limits_store_up: Family::default(),
+            limited_alone: Family::default(),
             standing: Standing::default(),
             journal: Watched::default(),
             names: RwLock::default(),
@@ -276,6 +281,16 @@ impl Metrics {
             "store_up",
             "Whether the store has answered when it was last asked",
             self.store_up.clone(),
+        );
+        registry.register(
+            "limits_store_up",
+            "Whether the Redis of shared limits answers",
+            self.limits_store_up.clone(),
+        );
+        registry.register(
+            "limited_alone",
+            "Requests whose limits this process decided on alone although they are shared",
+            self.limited_alone.clone(),
         );
         self.standing.register(registry);
         registry.register_collector(Box::new(self.journal.clone()));
@@ -378,6 +393,17 @@ impl Metrics {
 
     pub fn store_answers(&self, answers: bool) {
         self.store_up.get_or_create(&[]).set(i64::from(answers));
+    }
+
+    pub fn limits_store_answers(&self, answers: bool) {
+        let up = self.limits_store_up.get_or_create(&[]);
+        up.set(i64::from(answers));
+        // Shown from the start.
+        self.limited_alone.get_or_create(&[]).inc_by(0);
+    }
+
+    pub fn limited_alone(&self) {
+        self.limited_alone.get_or_create(&[]).inc();
     }
 
     /// Every metric in the OpenMetrics text format.

@@ -22,7 +22,7 @@ const EXCEPTIONS: [(&str, &str); 1] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
     ("pingora_proxy", &["proxy/", "app.rs", "app/"]),
@@ -34,6 +34,7 @@ const CRATES: [(&str, &[&str]); 11] = [
     ("anyhow", &["app.rs", "app/", "cli/"]),
     ("env_logger", &["cli/"]),
     ("sqlx", &["store/"]),
+    ("redis", &["access/shared/"]),
 ];
 
 /// Names that say nothing.

@@ -505,3 +505,22 @@ fn a_store_is_shown_without_its_password() {
     }
     assert!(good("server: {}").store.is_none());
 }
+
+#[test]
+fn a_store_of_limits_is_shown_without_its_password() {
+    for (text, shown) in [
+        ("redis://127.0.0.1:6379/3", "redis://127.0.0.1:6379/3"),
+        ("redis://cache", "redis://cache"),
+        (
+            "rediss://me:p4ssword@cache.example:6380/",
+            "rediss://me@cache.example:6380/",
+        ),
+        ("redis://:p4ssword@[::1]", "redis://[::1]"),
+    ] {
+        let config = good(&format!("limits_store: \"{text}\""));
+        let store = config.limits_store.expect("a store");
+        assert_eq!(store.to_string(), shown);
+        assert!(!format!("{store:?}").contains("p4ss"), "{store:?}");
+    }
+    assert!(good("server: {}").limits_store.is_none());
+}

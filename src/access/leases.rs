@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::model::{LeaseNeed, Receipt};
 use crate::runtime::{Cap, Key, Runtime, Wish};
@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Between two signs of life, by which unused slices are given back as well.
 const RENEWED: Duration = Duration::from_secs(5);
+
+/// Between two tries to reach a store that does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Keys of one question: whoever else writes waits for it.
 const KEYS: usize = 100;
@@ -67,20 +70,23 @@ impl Leases {
     /// Asks for as long as it is polled.
     pub async fn run(&self) {
         let mut has_succeeded = false;
-        let mut ticks = interval(RENEWED);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next = Instant::now();
         loop {
-            let is_tick = tokio::select! {
-                _ = ticks.tick() => true,
+            let is_time = tokio::select! {
+                () = sleep_until(next) => true,
                 () = self.wake.notified() => false,
             };
             if !has_succeeded {
                 has_succeeded = self.succeed().await.is_ok();
             }
             let wanted = std::mem::take(&mut *locked(&self.wanted));
-            self.ask_for(wanted, Wish::More).await;
-            if is_tick {
-                self.renew().await;
+            let mut is_well = self.ask_for(wanted, Wish::More).await;
+            if is_time {
+                is_well &= self.renew().await;
+            }
+            if is_time || !is_well {
+                // What was used without asking is told as soon as the store is back.
+                next = Instant::now() + if is_well { RENEWED } else { PAUSE };
             }
         }
     }
@@ -98,22 +104,23 @@ impl Leases {
         succeeding.await.unwrap_or(Err(StoreError::Away))
     }
 
-    async fn renew(&self) {
+    async fn renew(&self) -> bool {
         let leased = locked(&self.leased).clone();
         if leased.is_empty() {
-            return;
+            return true;
         }
         let renewing = timeout(PATIENCE, self.store.renew_leases(Timestamp::now()));
         let Ok(Ok(renewed)) = renewing.await else {
-            return;
+            return false;
         };
         let holds = |(key, _): &&(Arc<Key>, Cap)| key.account.is_leased();
         let wish = match leased.values().filter(holds).count() {
             known if renewed < known as u64 => Wish::Again,
             _ => Wish::Tidy,
         };
-        self.ask_for(leased, wish).await;
+        let is_well = self.ask_for(leased, wish).await;
         locked(&self.leased).retain(|_, (key, _)| key.account.is_leased());
+        is_well
     }
 
     /// Gives back what is not used, because the process is about to end.
@@ -122,14 +129,17 @@ impl Leases {
         self.ask_for(leased, Wish::Leave).await;
     }
 
-    async fn ask_for(&self, keys: Keys, wish: Wish) {
+    /// Whether the store has answered.
+    async fn ask_for(&self, keys: Keys, wish: Wish) -> bool {
         let keys: Vec<(Arc<Key>, Cap)> = keys.into_values().collect();
+        let mut is_well = true;
         for some in keys.chunks(KEYS) {
-            self.ask(some, wish).await;
+            is_well &= self.ask(some, wish).await;
         }
+        is_well
     }
 
-    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: Wish) {
+    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: Wish) -> bool {
         let mut asked: Vec<(&Arc<Key>, Cap, LeaseNeed)> = Vec::new();
         let asking = async {
             let _exact = self.exact.lock().await;
@@ -156,7 +166,7 @@ impl Leases {
             answered.unwrap_or(Err(StoreError::Away))
         };
         if self.store.ask(bounded).await.is_ok() {
-            return;
+            return true;
         }
         let now = Timestamp::now();
         for (key, cap) in keys {
@@ -165,6 +175,7 @@ impl Leases {
             let entry = (key.clone(), *cap);
             locked(&self.leased).insert(key.name.clone(), entry);
         }
+        false
     }
 
     /// Writes receipts down, and notes what of them is this process's own.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::shared::{SharedLimits, SharedPermit};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Call, Key, Permit, Reached, Runtime, Snapshot};
 
@@ -12,14 +13,20 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub struct Admission {
     _call: Call,
     _permit: Permit,
+    shared: Option<SharedPermit>,
+}
+
+impl Admission {
+    /// What its reply has cost; other gateways hear of it when it ends.
+    pub fn charge(&self, tokens: u64) {
+        if let Some(shared) = &self.shared {
+            shared.charge(tokens);
+        }
+    }
 }
 
 pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, Fault> {
-    let call = runtime.live.call(snapshot.server.max_in_flight);
-    let call = call.ok_or_else(|| {
-        let message = "the gateway is serving as many requests as it may; try again";
-        again_after(Fault::new(FaultKind::Overloaded, message), ASK_AGAIN)
-    })?;
+    let call = call(runtime, snapshot)?;
     let permit = key
         .used
         .admit(&key.limits, Instant::now())
@@ -27,6 +34,32 @@ pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admiss
     Ok(Admission {
         _call: call,
         _permit: permit,
+        shared: None,
+    })
+}
+
+/// The same where other gateways serve the key too.
+pub async fn enter_shared(
+    limits: &SharedLimits,
+    runtime: &Runtime,
+    snapshot: &Snapshot,
+    key: &Key,
+) -> Result<Admission, Fault> {
+    let call = call(runtime, snapshot)?;
+    let admitted = limits.admit(key).await;
+    let (permit, shared) = admitted.map_err(|reached| refused(&reached, key))?;
+    Ok(Admission {
+        _call: call,
+        _permit: permit,
+        shared: Some(shared),
+    })
+}
+
+fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, Fault> {
+    let call = runtime.live.call(snapshot.server.max_in_flight);
+    call.ok_or_else(|| {
+        let message = "the gateway is serving as many requests as it may; try again";
+        again_after(Fault::new(FaultKind::Overloaded, message), ASK_AGAIN)
     })
 }
 

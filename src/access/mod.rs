@@ -3,11 +3,13 @@
 mod keyring;
 mod leases;
 mod limits;
+mod shared;
 mod spend;
 
 pub use keyring::Keyring;
 pub use leases::Leases;
-pub use limits::{Admission, enter};
+pub use limits::{Admission, enter, enter_shared};
+pub use shared::SharedLimits;
 pub use spend::{Reserved, Waiting, reserve};
 
 use std::borrow::Cow;

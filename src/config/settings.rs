@@ -14,6 +14,8 @@ pub struct Config {
     pub server: Server,
     /// Absent: nothing outlives the process.
     pub store: Option<Store>,
+    /// Absent: limits of keys hold per process.
+    pub limits_store: Option<LimitsStore>,
     pub journal: Journal,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
@@ -21,21 +23,22 @@ pub struct Config {
 }
 
 /// Where keys, usage and spending are kept.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Store {
     Sqlite(PathBuf),
-    Postgres(PostgresUrl),
+    Postgres(ServerUrl),
 }
 
 /// Shown without its password.
 #[derive(Debug, Clone)]
-pub struct PostgresUrl {
+pub struct ServerUrl {
     pub url: SecretString,
     shown: String,
 }
 
-impl PostgresUrl {
-    pub fn new(url: &url::Url) -> PostgresUrl {
+impl ServerUrl {
+    /// The scheme as it is shown.
+    pub fn new(scheme: &str, url: &url::Url) -> ServerUrl {
         let user = match url.username() {
             "" => String::new(),
             user => format!("{user}@"),
@@ -43,15 +46,31 @@ impl PostgresUrl {
         let port = url.port().map(|port| format!(":{port}"));
         // Parameters may hold a password too.
         let shown = format!(
-            "postgres://{user}{}{}{}",
+            "{scheme}://{user}{}{}{}",
             url.host_str().unwrap_or_default(),
             port.unwrap_or_default(),
             url.path()
         );
-        PostgresUrl {
+        ServerUrl {
             url: url.as_str().into(),
             shown,
         }
+    }
+}
+
+impl PartialEq for ServerUrl {
+    fn eq(&self, other: &ServerUrl) -> bool {
+        self.url.expose_secret() == other.url.expose_secret()
+    }
+}
+
+/// A Redis where gateways together count what keys do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimitsStore(pub ServerUrl);
+
+impl fmt::Display for LimitsStore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0.shown)
     }
 }
 
@@ -60,18 +79,6 @@ impl fmt::Display for Store {
         match self {
             Store::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
             Store::Postgres(address) => out.write_str(&address.shown),
-        }
-    }
-}
-
-impl PartialEq for Store {
-    fn eq(&self, other: &Store) -> bool {
-        match (self, other) {
-            (Store::Sqlite(one), Store::Sqlite(other)) => one == other,
-            (Store::Postgres(one), Store::Postgres(other)) => {
-                one.url.expose_secret() == other.url.expose_secret()
-            }
-            _ => false,
         }
     }
 }

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::settings::{Amount, BaseUrl, PostgresUrl, Store};
+use super::settings::{Amount, BaseUrl, LimitsStore, ServerUrl, Store};
 use crate::model::{MAX_DIGITS, Money};
 
 /// The value, or the words for what is allowed.
@@ -282,7 +282,21 @@ pub fn store(text: &str) -> Parsed<Store> {
     }
     let url = Url::parse(text).ok();
     url.filter(|url| matches!(url.scheme(), "postgres" | "postgresql"))
-        .map(|url| Store::Postgres(PostgresUrl::new(&url)))
+        .map(|url| Store::Postgres(ServerUrl::new("postgres", &url)))
+        .ok_or_else(|| expected.to_owned())
+}
+
+/// Where limits are counted together.
+pub fn limits_store(text: &str) -> Parsed<LimitsStore> {
+    let expected = "redis://HOST:PORT/DATABASE or rediss://… (it is not shown here)";
+    let url = Url::parse(text).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "redis" | "rediss") && url.has_host());
+    let database = |url: &Url| {
+        let number = url.path().trim_start_matches('/');
+        number.is_empty() || number.parse::<u16>().is_ok()
+    };
+    url.filter(database)
+        .map(|url| LimitsStore(ServerUrl::new(url.scheme(), &url)))
         .ok_or_else(|| expected.to_owned())
 }
 

@@ -43,7 +43,7 @@ pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
-use crate::access::{Keyring, Leases};
+use crate::access::{Keyring, Leases, SharedLimits};
 use crate::journal::Journal;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
@@ -58,6 +58,8 @@ pub struct Gateway {
     pub metrics: Arc<Metrics>,
     /// The keys of the store; `None`: there is no store.
     pub keyring: Option<Arc<Keyring>>,
+    /// Limits that other gateways keep too; `None`: this process keeps them alone.
+    pub shared_limits: Option<Arc<SharedLimits>>,
     /// What this process may spend of caps that it shares; `None`: it shares none.
     pub leases: Option<Arc<Leases>>,
     /// Where kept replies outlive the process; `None`: nowhere.

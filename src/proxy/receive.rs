@@ -8,6 +8,7 @@ use super::exchange::Exchange;
 use super::intake::{self, Refused};
 use super::{Gateway, answer, bill, kept, route};
 use crate::access::{self, Caller};
+use crate::config::Limits;
 use crate::model::Fault;
 
 impl Gateway {
@@ -128,8 +129,15 @@ impl Gateway {
         };
         exchange.key = Some(key.clone());
         if let Entry::Call { .. } = entry {
-            let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
-            exchange.admission = Some(admission);
+            let snapshot = exchange.snapshot.clone();
+            let shared = self.shared_limits.as_deref();
+            let admission = match shared.filter(|_| key.limits != Limits::default()) {
+                None => access::enter(&self.runtime, &snapshot, &key),
+                Some(shared) => {
+                    Box::pin(access::enter_shared(shared, &self.runtime, &snapshot, &key)).await
+                }
+            };
+            exchange.admission = Some(admission?);
         }
         Ok(())
     }

@@ -46,6 +46,9 @@ fn pay(exchange: &mut Exchange) -> Option<Bill> {
         let usage = bill.metered.usage;
         let tokens = usage.input.saturating_add(usage.output);
         key.used.charge(&key.limits, tokens, Instant::now());
+        if let Some(admission) = &exchange.admission {
+            admission.charge(tokens);
+        }
         if let Some(cost) = bill.cost.filter(|cost| !cost.is_zero()) {
             // In the period that its receipt is of.
             let at = exchange.receipted.unwrap_or_else(jiff::Timestamp::now);

@@ -73,6 +73,24 @@ impl Used {
         Ok(permit)
     }
 
+    /// One request that was admitted elsewhere.
+    pub fn enter(self: &Arc<Used>) -> Permit {
+        self.at_once.fetch_add(1, Ordering::AcqRel);
+        Permit(self.clone())
+    }
+
+    /// What several processes together have taken of both limits.
+    pub fn adopt(&self, requests: f64, tokens: f64, now: Instant) {
+        let taken = |taken: f64| Bucket {
+            taken,
+            at: Some(now),
+        };
+        *self.buckets() = Buckets {
+            requests: taken(requests),
+            tokens: taken(tokens),
+        };
+    }
+
     /// What a reply has cost, once that is known.
     pub fn charge(&self, limits: &Limits, tokens: u64, now: Instant) {
         if let Some(limit) = limits.tokens_per_minute {

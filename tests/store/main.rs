@@ -13,6 +13,7 @@ mod stage;
 
 mod gateway;
 mod keys;
+mod leases;
 mod migrations;
 mod replies;
 mod tasks;

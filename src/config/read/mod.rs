@@ -21,6 +21,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut config = Config {
         server: server::default(),
         store: None,
+        limits_store: None,
         journal: journal::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
@@ -41,6 +42,10 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     config.store = table
         .take("store")
         .and_then(|field| reader.hidden(field, values::store))
+        .map(|store| store.value);
+    config.limits_store = table
+        .take("limits_store")
+        .and_then(|field| reader.hidden(field, values::limits_store))
         .map(|store| store.value);
     if let Some(field) = table.take("journal")
         && let Some(table) = reader.table("journal", field)

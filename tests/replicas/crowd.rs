@@ -1,0 +1,63 @@
+//! A crowd at three gateways and one cap, however the requests end.
+
+use crate::asking::send;
+use crate::postgres::Postgres;
+use crate::stage::{FORMATS, Gateway};
+use crate::{Team, asking, money, spent, until_carried, use_up};
+
+const CROWD: usize = 1000;
+
+const ENDS: [(&str, bool); 8] = [
+    ("mock:usage=5,0,100,0 mock:text=hi", false),
+    ("mock:usage=5,0,100,0 mock:text=hi", true),
+    ("mock:usage=5,0,40,0 mock:text=hi", true),
+    ("mock:error=500", false),
+    ("mock:error=400", true),
+    ("mock:events=9 mock:stream_error=4", true),
+    ("mock:events=9 mock:cut=7", true),
+    ("mock:garbage", false),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_at_three_gateways_spends_one_cap_and_all_of_it() {
+    let Some(postgres) = Postgres::shared() else {
+        return;
+    };
+    let team = Team::on(postgres.url(&postgres.database()));
+    let gateways: Vec<Gateway> = (0..3).map(|number| team.start(number)).collect();
+    let (mut asked, mut leaving) = (Vec::new(), Vec::new());
+    for number in 0..CROWD {
+        let gateway = &gateways[number % 3];
+        let (format, _) = FORMATS[number % 4];
+        // Every ninth client leaves: at once, or when its stream has begun.
+        if number % 9 == 0 {
+            let words = "mock:wait=never mock:name=left";
+            let asked = asking(gateway, format, words, 100, number % 2 == 0);
+            leaving.push(tokio::spawn(async move {
+                let begun = asked.send().await.expect("an answer");
+                begun.status().as_u16()
+            }));
+            continue;
+        }
+        let (words, stream) = ENDS[number % 8];
+        let request = asking(gateway, format, words, 100, stream);
+        asked.push(tokio::spawn(send(request)));
+    }
+    for answer in asked {
+        let answer = answer.await.expect("no panic");
+        assert!(
+            matches!(answer.status, 200 | 400 | 429 | 500 | 502),
+            "{}",
+            answer.text()
+        );
+    }
+    leaving.iter().for_each(tokio::task::JoinHandle::abort);
+    until_carried(&gateways).await;
+    let store = team.open().await;
+    let crowd = spent(&store).await;
+    assert!(crowd > money("0.1") && crowd <= money("1"), "{crowd}");
+    // Nothing stays held and no slice is kept from the others.
+    use_up(&gateways).await;
+    until_carried(&gateways).await;
+    assert_eq!(spent(&store).await, money("1"));
+}

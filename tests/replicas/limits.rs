@@ -1,0 +1,235 @@
+//! Limits of one key over three gateways and one Redis, which may go away.
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+
+use ::redis as redis_client;
+
+use crate::asking::{Answer, client, send};
+use crate::passage::Passage;
+use crate::redis::Redis;
+use crate::stage::{Gateway, Mock, Stderr, request, until};
+
+const KEY: &str = "key-of-many";
+
+fn config(mock: &Mock, address: &str, limits: &str) -> String {
+    format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nlimits_store: {address}\n\
+         keys: [{{name: shared, secret: {KEY}, limits: {limits}}}, {{name: free, secret: key-free}}]\n\
+         upstreams: [{{name: up, format: chat, base_url: \"{}\"}}]\n\
+         models: [{{id: m, upstreams: [{{name: up}}]}}]\n",
+        mock.url("/v1")
+    )
+}
+
+struct Stage {
+    mock: Mock,
+    address: String,
+    gateways: Vec<Gateway>,
+}
+
+fn three(redis: &Redis, limits: &str) -> Stage {
+    let mock = Mock::start();
+    let address = format!("redis://127.0.0.1:{}/{}", redis.port(), redis.database());
+    let config = config(&mock, &address, limits);
+    Stage {
+        gateways: (0..3).map(|_| Gateway::start(&config)).collect(),
+        mock,
+        address,
+    }
+}
+
+fn asking(gateway: &Gateway, key: &str, words: &str) -> reqwest::RequestBuilder {
+    let (path, body) = request("chat", "m", words, false);
+    let asked = client().post(gateway.url(&path)).bearer_auth(key);
+    asked.json(&body)
+}
+
+async fn ask(gateway: &Gateway, words: &str) -> Answer {
+    send(asking(gateway, KEY, words)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_per_minute_are_those_of_all_together() {
+    let Some(redis) = Redis::shared() else {
+        return;
+    };
+    let stage = three(redis, "{requests_per_minute: 30}");
+    let since = Instant::now();
+    for (number, gateway) in stage.gateways.iter().enumerate() {
+        let answer = ask(gateway, "hello").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("x-ratelimit-limit-requests"), "30");
+        let remaining = answer.header("x-ratelimit-remaining-requests");
+        let remaining: u64 = remaining.parse().expect("a number");
+        // It fills up again meanwhile: one every two seconds.
+        let earned = since.elapsed().as_secs() / 2 + 1;
+        let left = 29 - number as u64;
+        assert!((left..=left + earned).contains(&remaining), "{remaining}");
+    }
+    let crowd = (0..60).map(|number| ask(&stage.gateways[number % 3], "hello"));
+    let mut served = 3;
+    for answer in join_all(crowd).await {
+        if answer.status == 200 {
+            served += 1;
+            continue;
+        }
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        let told = "this API key has reached its limit of 30 requests per minute";
+        assert_eq!(answer.error("chat"), told);
+        assert!(!answer.header("retry-after").is_empty());
+    }
+    let earned = since.elapsed().as_secs() / 2 + 1;
+    assert!((30..=30 + earned).contains(&served), "{served}");
+    // Keys without limits have nothing to do with it.
+    let free = send(asking(&stage.gateways[0], "key-free", "hello")).await;
+    assert_eq!(free.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_at_once_are_those_of_all_together() {
+    let Some(redis) = Redis::shared() else {
+        return;
+    };
+    let Stage {
+        mock,
+        address,
+        mut gateways,
+    } = three(redis, "{concurrency: 4}");
+    let words = "mock:wait=go mock:name=in";
+    let mut asked: Vec<_> = (0..4)
+        .map(|number| {
+            let request = asking(&gateways[number % 3], KEY, words);
+            tokio::spawn(async move { request.send().await.map(|reply| reply.status().as_u16()) })
+        })
+        .collect();
+    mock.until_seen("in", "started", 4).await;
+    for gateway in &gateways {
+        let answer = ask(gateway, "hello").await;
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        let told = "this API key has reached its limit of 4 requests at once";
+        assert_eq!(answer.error("chat"), told);
+    }
+    // A place that comes free at one is free at all of them.
+    asked.remove(1).abort();
+    until("there is a place", async || {
+        ask(&gateways[2], "hello").await.status == 200
+    })
+    .await;
+    // One that is killed holds its two places until their time is over, within a minute.
+    drop(gateways.remove(0));
+    let client = redis_client::Client::open(address).expect("an address");
+    let connection = client.get_multiplexed_async_connection().await;
+    let mut connection = connection.expect("connected");
+    let served = "omniglot:{shared}:served";
+    until("the third place is free", async || {
+        let mut connection = connection.clone();
+        let count = redis_client::cmd("ZCARD").arg(served).to_owned();
+        count.query_async::<u64>(&mut connection).await == Ok(3)
+    })
+    .await;
+    let (now, _): (u64, u64) = redis_client::cmd("TIME")
+        .query_async(&mut connection)
+        .await
+        .expect("the time");
+    let all: Vec<(String, f64)> = redis_client::cmd("ZRANGE")
+        .arg(&[served, "0", "-1", "WITHSCORES"])
+        .query_async(&mut connection)
+        .await
+        .expect("who is served");
+    for (id, until) in all {
+        assert!(until <= (now + 61) as f64 * 1000.0, "{id}: {until}");
+        // As if that time had passed.
+        let _: i64 = redis_client::cmd("ZADD")
+            .arg(&[served, "1", &id])
+            .query_async(&mut connection)
+            .await
+            .expect("set");
+    }
+    let words = "mock:wait=go mock:name=after";
+    let again: Vec<_> = (0..4)
+        .map(|_| tokio::spawn(asking(&gateways[0], KEY, words).send()))
+        .collect();
+    mock.until_seen("after", "started", 4).await;
+    assert_eq!(ask(&gateways[1], "hello").await.status, 429);
+    asked.iter().for_each(tokio::task::JoinHandle::abort);
+    again.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_per_minute_are_those_of_all_together() {
+    let Some(redis) = Redis::shared() else {
+        return;
+    };
+    let stage = three(redis, "{tokens_per_minute: 1000}");
+    // A debt of an hour.
+    let answer = ask(&stage.gateways[0], "mock:usage=1000,0,60000,0").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    for gateway in &stage.gateways {
+        until("the others know of it", async || {
+            ask(gateway, "hello").await.status == 429
+        })
+        .await;
+        let answer = ask(gateway, "hello").await;
+        let told = "this API key has reached its limit of 1000 tokens per minute";
+        assert_eq!(answer.error("chat"), told);
+        let wait: u64 = answer.header("retry-after").parse().expect("seconds");
+        assert!((3000..=3600).contains(&wait), "{wait}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
+    let Some(redis) = Redis::shared() else {
+        return;
+    };
+    let mock = Mock::start();
+    let passage = Passage::to(redis.port()).await;
+    passage.open().await;
+    let address = format!("redis://:hush@127.0.0.1:{}", passage.address.port());
+    // A password that is asked for and not wanted is refused: it is not up.
+    let stderr = Stderr::new();
+    let limits = "{requests_per_minute: 3000, concurrency: 50}";
+    let refused = Gateway::start_with(&config(&mock, &address, limits), |command| {
+        stderr.attach(command);
+    });
+    assert_eq!(ask(&refused, "hello").await.status, 200);
+    drop(refused);
+    let told = stderr.text();
+    assert!(told.contains("does not answer"), "{told}");
+    assert!(!told.contains("hush"), "{told}");
+
+    let database = redis.database();
+    let address = format!("redis://127.0.0.1:{}/{database}", passage.address.port());
+    let stderr = Stderr::new();
+    let gateway = Gateway::start_with(&config(&mock, &address, limits), |command| {
+        stderr.attach(command);
+    });
+    let is = async |line: &str| {
+        let name = line.split([' ', '{']).next().unwrap_or_default();
+        gateway.metric(name).await == [line]
+    };
+    assert!(is("omniglot_limits_store_up{} 1").await);
+    assert_eq!(ask(&gateway, "hello").await.status, 200);
+    assert!(is("omniglot_limited_alone_total{} 0").await);
+    passage.cut();
+    for _ in 0..20 {
+        assert_eq!(ask(&gateway, "hello").await.status, 200);
+    }
+    until("it is told that it is away", async || {
+        is("omniglot_limits_store_up{} 0").await
+    })
+    .await;
+    assert!(is("omniglot_limited_alone_total{} 20").await);
+    passage.open().await;
+    until("it is in use again", async || {
+        is("omniglot_limits_store_up{} 1").await
+    })
+    .await;
+    assert_eq!(ask(&gateway, "hello").await.status, 200);
+    assert!(is("omniglot_limited_alone_total{} 20").await);
+    let told = stderr.text();
+    assert!(told.contains("limits of keys hold per process"), "{told}");
+    assert!(told.contains("is in use again"), "{told}");
+}

@@ -1,0 +1,152 @@
+//! Several gateways together: what they share holds as if they were one.
+
+#[allow(dead_code, reason = "shared with the gateway's own tests")]
+#[path = "../gateway/asking.rs"]
+mod asking;
+#[path = "../private/passage.rs"]
+mod passage;
+#[path = "../private/postgres.rs"]
+mod postgres;
+#[path = "../private/redis.rs"]
+mod redis;
+#[allow(dead_code, reason = "shared with the gateway's own tests")]
+#[path = "../gateway/stage.rs"]
+mod stage;
+
+mod caps;
+mod crowd;
+mod limits;
+
+use std::path::PathBuf;
+
+use omniglot::config;
+use omniglot::model::Money;
+use omniglot::store::{Store, SumBy};
+use serde_json::json;
+
+use asking::{Answer, client, send};
+use stage::{FORMATS, Gateway, Mock, request, until};
+
+/// The key that all of them share, with a cap of 1.
+const SHARED: &str = "key-of-many";
+
+/// Gateways on one store, each with a journal of its own.
+pub struct Team {
+    pub mock: Mock,
+    store: String,
+    folder: tempfile::TempDir,
+}
+
+impl Team {
+    pub fn on(store: String) -> Team {
+        Team {
+            mock: Mock::start(),
+            store,
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    pub fn on_sqlite() -> Team {
+        let folder = tempfile::tempdir().expect("a folder");
+        Team {
+            mock: Mock::start(),
+            store: format!("sqlite:{}", folder.path().join("gate.db").display()),
+            folder,
+        }
+    }
+
+    fn journal(&self, number: usize) -> PathBuf {
+        self.folder.path().join(format!("journal-{number}"))
+    }
+
+    /// A thousandth for every token of an answer.
+    pub fn config(&self, number: usize) -> String {
+        let mut text = format!(
+            "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\njournal: {{path: {:?}}}\n\
+             keys: [{{name: shared, secret: {SHARED}, spending_cap: 1}}]\nupstreams:\n",
+            self.store,
+            self.journal(number)
+        );
+        for (format, prefix) in FORMATS {
+            let base = self.mock.url(prefix);
+            text += &format!("  - {{name: {format}, format: {format}, base_url: \"{base}\"}}\n");
+        }
+        text += "models:\n";
+        for (format, _) in FORMATS {
+            text += &format!(
+                "  - {{id: {format}, pricing: {{output: 1000}}, upstreams: [{{name: {format}}}]}}\n"
+            );
+        }
+        text
+    }
+
+    pub fn start(&self, number: usize) -> Gateway {
+        Gateway::start(&self.config(number))
+    }
+
+    pub async fn open(&self) -> Store {
+        let text = format!("store: \"{}\"", self.store);
+        let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
+        let settings = config.store.expect("a store");
+        Store::open(&settings).await.expect("it opens")
+    }
+}
+
+/// What is written down as spent.
+pub async fn spent(store: &Store) -> Money {
+    let sums = store.sums(SumBy::Key, None).await.expect("sums");
+    sums.iter().map(|(_, sum)| sum.cost).sum()
+}
+
+pub fn money(text: &str) -> Money {
+    Money::parse(text).expect("an amount")
+}
+
+/// A request for an answer of at most so many tokens, which does what the words say.
+pub fn asking(
+    gateway: &Gateway,
+    format: &str,
+    words: &str,
+    most: u64,
+    stream: bool,
+) -> reqwest::RequestBuilder {
+    let (path, mut body) = request(format, format, words, stream);
+    match format {
+        "chat" => body["max_completion_tokens"] = most.into(),
+        "messages" => body["max_tokens"] = most.into(),
+        "responses" => body["max_output_tokens"] = most.into(),
+        _ => body["generationConfig"] = json!({"maxOutputTokens": most}),
+    }
+    let asked = client().post(gateway.url(&path)).bearer_auth(SHARED);
+    asked.json(&body)
+}
+
+/// An answer of so many tokens.
+pub async fn ask(gateway: &Gateway, tokens: u64) -> Answer {
+    let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
+    send(asking(gateway, "chat", &words, tokens, false)).await
+}
+
+/// Everything that is left of the cap is used, by whoever has it.
+pub async fn use_up(gateways: &[Gateway]) {
+    for tokens in [100, 10, 1] {
+        for gateway in gateways {
+            until("there is not so much left", async || {
+                let answer = ask(gateway, tokens).await;
+                // Else it was spent, or others had it and will give it back.
+                answer.status == 429 && answer.json()["error"]["code"] == "insufficient_quota"
+            })
+            .await;
+        }
+    }
+}
+
+pub async fn until_carried(gateways: &[Gateway]) {
+    for gateway in gateways {
+        gateway.until_idle().await;
+        until("everything is carried", async || {
+            gateway.metric("omniglot_journal_waiting").await == ["omniglot_journal_waiting 0"]
+        })
+        .await;
+    }
+}

@@ -1,0 +1,156 @@
+//! Leases of several processes, at given times.
+
+use jiff::{SignedDuration, Timestamp};
+use omniglot::config::Reset;
+use omniglot::model::{LeaseGiven, LeaseNeed, Receipt, Usage};
+use omniglot::store::{Holder, LEASED_FOR, LeaseAsk, Store};
+
+use crate::{money, on_each};
+
+fn noon() -> Timestamp {
+    "2026-11-30T12:00:00Z".parse().expect("a time")
+}
+
+fn later(milliseconds: i64) -> Timestamp {
+    noon() + SignedDuration::from_millis(milliseconds)
+}
+
+fn held_by(store: &Store, id: &str, journal: &str) -> Store {
+    store.clone().held_by(Holder {
+        id: id.to_owned(),
+        journal: journal.to_owned(),
+        began: noon(),
+    })
+}
+
+async fn lease(
+    store: &Store,
+    reset: Reset,
+    floor: &str,
+    wanted: &str,
+    now: Timestamp,
+) -> LeaseGiven {
+    let ask = LeaseAsk {
+        key: "dev".to_owned(),
+        reset,
+        need: LeaseNeed {
+            cap: money("10"),
+            floor: money(floor),
+            least: money("0.5"),
+            wanted: money(wanted),
+        },
+    };
+    let given = store.lease(&[ask], now).await.expect("an answer");
+    given[0]
+}
+
+fn receipt(id: &str, at: Timestamp, cost: &str) -> Receipt {
+    Receipt {
+        id: id.to_owned(),
+        at: at.as_millisecond(),
+        key: "dev".to_owned(),
+        model: "m".to_owned(),
+        upstream: "up".to_owned(),
+        format: "chat".to_owned(),
+        stream: false,
+        status: 200,
+        usage: Usage::default(),
+        images: 0,
+        estimated: false,
+        cost: money(cost),
+    }
+}
+
+#[tokio::test]
+async fn a_lease_counts_for_the_others_until_its_time_is_over() {
+    on_each(async |store| {
+        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        let given = lease(&one, Reset::Never, "0", "8", noon()).await;
+        assert_eq!((given.amount, given.elsewhere), (money("8"), money("0")));
+        let given = lease(&other, Reset::Never, "0", "8", later(1)).await;
+        assert_eq!((given.amount, given.elsewhere), (money("2"), money("8")));
+        // The same question again is no second lease.
+        let given = lease(&one, Reset::Never, "0", "8", later(2)).await;
+        assert_eq!((given.amount, given.elsewhere), (money("8"), money("2")));
+        assert_eq!(one.renew_leases(later(20_000)).await.expect("renewed"), 1);
+        let over = 20_000 + LEASED_FOR;
+        let given = lease(&other, Reset::Never, "2", "8", later(over - 1)).await;
+        assert_eq!((given.amount, given.elsewhere), (money("2"), money("8")));
+        let given = lease(&other, Reset::Never, "2", "8", later(over)).await;
+        assert_eq!((given.amount, given.elsewhere), (money("10"), money("0")));
+        assert_eq!(other.renew_leases(later(over)).await.expect("renewed"), 1);
+        // It was thought dead: what it has spent still counts, and it gets nothing more.
+        assert_eq!(one.renew_leases(later(over)).await.expect("none"), 0);
+        let given = lease(&one, Reset::Never, "3", "5", later(over)).await;
+        assert_eq!((given.amount, given.elsewhere), (money("3"), money("10")));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_written_down_counts_once() {
+    on_each(async |store| {
+        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        lease(&one, Reset::Monthly, "0", "6", noon()).await;
+        let receipts = [
+            receipt("1", later(5), "2"),
+            // Of a process that had the journal before, and of the month before.
+            receipt("2", later(-5), "1"),
+            receipt("3", "2026-10-31T12:00:00Z".parse().expect("a time"), "50"),
+        ];
+        for new in [3, 0] {
+            assert_eq!(one.record(&receipts).await.expect("recorded"), new);
+            let given = lease(&other, Reset::Monthly, "0", "0.5", later(9)).await;
+            assert_eq!((given.spent, given.elsewhere), (money("3"), money("4")));
+        }
+        // All of it is spent: nothing is left of the lease.
+        one.record(&[receipt("4", later(6), "4.5")])
+            .await
+            .expect("recorded");
+        let given = lease(&other, Reset::Monthly, "0", "9", later(10)).await;
+        assert_eq!((given.spent, given.elsewhere), (money("7.5"), money("0")));
+        assert_eq!(given.amount, money("2.5"));
+        // A new month has nothing to do with it.
+        let december = "2026-12-01T00:00:00Z".parse().expect("a time");
+        let given = lease(&one, Reset::Monthly, "0", "10", december).await;
+        assert_eq!((given.spent, given.amount), (money("0"), money("10")));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_comes_after_another_takes_its_place() {
+    on_each(async |store| {
+        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        lease(&one, Reset::Daily, "0", "3", noon()).await;
+        lease(&other, Reset::Daily, "0", "4", noon()).await;
+        let next = held_by(&store, "3", "a");
+        next.succeed().await.expect("in its place");
+        let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
+        assert_eq!((given.amount, given.elsewhere), (money("6"), money("4")));
+        // What is given back is there for all.
+        let given = lease(&next, Reset::Daily, "0", "0", noon()).await;
+        assert_eq!(given.amount, money("0"));
+        let given = lease(&other, Reset::Daily, "4", "9", noon()).await;
+        assert_eq!((given.amount, given.elsewhere), (money("10"), money("0")));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_never_get_more_than_there_is() {
+    on_each(async |store| {
+        let all: Vec<_> = (0..12)
+            .map(|number| {
+                let process = held_by(&store, &number.to_string(), &number.to_string());
+                tokio::spawn(async move { lease(&process, Reset::Never, "0", "1.5", noon()).await })
+            })
+            .collect();
+        let mut sum = money("0");
+        for one in all {
+            sum += one.await.expect("no panic").amount;
+        }
+        assert_eq!(sum, money("10"));
+    })
+    .await;
+}
