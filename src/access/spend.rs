@@ -94,7 +94,7 @@ fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fa
     let Some(elsewhere) = elsewhere else {
         return unasked(key, cap);
     };
-    if left >= most && !(held + elsewhere).is_zero() {
+    if left >= most {
         // Requests seldom cost what is held for them: soon there may be enough.
         let of_others = match elsewhere.is_zero() {
             true => String::new(),

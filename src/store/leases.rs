@@ -143,7 +143,12 @@ async fn put(
     now: i64,
 ) -> Result<(), StoreError> {
     if amount.is_zero() {
-        return remove(writing, holder, key).await;
+        sqlx::query("DELETE FROM leases WHERE key_name = $1 AND holder = $2")
+            .bind(key.to_owned())
+            .bind(holder.id.clone())
+            .execute(&mut **writing)
+            .await?;
+        return Ok(());
     }
     let put = "INSERT INTO leases (key_name, holder, journal, period, amount, expires) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_name, holder) DO UPDATE SET \
@@ -155,19 +160,6 @@ async fn put(
         .bind(period.to_owned())
         .bind(amount.to_string())
         .bind(now.saturating_add(LEASED_FOR))
-        .execute(&mut **writing)
-        .await?;
-    Ok(())
-}
-
-async fn remove(
-    writing: &mut Transaction<'static, Any>,
-    holder: &Holder,
-    key: &str,
-) -> Result<(), StoreError> {
-    sqlx::query("DELETE FROM leases WHERE key_name = $1 AND holder = $2")
-        .bind(key.to_owned())
-        .bind(holder.id.clone())
         .execute(&mut **writing)
         .await?;
     Ok(())
@@ -192,9 +184,7 @@ pub(super) async fn shrink(
         return Ok(());
     };
     let rest = read_money(row.try_get(0)?)?.saturating_sub(by);
-    if rest.is_zero() {
-        return remove(writing, holder, key).await;
-    }
+    // Nothing may be left of it; it is still the holder's to take away.
     sqlx::query("UPDATE leases SET amount = $1 WHERE key_name = $2 AND holder = $3")
         .bind(rest.to_string())
         .bind(key.to_owned())

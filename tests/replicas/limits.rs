@@ -9,7 +9,7 @@ use ::redis as redis_client;
 use crate::asking::{Answer, client, send};
 use crate::passage::Passage;
 use crate::redis::Redis;
-use crate::stage::{Gateway, Mock, Stderr, request, until};
+use crate::stage::{Gateway, Mock, Stderr, eventually, request, until};
 
 const KEY: &str = "key-of-many";
 
@@ -50,27 +50,69 @@ async fn ask(gateway: &Gateway, words: &str) -> Answer {
     send(asking(gateway, KEY, words)).await
 }
 
+/// How many requests it decided on alone: Redis may be too slow on a busy machine.
+async fn alone(gateway: &Gateway) -> u64 {
+    let name = "omniglot_limited_alone_total{} ";
+    let lines = gateway.metric(name).await;
+    let number = lines.first().and_then(|line| line.strip_prefix(name));
+    number.and_then(|text| text.parse().ok()).expect("a number")
+}
+
+async fn any_alone(gateways: &[Gateway]) -> bool {
+    for gateway in gateways {
+        if alone(gateway).await > 0 {
+            return true;
+        }
+    }
+    false
+}
+
+async fn until_refused(gateway: &Gateway) -> Answer {
+    eventually("it is refused", async || {
+        let answer = ask(gateway, "hello").await;
+        (answer.status == 429).then_some(answer)
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_per_minute_are_those_of_all_together() {
     let Some(redis) = Redis::shared() else {
         return;
     };
+    eventually("Redis answers in time", async || {
+        requests_per_minute(redis).await
+    })
+    .await;
+}
+
+/// `None`: some were not asked of Redis.
+async fn requests_per_minute(redis: &Redis) -> Option<()> {
     let stage = three(redis, "{requests_per_minute: 30}");
     let since = Instant::now();
-    for (number, gateway) in stage.gateways.iter().enumerate() {
-        let answer = ask(gateway, "hello").await;
+    let mut answers = Vec::new();
+    for gateway in &stage.gateways {
+        answers.push(ask(gateway, "hello").await);
+    }
+    let earned_at_first = since.elapsed().as_secs() / 2 + 1;
+    let crowd = (0..60).map(|number| ask(&stage.gateways[number % 3], "hello"));
+    let crowd = join_all(crowd).await;
+    // It fills up again meanwhile: one every two seconds.
+    let earned = since.elapsed().as_secs() / 2 + 1;
+    if any_alone(&stage.gateways).await {
+        return None;
+    }
+    for (number, answer) in answers.iter().enumerate() {
         assert_eq!(answer.status, 200, "{}", answer.text());
         assert_eq!(answer.header("x-ratelimit-limit-requests"), "30");
         let remaining = answer.header("x-ratelimit-remaining-requests");
         let remaining: u64 = remaining.parse().expect("a number");
-        // It fills up again meanwhile: one every two seconds.
-        let earned = since.elapsed().as_secs() / 2 + 1;
         let left = 29 - number as u64;
-        assert!((left..=left + earned).contains(&remaining), "{remaining}");
+        let most = left + earned_at_first;
+        assert!((left..=most).contains(&remaining), "{remaining}");
     }
-    let crowd = (0..60).map(|number| ask(&stage.gateways[number % 3], "hello"));
     let mut served = 3;
-    for answer in join_all(crowd).await {
+    for answer in crowd {
         if answer.status == 200 {
             served += 1;
             continue;
@@ -80,11 +122,11 @@ async fn requests_per_minute_are_those_of_all_together() {
         assert_eq!(answer.error("chat"), told);
         assert!(!answer.header("retry-after").is_empty());
     }
-    let earned = since.elapsed().as_secs() / 2 + 1;
     assert!((30..=30 + earned).contains(&served), "{served}");
     // Keys without limits have nothing to do with it.
     let free = send(asking(&stage.gateways[0], "key-free", "hello")).await;
     assert_eq!(free.status, 200);
+    Some(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,6 +134,14 @@ async fn requests_at_once_are_those_of_all_together() {
     let Some(redis) = Redis::shared() else {
         return;
     };
+    eventually("Redis answers in time", async || {
+        requests_at_once(redis).await
+    })
+    .await;
+}
+
+/// `None`: some were not asked of Redis.
+async fn requests_at_once(redis: &Redis) -> Option<()> {
     let Stage {
         mock,
         address,
@@ -105,9 +155,11 @@ async fn requests_at_once_are_those_of_all_together() {
         })
         .collect();
     mock.until_seen("in", "started", 4).await;
+    if any_alone(&gateways).await {
+        return None;
+    }
     for gateway in &gateways {
-        let answer = ask(gateway, "hello").await;
-        assert_eq!(answer.status, 429, "{}", answer.text());
+        let answer = until_refused(gateway).await;
         let told = "this API key has reached its limit of 4 requests at once";
         assert_eq!(answer.error("chat"), told);
     }
@@ -152,9 +204,12 @@ async fn requests_at_once_are_those_of_all_together() {
         .map(|_| tokio::spawn(asking(&gateways[0], KEY, words).send()))
         .collect();
     mock.until_seen("after", "started", 4).await;
-    assert_eq!(ask(&gateways[1], "hello").await.status, 429);
+    if alone(&gateways[0]).await == 0 {
+        until_refused(&gateways[1]).await;
+    }
     asked.iter().for_each(tokio::task::JoinHandle::abort);
     again.iter().for_each(tokio::task::JoinHandle::abort);
+    Some(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,15 +222,12 @@ async fn tokens_per_minute_are_those_of_all_together() {
     let answer = ask(&stage.gateways[0], "mock:usage=1000,0,60000,0").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     for gateway in &stage.gateways {
-        until("the others know of it", async || {
-            ask(gateway, "hello").await.status == 429
-        })
-        .await;
-        let answer = ask(gateway, "hello").await;
+        let answer = until_refused(gateway).await;
         let told = "this API key has reached its limit of 1000 tokens per minute";
         assert_eq!(answer.error("chat"), told);
         let wait: u64 = answer.header("retry-after").parse().expect("seconds");
-        assert!((3000..=3600).contains(&wait), "{wait}");
+        // What was asked before it was known of counts, too.
+        assert!((3000..=3700).contains(&wait), "{wait}");
     }
 }
 
@@ -210,10 +262,13 @@ async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
         let name = line.split([' ', '{']).next().unwrap_or_default();
         gateway.metric(name).await == [line]
     };
-    assert!(is("omniglot_limits_store_up{} 1").await);
+    until("it is up", async || {
+        is("omniglot_limits_store_up{} 1").await
+    })
+    .await;
     assert_eq!(ask(&gateway, "hello").await.status, 200);
-    assert!(is("omniglot_limited_alone_total{} 0").await);
     passage.cut();
+    let before = alone(&gateway).await;
     for _ in 0..20 {
         assert_eq!(ask(&gateway, "hello").await.status, 200);
     }
@@ -221,14 +276,17 @@ async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
         is("omniglot_limits_store_up{} 0").await
     })
     .await;
-    assert!(is("omniglot_limited_alone_total{} 20").await);
+    assert_eq!(alone(&gateway).await, before + 20);
     passage.open().await;
     until("it is in use again", async || {
         is("omniglot_limits_store_up{} 1").await
     })
     .await;
-    assert_eq!(ask(&gateway, "hello").await.status, 200);
-    assert!(is("omniglot_limited_alone_total{} 20").await);
+    until("it is asked again", async || {
+        let before = alone(&gateway).await;
+        ask(&gateway, "hello").await.status == 200 && alone(&gateway).await == before
+    })
+    .await;
     let told = stderr.text();
     assert!(told.contains("limits of keys hold per process"), "{told}");
     assert!(told.contains("is in use again"), "{told}");

@@ -148,8 +148,10 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
 #[test]
 fn too_little_in_two_hands_is_not_kept_from_either() {
     let [one, other] = processes(cap("1", Reset::Never));
-    let mut store = Store::default();
-    store.spent = money("0.9");
+    let mut store = Store {
+        spent: money("0.9"),
+        ..Store::default()
+    };
     one.request(&mut store, "0.02").map(drop).expect("enough");
     other.request(&mut store, "0.02").map(drop).expect("enough");
     assert_eq!(store.open(), money("0.1"));
