@@ -187,7 +187,7 @@ impl Leases {
             let Ok(at) = Timestamp::from_millisecond(receipt.at) else {
                 continue;
             };
-            if at >= self.began
+            if receipt.at >= self.began.as_millisecond()
                 && let Some(account) = self.runtime.live.known_account(&receipt.key)
             {
                 account.note_recorded(receipt.cost, at, now);

@@ -91,10 +91,10 @@ fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fa
         elsewhere,
     } = short;
     let amount = cap.amount;
-    let Some(elsewhere) = elsewhere else {
-        return unasked(key, cap);
-    };
     if left >= most {
+        let Some(elsewhere) = elsewhere else {
+            return unasked(key, cap);
+        };
         // Requests seldom cost what is held for them: soon there may be enough.
         let of_others = match elsewhere.is_zero() {
             true => String::new(),
@@ -151,7 +151,7 @@ mod tests {
         let short = Short {
             left: money(left),
             held: money(held),
-            elsewhere: Some(money(elsewhere)),
+            elsewhere: Money::parse(elsewhere),
         };
         let now = "2026-11-30T23:00:00Z".parse().expect("a time");
         let fault = refused("dev", cap, short, money("0.04"), now);
@@ -189,5 +189,11 @@ mod tests {
         assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
         let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
         assert!(message.contains(held), "{message}");
+        let (kind, message, wait) = told(Reset::Monthly, "1", "0", "unknown");
+        assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
+        assert!(message.contains("cannot be asked for now"), "{message}");
+        // What is not there need not be asked for.
+        let (kind, ..) = told(Reset::Monthly, "0.01", "0", "unknown");
+        assert_eq!(kind, FaultKind::OverQuota);
     }
 }
