@@ -26,11 +26,9 @@ use pingora_core::server::{
 use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
 use pingora_core::tls;
-use pingora_proxy::http_proxy;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
-use bookkeeping::Bookkeeping;
 use keeping::Keeping;
 use reload::Reload;
 use sharing::Sharing;
@@ -38,7 +36,7 @@ use sharing::Sharing;
 use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
-use crate::journal::{Books, Journal};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
@@ -68,8 +66,6 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The demo's backend, in this process.
     pub mock: Option<TcpListener>,
-    /// Where receipts go by way of the journal; `None`: no journal is kept.
-    pub books: Option<Arc<dyn Books>>,
     /// Printed when the first request can be taken.
     pub greeting: String,
 }
@@ -92,21 +88,20 @@ pub fn run(start: Start) -> Result<()> {
     let metrics = Arc::new(Metrics::new());
     let store = start.config.store.clone();
     let limits_store = start.config.limits_store.clone();
-    let journal = match (&store, &start.books) {
-        (None, None) => None,
-        _ => Some(bookkeeping::open(&start.config.journal, &metrics)?),
-    };
-    let journal_folder = start.config.journal.path.clone();
+    let journal = store
+        .as_ref()
+        .map(|_| bookkeeping::open(&start.config.journal, &metrics))
+        .transpose()?;
+    let folder = start.config.journal.path.clone();
     let runtime = Arc::new(Runtime::new(start.config));
-    let keeping = match (&store, &journal) {
-        (Some(store), Some(journal)) => {
+    let keeping = store
+        .zip(journal.as_ref())
+        .map(|(store, journal)| {
             let conversations = server_settings.conversations;
-            let receipts = (journal, &*journal_folder);
-            let keeping = Keeping::start(store, conversations, &runtime, &metrics, receipts);
-            Some(keeping?)
-        }
-        _ => None,
-    };
+            let receipts = (journal, &*folder);
+            Keeping::start(&store, conversations, &runtime, &metrics, receipts)
+        })
+        .transpose()?;
     let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
     let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
     let sharing = limits_store
@@ -133,7 +128,7 @@ pub fn run(start: Start) -> Result<()> {
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
     };
-    server.add_service(public_service(gateway, &conf, &server_settings.listen)?);
+    server.add_service(public_service(gateway, &server_settings.listen)?);
     server.add_service(background_service(
         "lifecycle",
         Lifecycle {
@@ -141,7 +136,7 @@ pub fn run(start: Start) -> Result<()> {
             metrics: metrics.clone(),
             access_log,
             archive,
-            journal: journal.clone(),
+            journal,
             leases,
             stop,
             armed: armed.clone(),
@@ -152,13 +147,6 @@ pub fn run(start: Start) -> Result<()> {
     ));
     let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
-    let stored = keeping.as_ref().map(|keeping| keeping.books());
-    if let (Some(journal), Some(books)) = (journal, start.books.or(stored)) {
-        server.add_service(background_service(
-            "journal",
-            Bookkeeping { journal, books },
-        ));
-    }
     let reload = Reload {
         runtime,
         metrics,
@@ -192,26 +180,18 @@ fn server_conf(drain_timeout: Duration) -> ServerConf {
     }
 }
 
-fn public_service(
-    gateway: Gateway,
-    conf: &Arc<ServerConf>,
-    listen: &[Listen],
-) -> Result<Service<Door>> {
-    let (runtime, metrics) = (gateway.runtime.clone(), gateway.metrics.clone());
-    let mut proxy = http_proxy(conf, gateway);
+fn public_service(gateway: Gateway, listen: &[Listen]) -> Result<Service<Door>> {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
     options.h2_idle_timeout = Some(H2_IDLE);
-    proxy.server_options = Some(options);
     let mut h2_options = default_h2_options();
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
     h2_options.max_header_list_size(H2_HEADER_LIMIT);
-    proxy.h2_options = Some(h2_options);
     let front = Front {
-        proxy: Arc::new(proxy),
-        runtime,
-        metrics,
+        gateway,
+        options,
+        h2_options,
     };
     let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {

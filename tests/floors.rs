@@ -22,10 +22,9 @@ const EXCEPTIONS: [(&str, &str); 1] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 11] = [
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
-    ("pingora_proxy", &["proxy/", "app.rs", "app/"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),

@@ -5,6 +5,7 @@
 mod asking;
 #[path = "../private/passage.rs"]
 mod passage;
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "../private/postgres.rs"]
 mod postgres;
 #[path = "../private/redis.rs"]
