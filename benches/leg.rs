@@ -57,7 +57,7 @@ impl Target {
             Leg::Store => {
                 let file = directory.join("store.yaml");
                 let prices = "pricing: {input: 1.25, output: 10}, ";
-                let cap = ", spending_cap: 1000000000";
+                let cap = ", spending_cap: 1000000";
                 let config = gateway_config(address, admin, upstream, prices, cap);
                 let (store, journal) = (directory.join("store.db"), directory.join("journal"));
                 let kept = format!(

@@ -1,6 +1,7 @@
 //! What was used: a row for every request that has been paid for, and sums by day, key and model.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write as _;
 
 use jiff::civil::Date;
 use sqlx::any::AnyRow;
@@ -8,7 +9,7 @@ use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
 use super::leases::shrink;
 use super::spending::{EVER, Periods, raise, read_money};
-use super::{Store, StoreError, counted, stored};
+use super::{Kind, Store, StoreError, counted, stored};
 use crate::model::{Money, Receipt};
 
 /// Rows of one statement: 19 values each, of the 32,766 that SQLite takes.
@@ -71,7 +72,7 @@ impl Store {
         let holder = self.holder.as_deref();
         let mut new = 0;
         for rows in receipts.chunks(ROWS) {
-            let mut inserted = insert(&mut writing, rows).await?;
+            let mut inserted = insert(&mut writing, self.kind, rows).await?;
             // One that stands there twice is new once.
             for receipt in rows.iter().filter(|one| inserted.remove(&text(&one.id))) {
                 new += 1;
@@ -135,21 +136,13 @@ impl Store {
 /// The ids of those that were not there yet.
 async fn insert(
     writing: &mut Transaction<'static, Any>,
+    kind: Kind,
     receipts: &[Receipt],
 ) -> Result<HashSet<String>, StoreError> {
-    let values: Vec<String> = (0..receipts.len())
-        .map(|row| {
-            let first = row * COLUMNS.len() + 1;
-            let places: Vec<String> = (first..first + COLUMNS.len())
-                .map(|place| format!("${place}"))
-                .collect();
-            format!("({})", places.join(", "))
-        })
-        .collect();
     let insert = format!(
         "INSERT INTO usage ({}) VALUES {} ON CONFLICT (id) DO NOTHING RETURNING id",
         COLUMNS.join(", "),
-        values.join(", ")
+        places(kind, receipts.len())
     );
     let mut query = sqlx::query(AssertSqlSafe(insert));
     for receipt in receipts {
@@ -177,6 +170,26 @@ async fn insert(
     }
     let rows = query.fetch_all(&mut **writing).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// Where the values of so many rows go. SQLite takes `$1` for a name, and looks through all the
+/// others for every one of them: among thousands, that is most of the work.
+fn places(kind: Kind, rows: usize) -> String {
+    let mut places = String::with_capacity(rows * COLUMNS.len() * 6);
+    for number in 0..rows * COLUMNS.len() {
+        places.push_str(match number % COLUMNS.len() {
+            0 if number == 0 => "(",
+            0 => "), (",
+            _ => ", ",
+        });
+        match kind {
+            Kind::Sqlite => places.push('?'),
+            // A string takes whatever is written to it.
+            Kind::Postgres => _ = write!(places, "${}", number + 1),
+        }
+    }
+    places.push(')');
+    places
 }
 
 async fn add_to_daily(
