@@ -102,7 +102,9 @@ impl HttpServerApp for Front {
         // Else a client that sends its next request early, or an empty line after its body,
         // is taken for one that has gone wrong, and loses the reply it is waiting for.
         session.set_pipelining_enabled(true);
-        within(limit, false, self.gateway.serve(session, shutdown)).await
+        // On the heap once, instead of moved from hand to hand.
+        let serving = Box::pin(self.gateway.serve(session, shutdown));
+        within(limit, false, serving).await
     }
 
     /// pingora asks for these when it is about to wait for the first bytes of HTTP/2 …
