@@ -278,9 +278,14 @@ impl TimeoutChanges {
 }
 
 impl Model {
+    /// It answers with pictures and with nothing else.
+    pub fn is_image_model(&self) -> bool {
+        self.model_type == "image"
+    }
+
     pub fn has_image_output(&self) -> bool {
         let mut features = self.features.iter();
-        self.model_type == "image" || features.any(|feature| feature == "image_output")
+        self.is_image_model() || features.any(|feature| feature == "image_output")
     }
 }
 

@@ -51,6 +51,7 @@ impl Fingerprint {
             Format::Messages => "msg_mock",
             Format::Native => "mock-",
             Format::Responses => "resp_mock",
+            Format::Images => "img-mock-",
         };
         format!("{prefix}{}", self.short())
     }
@@ -180,7 +181,7 @@ fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'st
         Format::Chat | Format::Responses => Some(format!("call_mock{mark}{number}")),
         Format::Messages => Some(format!("toolu_mock{mark}{number}")),
         // Native models do not number their calls.
-        Format::Native => None,
+        Format::Native | Format::Images => None,
     };
     let kind = tool.map_or(ToolKind::Function, |tool| tool.kind);
     let arguments = match (kind, tool.and_then(|tool| tool.schema.as_ref())) {

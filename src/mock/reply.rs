@@ -87,7 +87,7 @@ fn plan_conversation(
     let codec = entry.format.codec();
     let peek = codec.peek(&received.body)?;
     let (stream, framing) = match entry.operation {
-        Operation::Generate => (peek.stream, Framing::Sse),
+        Operation::Generate | Operation::Edit => (peek.stream, Framing::Sse),
         Operation::Stream(framing) => (true, framing),
         Operation::CountTokens => (false, Framing::Sse),
     };

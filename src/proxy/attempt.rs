@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
 use crate::config::{BaseUrl, Protocol, UpstreamTimeouts};
-use crate::formats::{Framing, Operation};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
@@ -70,13 +69,8 @@ pub(super) fn request_line(
     let (operation, query) = if same {
         (wanted.operation, query.and_then(without_key))
     } else {
-        let operation = match wanted.operation {
-            Operation::CountTokens => Operation::CountTokens,
-            _ if wanted.stream => Operation::Stream(Framing::Sse),
-            _ => Operation::Generate,
-        };
         let query = codec.upstream_query(wanted.stream);
-        (operation, query.map(str::to_owned))
+        (exchange.operation, query.map(str::to_owned))
     };
     target.push_str(&codec.upstream_path(operation, &attempt.model));
     if let Some(query) = query {
@@ -117,13 +111,14 @@ pub(super) fn request_headers(
     header: &mut RequestHeader,
     client: &HeaderMap,
     attempt: &Attempt,
-    same_format: bool,
+    own: Option<&[u8]>,
 ) -> Result<()> {
-    header.insert_header(CONTENT_TYPE, "application/json")?;
+    let codec = attempt.upstream.format.codec();
+    let kind = codec.content_type(own.unwrap_or_default());
+    header.insert_header(CONTENT_TYPE, &*kind)?;
     header.insert_header(ACCEPT_ENCODING, "identity")?;
     header.insert_header(USER_AGENT, OUR_NAME)?;
-    let codec = attempt.upstream.format.codec();
-    if same_format {
+    if own.is_some() {
         for name in codec.own_headers() {
             for value in client.get_all(*name) {
                 header.append_header(*name, value.clone())?;

@@ -56,6 +56,8 @@ pub(super) fn error_format(path: &str) -> Format {
         Format::Messages
     } else if is_below(path, "/v1/responses") {
         Format::Responses
+    } else if is_below(path, "/v1/images") {
+        Format::Images
     } else if is_below(path, "/v1beta")
         || is_below(path, UPLOAD)
         || (path.starts_with("/v1/models/") && verb(path).is_some())
@@ -95,6 +97,8 @@ pub(super) fn read(
             call(Format::Responses, Operation::CountTokens),
             Method::POST,
         ),
+        "/v1/images/generations" => (call(Format::Images, Operation::Generate), Method::POST),
+        "/v1/images/edits" => (call(Format::Images, Operation::Edit), Method::POST),
         "/api/models" => (Entry::Catalog, Method::GET),
         "/v1/models" => (Entry::Models(list_shape(headers)), Method::GET),
         "/v1beta/models" => (Entry::Models(Format::Native), Method::GET),

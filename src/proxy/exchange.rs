@@ -10,10 +10,11 @@ use tokio::time::Instant as Moment;
 use super::bill::Bill;
 use super::kept;
 use crate::access::Admission;
+use crate::formats::Operation;
 use crate::metrics::InFlight;
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
-use crate::translate::{Reply, Wanted};
+use crate::translate::{Reply, Traits, Wanted};
 
 pub struct Exchange {
     /// Taken once, so that a reload never changes a request halfway.
@@ -27,6 +28,8 @@ pub struct Exchange {
     pub(super) wanted: Option<Wanted>,
     /// What the current attempt's format cannot say of the request.
     pub(super) losses: Losses,
+    /// What the current attempt's upstream is asked to do.
+    pub(super) operation: Operation,
     /// How the current attempt's upstream calls the request's tools.
     pub(super) memory: Memory,
     /// The client's body, kept as long as another attempt may need it.
@@ -91,6 +94,7 @@ impl Exchange {
             model: None,
             wanted: None,
             losses: Losses::default(),
+            operation: Operation::Generate,
             memory: Memory::default(),
             body: Bytes::new(),
             thread: kept::Thread::default(),
@@ -187,10 +191,13 @@ impl Exchange {
             && self.give_up.is_none_or(|at| Moment::now() < at)
     }
 
-    /// The model that was asked for answers with words only.
-    pub(super) fn is_text_only(&self) -> bool {
-        let model = self.model.as_ref().map(|model| &model.settings);
-        model.is_some_and(|model| !model.has_image_output())
+    /// What the request must know of the model that was asked for.
+    pub(super) fn traits(&self) -> Traits<'_> {
+        let model = self.model.as_ref();
+        Traits {
+            text_only: model.is_some_and(|model| !model.settings.has_image_output()),
+            sizes: model.map_or(&[], |model| &model.capabilities.image_sizes),
+        }
     }
 
     /// The name of the upstream that is answering, or that was tried last.

@@ -201,7 +201,9 @@ impl ProxyHttp for Gateway {
             Some(attempt) => {
                 let same_format = attempt.upstream.format == exchange.format;
                 let client = &session.req_header().headers;
-                attempt::request_headers(header, client, attempt, same_format)
+                // What was translated is JSON; only the client's own bytes can be a form.
+                let own = same_format.then_some(&exchange.body[..]);
+                attempt::request_headers(header, client, attempt, own)
             }
             None => Ok(()),
         }
@@ -219,6 +221,7 @@ impl ProxyHttp for Gateway {
                 *body = Some(prepared.body);
                 exchange.losses = prepared.losses;
                 exchange.memory = prepared.memory;
+                exchange.operation = prepared.operation;
                 Ok(())
             }
             Err(fault) => {

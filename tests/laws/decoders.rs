@@ -159,6 +159,7 @@ fn encode(request: &Request<'_>, losses: &mut Losses) {
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "vendor",
+        pictures_only: false,
     };
     for to in Format::ALL {
         let _ = to.codec().encode_request(request, &target, losses);

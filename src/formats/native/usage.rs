@@ -50,6 +50,7 @@ impl RawUsage {
             thinking: self.thoughts_token_count.unwrap_or_default(),
             audio_input: share(AUDIO, self.prompt_tokens_details.as_ref()),
             audio_output: share(AUDIO, self.candidates_tokens_details.as_ref()),
+            image_input: share(IMAGE, self.prompt_tokens_details.as_ref()),
             image_output: share(IMAGE, self.candidates_tokens_details.as_ref()),
         }
     }

@@ -1,0 +1,1 @@
+//! The images format as its clients and upstreams see it.
