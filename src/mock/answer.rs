@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::images::PICTURE;
+use super::images;
 use super::proofs;
 use super::schema::example;
 use super::script::{Answer, Ending, Plan, WantedCall};
@@ -103,9 +103,10 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
             Answer::Shaped => kinds.push(say(shaped(&asking.request.output.shape))),
             Answer::Echo => kinds.push(say((asking.echo)())),
             Answer::Digest => kinds.push(say(asking.fingerprint.told())),
+            Answer::Picture if plan.ending == Ending::Filtered => {}
             Answer::Picture => {
                 kinds.push(say("Here is a picture.".to_owned()));
-                kinds.push(PartKind::Media(picture()));
+                kinds.push(PartKind::Media(picture(plan)));
             }
             Answer::Calls(calls) => {
                 if plan.proofs {
@@ -129,10 +130,10 @@ fn say(text: String) -> PartKind<'static> {
     PartKind::Text(text.into())
 }
 
-fn picture() -> Media<'static> {
+fn picture(plan: &Plan) -> Media<'static> {
     Media {
         mime: "image/png".into(),
-        source: Source::Base64(PICTURE.into()),
+        source: Source::Base64(images::picture(plan).into()),
         name: None,
         detail: None,
     }
