@@ -29,7 +29,9 @@ pub use request::{
     Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
     Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
 };
-pub use response::{Choice, Citation, Finish, Logprob, Response, Usage};
+pub use response::{
+    Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,
+};
 pub use seal::{Issuer, Seal};
 pub use text::{Detail, Json, Media, Source, Text, shortened, split_data_url};
 

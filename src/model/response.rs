@@ -1,6 +1,6 @@
 //! A whole reply.
 
-use super::{Part, Text};
+use super::{Part, PartKind, Text};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response<'a> {
@@ -68,6 +68,35 @@ impl Usage {
 }
 
 /// A source for a stretch of the answer's text, in characters from the start of the choice's text.
+/// A filter's words when it was the prompt that it did not let pass; the reason follows.
+pub const PROMPT_BLOCKED: &str = "Prompt blocked: ";
+
+impl Response<'_> {
+    /// Why the prompt itself was not let pass, where that is all there is to say. Formats without
+    /// a place for it have it as a refusal.
+    pub fn blocked_prompt(&self) -> Option<&str> {
+        let [choice] = &*self.choices else {
+            return None;
+        };
+        let Finish::Filtered(words) = &choice.finish else {
+            return None;
+        };
+        match (words, &*choice.parts) {
+            (Some(words), []) => blocked_prompt(words),
+            (None, [part]) => match &part.kind {
+                PartKind::Refusal(words) => blocked_prompt(words),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The reason in a filter's words, if they are about the prompt.
+pub fn blocked_prompt(words: &str) -> Option<&str> {
+    words.strip_prefix(PROMPT_BLOCKED)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation<'a> {
     pub url: Text<'a>,

@@ -14,6 +14,7 @@ pub(super) struct Decoder {
     blocks: Blocks,
     choices: Vec<Progress>,
     has_started: bool,
+    is_prompt_blocked: bool,
     is_over: bool,
 }
 
@@ -49,6 +50,7 @@ impl StreamDecoder for Decoder {
         if let Some(fault) = reply.fault() {
             return Err(fault);
         }
+        self.is_prompt_blocked |= reply.is_prompt_blocked();
         let choices = reply.choices.take().unwrap_or_default();
         let usage = reply.usage();
         // One backend opens with a piece about its filters, which has no id and says nothing.
@@ -96,6 +98,7 @@ impl Decoder {
         }
         let progress = &mut self.choices[at];
         progress.is_begun = true;
+        progress.summary.is_prompt_blocked = self.is_prompt_blocked;
         let mut writer = Writer {
             number,
             blocks: &mut self.blocks,

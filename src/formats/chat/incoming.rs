@@ -17,10 +17,12 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     let Some(choices) = reply.choices.take().filter(|choices| !choices.is_empty()) else {
         return Err(reply.fault().unwrap_or_else(no_answer));
     };
+    let is_prompt_blocked = reply.is_prompt_blocked();
     let mut numbered = Vec::with_capacity(choices.len());
     for (position, choice) in (0..).zip(choices) {
         let number = choice.index.unwrap_or(position);
-        numbered.push((number, read_choice(number, choice, losses)?));
+        let choice = read_choice(number, choice, is_prompt_blocked, losses)?;
+        numbered.push((number, choice));
     }
     numbered.sort_by_key(|(number, _)| *number);
     let text = |words: Option<reply_in::Words<'a>>| words.map_or_else(Text::default, |w| w.0);
@@ -36,6 +38,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
 fn read_choice<'a>(
     number: u32,
     mut choice: reply_in::Choice<'a>,
+    is_prompt_blocked: bool,
     losses: &mut Losses,
 ) -> Result<Choice<'a>, Fault> {
     let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
@@ -51,6 +54,7 @@ fn read_choice<'a>(
     let summary = Summary {
         has_calls: answer.has(|kind| matches!(kind, PartKind::Call(_))),
         has_refusal: answer.has(|kind| matches!(kind, PartKind::Refusal(_))),
+        is_prompt_blocked,
     };
     let finish = choice.finish(summary)?;
     if choice.is_oddly_finished() {

@@ -5,11 +5,12 @@ use std::fmt;
 
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::model::{Fault, Finish, Json, Logprob, Text, Usage};
+use crate::model::{Fault, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
 
 /// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
 /// stands in a box: a piece is small and is moved often while it is read.
@@ -27,6 +28,9 @@ pub(super) struct Reply<'a> {
     x_groq: Option<Box<Groq<'a>>>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+    /// What one dialect's filters made of the prompt.
+    #[serde(borrow)]
+    prompt_filter_results: Option<&'a RawValue>,
 }
 
 /// One dialect tells the usage and the failure of a stream here.
@@ -232,6 +236,19 @@ impl<'a> Reply<'a> {
         self.usage.as_ref().or(beside).map(RawUsage::read)
     }
 
+    /// Whether a filter did not let the prompt pass.
+    pub(super) fn is_prompt_blocked(&self) -> bool {
+        let Some(results) = self.prompt_filter_results else {
+            return false;
+        };
+        let results: Value = serde_json::from_str(results.get()).unwrap_or_default();
+        let of_prompts = results.as_array().into_iter().flatten();
+        let filters = of_prompts.filter_map(|prompt| prompt["content_filter_results"].as_object());
+        filters
+            .flat_map(serde_json::Map::values)
+            .any(|filter| filter["filtered"] == true)
+    }
+
     /// A failure told inside of a reply that began well.
     pub(super) fn fault(&self) -> Option<Fault> {
         let beside = self.x_groq.as_ref().and_then(|groq| groq.error);
@@ -279,7 +296,7 @@ impl<'a> Choice<'a> {
             (_, Some(error)) => Err(fault_of(error)),
             (None | Some(""), None) => Ok(None),
             (Some("length" | "model_length"), None) => Ok(Some(Finish::Length)),
-            (Some("content_filter"), None) => Ok(Some(Finish::Filtered(None))),
+            (Some("content_filter"), None) => Ok(Some(Finish::Filtered(said.filter_words()))),
             (Some("tool_calls" | "function_call"), None) => Ok(Some(Finish::Tools)),
             (Some(_), None) => Ok(Some(said.finish())),
         }
@@ -291,9 +308,16 @@ impl<'a> Choice<'a> {
 pub(super) struct Summary {
     pub(super) has_calls: bool,
     pub(super) has_refusal: bool,
+    /// A filter did not let the prompt pass.
+    pub(super) is_prompt_blocked: bool,
 }
 
 impl Summary {
+    fn filter_words(self) -> Option<Text<'static>> {
+        let is_silent = !self.has_calls && !self.has_refusal;
+        (is_silent && self.is_prompt_blocked).then(|| format!("{PROMPT_BLOCKED}SAFETY").into())
+    }
+
     /// How a choice ended that did not say so, or said only that it did.
     pub(super) const fn finish(self) -> Finish<'static> {
         match self {

@@ -9,6 +9,9 @@ pub(super) fn report(response: &Response<'_>, losses: &mut Losses) {
             "usageMetadata: tokens written to the cache".into(),
         ));
     }
+    if response.blocked_prompt().is_some() {
+        return;
+    }
     for (index, choice) in response.choices.iter().enumerate() {
         let reason = || Place::Path(format!("candidates[{index}].finishReason").into());
         match &choice.finish {

@@ -16,10 +16,19 @@ use crate::model::{
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Reply<C> {
-    pub(super) candidates: C,
+pub(super) struct Reply<'a, C> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) candidates: Option<C>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) usage_metadata: Option<UsageMetadata>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback<'a> {
+    pub(super) block_reason: &'a str,
 }
 
 /// What all pieces of a reply say alike.
@@ -46,7 +55,7 @@ impl<'a> Repeated<'a> {
 #[derive(Serialize)]
 struct Whole<'a, C> {
     #[serde(flatten)]
-    reply: Reply<C>,
+    reply: Reply<'a, C>,
     #[serde(flatten)]
     repeated: Repeated<'a>,
 }
@@ -142,17 +151,21 @@ struct LogprobsCandidate<'a> {
 
 pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
     reply_losses::report(response, losses);
-    let candidates = (0u32..).zip(&response.choices);
+    let blocked = response.blocked_prompt();
     let created = if response.created == 0 {
         asked.at
     } else {
         response.created
     };
-    let candidates = candidates.map(|(index, choice)| candidate(index, choice, losses));
-    let candidates: Vec<_> = candidates.collect();
+    let candidates = blocked.is_none().then(|| {
+        let choices = (0u32..).zip(&response.choices);
+        let candidates = choices.map(|(index, choice)| candidate(index, choice, losses));
+        candidates.collect::<Vec<_>>()
+    });
     let reply = Whole {
         reply: Reply {
             candidates,
+            prompt_feedback: blocked.map(|block_reason| PromptFeedback { block_reason }),
             usage_metadata: response.usage.map(UsageMetadata::from),
         },
         repeated: Repeated::new(

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use super::error;
 use super::framing::Framer;
 use super::grounding::{Run, ground};
 use super::response::{
-    Candidate, Repeated, Reply, WirePart, average, call_part, content, finish_words, is_cut_off,
-    logprobs_result, whole_arguments,
+    Candidate, PromptFeedback, Repeated, Reply, WirePart, average, call_part, content,
+    finish_words, is_cut_off, logprobs_result, whole_arguments,
 };
 use super::usage::UsageMetadata;
 use crate::formats::written::written;
 use crate::formats::{Asked, StreamEncoder};
 use crate::model::{
     Arguments, Block, Call, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, Usage,
+    blocked_prompt,
 };
 use crate::sse::SseWriter;
 
@@ -42,6 +41,8 @@ struct Progress {
     open: Open,
     /// A call goes out whole: the one being written, or the last one if it may have been cut off.
     call: Option<Call<'static>>,
+    /// A refusal that may turn out to be why the prompt was not let pass.
+    held: Option<String>,
     runs: Vec<Run<'static>>,
     /// Parts so far, as a client that joins neighbouring words would number them.
     parts: usize,
@@ -55,6 +56,7 @@ struct Progress {
 enum Open {
     #[default]
     Words,
+    Refusal,
     Thought,
     Call,
 }
@@ -80,8 +82,10 @@ impl Encoder {
         let choice = self.choices.entry(number).or_default();
         // What follows proves that the call before was not the end of the reply.
         choice.send_call(number, &mut self.pieces, out);
+        choice.send_held(number, &mut self.pieces, out);
         match block {
-            Block::Text | Block::Refusal => choice.open = Open::Words,
+            Block::Text => choice.open = Open::Words,
+            Block::Refusal => choice.open = Open::Refusal,
             Block::Thought => choice.open = Open::Thought,
             Block::Call { id, name, kind } => {
                 choice.open = Open::Call;
@@ -111,7 +115,11 @@ impl Encoder {
                 let part = WirePart::thought(&text, None);
                 self.pieces.send(number, part, out);
             }
+            (Delta::Text(text), Open::Refusal) if choice.may_be_about_the_prompt(&text) => {
+                choice.held = Some(text.into_owned());
+            }
             (Delta::Text(text), _) => {
+                choice.send_held(number, &mut self.pieces, out);
                 choice.add_words(&text);
                 self.pieces.send(number, WirePart::words(&text), out);
             }
@@ -167,6 +175,9 @@ impl Encoder {
             choice.call = None;
         }
         choice.send_call(number, &mut self.pieces, out);
+        if !matches!(reason, Finish::Filtered(None)) {
+            choice.send_held(number, &mut self.pieces, out);
+        }
         choice.finish = Some(match reason {
             Finish::Filtered(words) => Finish::Filtered(words.map(own)),
             Finish::StopSequence(_) | Finish::Stop => Finish::Stop,
@@ -180,15 +191,31 @@ impl Encoder {
         });
     }
 
+    fn release(&mut self, out: &mut SseWriter) {
+        for (number, choice) in &mut self.choices {
+            choice.send_held(*number, &mut self.pieces, out);
+        }
+    }
+
     /// The last piece: why it ended, what it cost, and what is known only now.
     fn end(&mut self, out: &mut SseWriter) {
+        let is_blocked = self.choices.len() == 1;
+        let is_blocked = is_blocked && self.choices.values().all(|only| only.blocked().is_some());
+        if !is_blocked {
+            self.release(out);
+        }
+        let blocked = self.choices.values().find_map(Progress::blocked);
+        let blocked = blocked.filter(|_| is_blocked);
         let candidates = self
             .choices
             .iter()
             .map(|(index, choice)| choice.last_words(*index));
-        let usage = self.usage.map(UsageMetadata::from);
-        self.pieces
-            .write(candidates.collect::<Vec<_>>(), usage, out);
+        let reply = Reply {
+            candidates: blocked.is_none().then(|| candidates.collect::<Vec<_>>()),
+            prompt_feedback: blocked.map(|block_reason| PromptFeedback { block_reason }),
+            usage_metadata: self.usage.map(UsageMetadata::from),
+        };
+        self.pieces.framer.join(&self.pieces.repeated, &reply, out);
         self.pieces.framer.close(out);
     }
 }
@@ -218,18 +245,10 @@ impl Pieces {
             avg_logprobs: None,
             logprobs_result: None,
         };
-        self.write([candidate], None, out);
-    }
-
-    fn write(
-        &mut self,
-        candidates: impl Serialize,
-        usage_metadata: Option<UsageMetadata>,
-        out: &mut SseWriter,
-    ) {
         let reply = Reply {
-            candidates,
-            usage_metadata,
+            candidates: Some([candidate]),
+            prompt_feedback: None,
+            usage_metadata: None,
         };
         self.framer.join(&self.repeated, &reply, out);
     }
@@ -245,6 +264,27 @@ impl Progress {
             self.count(None);
             pieces.send(number, call_part(&call, whole_arguments(&call)), out);
         }
+    }
+
+    fn may_be_about_the_prompt(&self, refusal: &str) -> bool {
+        self.parts == 0 && self.held.is_none() && blocked_prompt(refusal).is_some()
+    }
+
+    /// It was a refusal like any other.
+    fn send_held(&mut self, number: u32, pieces: &mut Pieces, out: &mut SseWriter) {
+        if let Some(text) = self.held.take() {
+            self.add_words(&text);
+            pieces.send(number, WirePart::words(&text), out);
+        }
+    }
+
+    /// Why the prompt was not let pass, if nothing else was said.
+    fn blocked(&self) -> Option<&str> {
+        let Some(Finish::Filtered(words)) = &self.finish else {
+            return None;
+        };
+        let words = words.as_deref().or(self.held.as_deref())?;
+        blocked_prompt(words).filter(|_| self.parts == 0)
     }
 
     /// Neighbours of one kind are one part, unless they are of no kind that joins.
@@ -312,6 +352,7 @@ impl StreamEncoder for Encoder {
 
     fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
         if !std::mem::replace(&mut self.over, true) {
+            self.release(out);
             self.pieces.framer.write(&error::body(fault), out);
             self.pieces.framer.close(out);
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::sources::{CitationMetadata, GroundingMetadata};
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::model::{Finish, Issuer, Json, Logprob, Media, Seal, Source, Text};
+use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Seal, Source, Text};
 
 /// Text that borrows from the body; a bare `Cow` would not, inside of an `Option`.
 #[derive(Deserialize)]
@@ -191,7 +191,7 @@ impl<'a> Piece<'a> {
     /// Why the prompt itself was refused.
     pub(super) fn blocked(&self) -> Option<String> {
         let reason = self.prompt_feedback.as_ref()?.block_reason.as_ref()?;
-        Some(format!("Prompt blocked: {}", reason.0))
+        Some(format!("{PROMPT_BLOCKED}{}", reason.0))
     }
 }
 

@@ -283,3 +283,47 @@ fn a_choice_that_never_finished_says_so() {
     let found = written(vec![start(), open(Block::Text), Event::End]);
     assert_eq!(found[0]["candidates"][0]["finishReason"], "OTHER");
 }
+
+#[test]
+fn a_blocked_prompt_is_no_candidate() {
+    let finished = |words: Option<&'static str>| Event::Finish {
+        choice: 0,
+        reason: Finish::Filtered(words.map(Into::into)),
+    };
+    let refusal = |words: &'static str| {
+        let (choice, block) = (0, Block::Refusal);
+        let delta = Delta::Text(words.into());
+        let close = Event::Close { choice };
+        [
+            Event::Open { choice, block },
+            Event::Delta { choice, delta },
+            close,
+        ]
+    };
+    let feedback = json!({"blockReason": "BLOCKLIST"});
+    let told = written(vec![
+        start(),
+        finished(Some("Prompt blocked: BLOCKLIST")),
+        Event::End,
+    ]);
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["promptFeedback"], feedback);
+    assert!(told[0].get("candidates").is_none());
+
+    let mut events = vec![start()];
+    events.extend(refusal("Prompt blocked: BLOCKLIST"));
+    events.extend([finished(None), Event::End]);
+    assert_eq!(written(events), told);
+
+    // The same words are an answer where the reply did not end there, or for that reason.
+    for finish in [Finish::Stop, Finish::Filtered(Some("Violence.".into()))] {
+        let mut events = vec![start()];
+        events.extend(refusal("Prompt blocked: BLOCKLIST"));
+        let (choice, reason) = (0, finish);
+        events.extend([Event::Finish { choice, reason }, Event::End]);
+        let told = written(events);
+        let said = &told[0]["candidates"][0]["content"]["parts"][0]["text"];
+        assert_eq!(said, "Prompt blocked: BLOCKLIST");
+        assert!(told[1].get("promptFeedback").is_none());
+    }
+}
