@@ -42,6 +42,17 @@ pub fn admit(
     Err(Fault::new(FaultKind::Unauthenticated, message))
 }
 
+/// The key of a request that was admitted before, and goes on now.
+pub fn readmit(snapshot: &Snapshot, known: &[u8; 32]) -> Result<Arc<Key>, Fault> {
+    let gone = || {
+        Fault::new(
+            FaultKind::Unauthenticated,
+            "the API key is not valid any more",
+        )
+    };
+    snapshot.known_key(known).cloned().ok_or_else(gone)
+}
+
 /// Whether the key opens the model; asked before the model is looked up, so that a key
 /// learns nothing of models outside its globs.
 pub fn allow(key: &Key, model: &str) -> Result<(), Fault> {

@@ -12,9 +12,45 @@ use crate::model::{Format, Money};
 #[derive(Debug, Clone)]
 pub struct Config {
     pub server: Server,
+    pub images: Images,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
     pub models: Vec<Model>,
+}
+
+/// Pictures that are made later, and files that are kept for their addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Images {
+    pub tasks: Tasks,
+    /// Whether pictures that come as addresses are fetched at once and served from here.
+    pub persist: bool,
+    pub files: Files,
+    /// What addresses of files begin with; absent: as the client wrote the gateway's own.
+    pub public_url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tasks {
+    /// Those that run at once.
+    pub at_once: u64,
+    /// Those that may wait for their turn.
+    pub waiting: u64,
+    /// From the request until its result is gone.
+    pub ttl: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Of one file.
+    pub limit: usize,
+    /// Of all of them.
+    pub size: usize,
+    pub ttl: Duration,
+    /// For fetching one.
+    pub timeout: Duration,
+    /// Hosts, with a port where they need one, that are trusted although they are not on the
+    /// public network.
+    pub hosts: Vec<String>,
 }
 
 #[derive(Debug, Clone)]

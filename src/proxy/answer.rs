@@ -139,7 +139,7 @@ pub(super) fn listing(
             .find(|model| model.id == *id)
             .map(|model| catalog::single(*shape, model))
             .ok_or_else(|| unknown_model(id)),
-        Entry::Call { .. } | Entry::Kept(..) => {
+        Entry::Call { .. } | Entry::Kept(..) | Entry::Tasks(_) => {
             Err(Fault::new(FaultKind::Internal, "this is no list"))
         }
     }

@@ -24,6 +24,8 @@ pub struct Exchange {
     /// The format of the path; errors are told in it.
     pub(super) format: Format,
     pub(super) key: Option<Arc<Key>>,
+    /// What the key is known by of a request that was admitted before, when it was handed in.
+    pub(super) job: Option<[u8; 32]>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) wanted: Option<Wanted>,
     /// What the current attempt's format cannot say of the request.
@@ -80,7 +82,7 @@ pub struct Exchange {
     pub(super) client_left: bool,
     /// When the client was last sent a piece of the reply.
     pub(super) last_sent: Instant,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 }
 
 impl Exchange {
@@ -91,6 +93,7 @@ impl Exchange {
             started: Instant::now(),
             format: Format::Chat,
             key: None,
+            job: None,
             model: None,
             wanted: None,
             losses: Losses::default(),
@@ -124,8 +127,13 @@ impl Exchange {
             bill: None,
             client_left: false,
             last_sent: Instant::now(),
-            _in_flight: in_flight,
+            in_flight,
         }
+    }
+
+    /// All is over but for what its result is needed for.
+    pub(super) fn into_in_flight(self) -> InFlight {
+        self.in_flight
     }
 
     /// The attempt under way.

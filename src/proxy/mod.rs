@@ -11,6 +11,7 @@ mod exchange;
 mod front;
 mod intake;
 mod kept;
+mod later;
 mod outgoing;
 mod plain;
 mod relay;
@@ -21,6 +22,7 @@ mod settle;
 mod silence;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -43,6 +45,7 @@ use entry::Entry;
 use intake::Refused;
 
 use crate::access;
+use crate::images::{Desk, Files};
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -58,6 +61,10 @@ pub struct Gateway {
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
+    /// And then this says so for good.
+    pub stopped: Arc<AtomicBool>,
+    pub desk: Arc<Desk>,
+    pub files: Arc<Files>,
 }
 
 impl Gateway {
@@ -75,11 +82,13 @@ impl Gateway {
             let answered = match &entry {
                 Entry::Kept(ask, id) => {
                     kept::answer(&self.runtime.conversations, exchange, *ask, id, query)
+                        .map(|body| (200, body))
                 }
-                _ => answer::listing(exchange, &entry, query),
+                Entry::Tasks(ask) => self.tasks(exchange, ask, query).await,
+                _ => answer::listing(exchange, &entry, query).map(|body| (200, body)),
             };
             return match answered {
-                Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
+                Ok((status, body)) => answer::json(session, exchange, status, body, &[]).await,
                 Err(fault) => Err(self.park(exchange, fault)),
             };
         };
@@ -92,6 +101,9 @@ impl Gateway {
         let conversations = &self.runtime.conversations;
         let model = model.as_deref();
         let routed = route::route(conversations, exchange, client, *operation, model);
+        if routed.is_ok() && later::is_wanted(exchange, client) {
+            return self.accept(session, exchange).await;
+        }
         match routed.and_then(|()| bill::reserve(exchange)) {
             Ok(()) => self.drive(session, exchange).await,
             Err(fault) => Err(self.park(exchange, fault)),
@@ -108,6 +120,10 @@ impl Gateway {
         exchange.has_format = entry != Entry::Catalog;
         if exchange.has_format {
             let query = query.filter(|_| entry.key_in_query());
+            if let Some(known) = &exchange.job {
+                exchange.key = Some(access::readmit(&exchange.snapshot, known)?);
+                return Ok(entry);
+            }
             let key = access::admit(&exchange.snapshot, &header.headers, query)?;
             exchange.key = Some(key.clone());
             if let Entry::Call { .. } = entry {
@@ -116,6 +132,11 @@ impl Gateway {
             }
         }
         Ok(entry)
+    }
+
+    /// Requests in flight have been told to end.
+    fn is_leaving(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
     }
 
     /// Keeps a fault for `fail_to_proxy`; the error says whether another attempt may follow.

@@ -120,6 +120,14 @@ impl Wanted {
         }
     }
 
+    /// The body without what is said to the gateway alone.
+    pub fn without_aside(&self, body: &Bytes) -> Bytes {
+        match &self.aside {
+            Some(removal) => replace(body, std::slice::from_ref(removal)),
+            None => body.clone(),
+        }
+    }
+
     /// Whether the usage of a stream is only there because we asked for it.
     pub fn hides_usage(&self) -> bool {
         self.ask_usage.is_some()

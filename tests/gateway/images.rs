@@ -2,6 +2,7 @@
 
 mod clients;
 mod given;
+mod tasks;
 mod weight;
 
 use reqwest::Response;

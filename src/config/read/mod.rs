@@ -1,5 +1,6 @@
 //! From the tree to the settings: a file per entry of the config, a function per table.
 
+mod images;
 mod key;
 mod model;
 mod server;
@@ -18,6 +19,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut names = Names::default();
     let mut config = Config {
         server: server::default(),
+        images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
         models: Vec::new(),
@@ -33,6 +35,11 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         && let Some(table) = reader.table("server", field)
     {
         config.server = server::read(reader, table, &mut names);
+    }
+    if let Some(field) = table.take("images")
+        && let Some(table) = reader.table("images", field)
+    {
+        config.images = images::read(reader, table);
     }
     config.keys = entries(reader, &mut table, ("keys", "a key"), &mut names, key::read);
     config.upstreams = entries(
