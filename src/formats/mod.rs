@@ -13,6 +13,7 @@ mod keeper;
 mod messages;
 mod names;
 mod native;
+mod public_address;
 mod responses;
 mod written;
 
@@ -33,8 +34,10 @@ pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use counter::{Counter, Question};
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
+pub use images::{addresses as picture_addresses, picture_type};
 pub use keeper::{Items, Keeper};
 pub use names::NameRule;
+pub use public_address::{is_public, is_public_https};
 
 /// Everything one format knows.
 pub trait Codec: Sync {

@@ -8,8 +8,8 @@ pub struct Job {
     pub path: String,
     /// What its key is known by.
     pub key: [u8; 32],
-    /// How the client called the gateway.
-    pub host: String,
+    /// How the client called the gateway, as `https://gateway.example`.
+    pub origin: String,
     pub body: Bytes,
 }
 
@@ -18,7 +18,7 @@ pub struct Job {
 struct Head {
     path: String,
     key: [u8; 32],
-    host: String,
+    origin: String,
 }
 
 impl Job {
@@ -26,7 +26,7 @@ impl Job {
         let head = Head {
             path: self.path.clone(),
             key: self.key,
-            host: self.host.clone(),
+            origin: self.origin.clone(),
         };
         let mut bytes = serde_json::to_vec(&head).expect("plain fields always serialise");
         bytes.reserve(self.body.len() + 1);
@@ -38,12 +38,12 @@ impl Job {
     /// `None`: it was not written by this program.
     pub fn of_bytes(bytes: &Bytes) -> Option<Job> {
         let end = memchr::memchr(b'\n', bytes)?;
-        let Head { path, key, host } = serde_json::from_slice(&bytes[..end]).ok()?;
+        let Head { path, key, origin } = serde_json::from_slice(&bytes[..end]).ok()?;
         let body = bytes.slice(end + 1..);
         Some(Job {
             path,
             key,
-            host,
+            origin,
             body,
         })
     }
@@ -58,7 +58,7 @@ mod tests {
         let job = Job {
             path: "/v1/images/edits".to_owned(),
             key: [7; 32],
-            host: "gateway.example:8080".to_owned(),
+            origin: "http://gateway.example:8080".to_owned(),
             body: Bytes::from_static(b"--b\r\n\n\x00\xff"),
         };
         assert_eq!(Job::of_bytes(&job.to_bytes()), Some(job));

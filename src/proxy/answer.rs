@@ -27,6 +27,28 @@ pub(super) async fn json(
 ) -> Result<()> {
     let mut header = ResponseHeader::build_no_case(status, Some(8))?;
     header.insert_header("content-type", "application/json")?;
+    whole(session, exchange, header, body.into(), extra).await
+}
+
+/// A picture that is kept here.
+pub(super) async fn file(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    mime: &str,
+    body: Bytes,
+) -> Result<()> {
+    let mut header = ResponseHeader::build_no_case(200, Some(8))?;
+    header.insert_header("content-type", mime)?;
+    whole(session, exchange, header, body, &[]).await
+}
+
+async fn whole(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    mut header: ResponseHeader,
+    body: Bytes,
+    extra: &[(&'static str, String)],
+) -> Result<()> {
     header.insert_header("content-length", body.len())?;
     for (name, value) in request_id(exchange) {
         header.insert_header(name, value)?;
@@ -37,7 +59,7 @@ pub(super) async fn json(
     for (name, value) in allowance(exchange) {
         header.insert_header(name, value)?;
     }
-    exchange.status = status;
+    exchange.status = header.status.as_u16();
     exchange.header_sent = true;
     exchange.note_first_byte();
     exchange.sent += body.len() as u64;
@@ -48,8 +70,7 @@ pub(super) async fn json(
     let written = async {
         let header = Box::new(header);
         session.write_response_header(header, false).await?;
-        let body = Some(Bytes::from(body));
-        session.write_response_body(body, true).await
+        session.write_response_body(Some(body), true).await
     };
     let written = written.await;
     exchange.writing = false;
@@ -139,7 +160,7 @@ pub(super) fn listing(
             .find(|model| model.id == *id)
             .map(|model| catalog::single(*shape, model))
             .ok_or_else(|| unknown_model(id)),
-        Entry::Call { .. } | Entry::Kept(..) | Entry::Tasks(_) => {
+        Entry::Call { .. } | Entry::Kept(..) | Entry::Tasks(_) | Entry::File(_) => {
             Err(Fault::new(FaultKind::Internal, "this is no list"))
         }
     }

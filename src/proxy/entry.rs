@@ -19,6 +19,8 @@ pub(super) enum Entry {
     },
     /// A reply of the responses format, or what led to it, by its id.
     Kept(Ask, String),
+    /// A picture that is kept, by its id.
+    File(String),
     /// Pictures that are made later.
     Tasks(TaskAsk),
     Models(Format),
@@ -91,6 +93,12 @@ pub(super) fn read(
     }
     if let Some(rest) = path.strip_prefix("/v1/images/tasks/") {
         return task(method, path, rest);
+    }
+    if let Some(id) = path.strip_prefix("/v1/images/files/") {
+        return match *method {
+            Method::GET => Ok(Entry::File(id.to_owned())),
+            _ => Err(not_allowed(method, "GET")),
+        };
     }
     let (entry, allowed) = match path {
         "/v1/chat/completions" => (call(Format::Chat, Operation::Generate), Method::POST),

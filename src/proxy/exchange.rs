@@ -26,6 +26,8 @@ pub struct Exchange {
     pub(super) key: Option<Arc<Key>>,
     /// What the key is known by of a request that was admitted before, when it was handed in.
     pub(super) job: Option<[u8; 32]>,
+    /// And how its client called the gateway then.
+    pub(super) origin: Option<String>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) wanted: Option<Wanted>,
     /// What the current attempt's format cannot say of the request.
@@ -94,6 +96,7 @@ impl Exchange {
             format: Format::Chat,
             key: None,
             job: None,
+            origin: None,
             model: None,
             wanted: None,
             losses: Losses::default(),

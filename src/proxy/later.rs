@@ -12,7 +12,7 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::Notify;
 
 use super::exchange::Exchange;
-use super::{Gateway, answer, bill};
+use super::{Gateway, answer, bill, files};
 use crate::images::{self, Job, Painted, Painter};
 use crate::metrics::InFlight;
 use crate::model::{Fault, Format};
@@ -81,7 +81,7 @@ impl Gateway {
         let job = Job {
             path: header.uri.path().to_owned(),
             key: key.fingerprint(),
-            host: host(session),
+            origin: files::origin(session, exchange),
             body: wanted.without_aside(&exchange.body),
         };
         let model = wanted.model.clone();
@@ -116,6 +116,7 @@ impl Gateway {
         // The same for every time that the work is begun: nothing of it is paid for twice.
         exchange.request_id = format!("req_{}", task.trim_start_matches("task_"));
         exchange.job = Some(job.key);
+        exchange.origin = Some(job.origin.clone());
         let outcome = match session.downstream_session.read_request().await {
             Ok(true) => self.request_filter(&mut session, &mut exchange).await,
             Ok(false) => Error::e_explain(ErrorType::ConnectionClosed, "nothing was asked")
@@ -158,7 +159,8 @@ async fn ask(client: DuplexStream, job: &Job) -> Result<(u16, Bytes)> {
     let kind = Format::Images.codec().content_type(&job.body);
     header.insert_header(CONTENT_TYPE, &*kind)?;
     header.insert_header(CONTENT_LENGTH, job.body.len())?;
-    header.insert_header(HOST, &job.host)?;
+    let (_, host) = job.origin.split_once("://").unwrap_or_default();
+    header.insert_header(HOST, host)?;
     session.write_request_header(Box::new(header)).await?;
     for piece in job.body.chunks(PIPE) {
         session.write_body(piece).await?;
@@ -171,14 +173,6 @@ async fn ask(client: DuplexStream, job: &Job) -> Result<(u16, Bytes)> {
         body.extend_from_slice(&piece);
     }
     Ok((status, body.freeze()))
-}
-
-/// How the client called the gateway.
-pub(super) fn host(session: &Session) -> String {
-    let header = session.req_header();
-    let named = header.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let authority = header.uri.authority().map(http::uri::Authority::as_str);
-    named.or(authority).unwrap_or_default().to_owned()
 }
 
 fn most(query: Option<&str>) -> std::result::Result<usize, Fault> {

@@ -8,6 +8,7 @@ mod counting;
 mod drive;
 mod entry;
 mod exchange;
+mod files;
 mod front;
 mod intake;
 mod kept;
@@ -78,6 +79,13 @@ impl Gateway {
             operation, model, ..
         } = &entry
         else {
+            if let Entry::File(id) = &entry {
+                let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
+                return match self.files.get(owner, id) {
+                    Ok(file) => answer::file(session, exchange, file.mime, file.bytes).await,
+                    Err(fault) => Err(self.park(exchange, fault)),
+                };
+            }
             let query = session.req_header().uri.query();
             let answered = match &entry {
                 Entry::Kept(ask, id) => {

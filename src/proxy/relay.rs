@@ -55,6 +55,7 @@ pub(super) async fn whole(
             break piece.unwrap_or_default();
         }
     };
+    let body = gateway.persist(session, exchange, body).await?;
     let mut out = ResponseHeader::build_no_case(header.status, Some(8))?;
     pass_headers(exchange, &header, &mut out)?;
     out.insert_header(CONTENT_LENGTH, body.len())?;

@@ -39,6 +39,8 @@ pub struct Runtime {
     current: ArcSwap<Snapshot>,
     /// What the process began with; some of it stays in force until it ends.
     started: Server,
+    /// For files that are kept.
+    started_with_room: usize,
     pub names: Names,
     pub live: Live,
     pub conversations: Conversations,
@@ -50,6 +52,7 @@ impl Runtime {
         Runtime {
             conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
+            started_with_room: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
             names: Names::default(),
@@ -66,6 +69,10 @@ impl Runtime {
         let next = Arc::new(Snapshot::build(config, &self.live));
         self.current.store(next.clone());
         self.live.tidy();
-        next.server.needs_restart_after(&self.started)
+        let mut names = next.server.needs_restart_after(&self.started);
+        if next.images.files.size != self.started_with_room {
+            names.push("images.files.size");
+        }
+        names
     }
 }

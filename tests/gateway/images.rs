@@ -1,6 +1,7 @@
 //! Pictures by request: every family of upstreams, every kind of client, every refusal.
 
 mod clients;
+mod files;
 mod given;
 mod tasks;
 mod weight;

@@ -12,6 +12,9 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use picture::picture_type;
+pub use reply::addresses;
+
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -78,6 +78,11 @@ pub(super) fn see(bytes: &[u8]) -> Option<Seen> {
     None
 }
 
+/// The type of a file, by its first bytes; `None`: it is no picture.
+pub fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    see(bytes).map(|seen| seen.kind.mime())
+}
+
 fn big(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at + 4)?;
     Some(

@@ -1,6 +1,7 @@
 //! Replies: pictures, as data or as addresses, and what they took.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,6 +10,7 @@ use super::picture::{self, Seen};
 use crate::formats::base64_text;
 use crate::formats::written::written;
 use crate::formats::{Asked, no_answer, read_reply};
+use crate::json::range_of;
 use crate::model::{
     Choice, Fault, Finish, Media, Part, PartKind, Response, Source, Text, Usage, shortened,
 };
@@ -71,6 +73,15 @@ fn text(raw: &RawValue) -> Option<Text<'_>> {
     struct Words<'a>(#[serde(borrow)] Cow<'a, str>);
     let words: Option<Words<'_>> = serde_json::from_str(raw.get()).ok()?;
     words.map(|Words(words)| words)
+}
+
+/// Where the addresses of a reply's pictures stand in it, quotes included.
+pub fn addresses(body: &[u8]) -> Vec<(Range<usize>, String)> {
+    let reply: Option<RawReply<'_>> = read_reply(body).ok();
+    let pictures = reply.and_then(|reply| reply.data).unwrap_or_default();
+    let addresses = pictures.into_iter().filter_map(|picture| picture.url);
+    let placed = addresses.filter_map(|raw| Some((range_of(body, raw), text(raw)?.into_owned())));
+    placed.collect()
 }
 
 /// One picture of a reply or of a stream.

@@ -13,7 +13,6 @@ mod pairing;
 mod partial;
 mod pass;
 mod picture_out;
-mod public_address;
 mod reply_losses;
 mod request;
 mod response;
