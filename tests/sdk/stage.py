@@ -71,7 +71,10 @@ def config(mock_url, listen, admin):
     for name in FORMATS:
         prefix = "/v1" if name in ("chat", "responses") else ""
         lines.append(f"  - {{name: mock-{name}, format: {name}, base_url: '{mock_url}{prefix}'}}")
+    lines.append(f"  - {{name: mock-images, format: images, base_url: '{mock_url}/v1'}}")
     lines.append("models:")
+    for name in ("images", "native"):
+        lines.append(f"  - {{id: art-{name}, model_type: image, upstreams: [{{name: mock-{name}}}]}}")
     for name in FORMATS:
         lines.append(f"  - {{id: {first_model(name)}, upstreams: [{{name: mock-{name}}}]}}")
         theirs = f"upstreams: [{{name: mock-{name}, model: theirs}}]"
