@@ -110,7 +110,9 @@ impl Gateway {
         body: &Bytes,
     ) -> Result<(Upstreaming, bool)> {
         loop {
-            let connecting = self.connector.get_http_session(&*peer);
+            // The largest of all futures by far: in place it would make every stream hold, and every
+            // request copy, what only a connection being made needs.
+            let connecting = Box::pin(self.connector.get_http_session(&*peer));
             let (mut upstream, reused) =
                 match unless_gone(session, exchange.deadline(), connecting).await {
                     Ok(connected) => connected,
@@ -130,8 +132,11 @@ impl Gateway {
                 .await?;
             let timeouts = exchange.attempt().ok_or_else(no_attempt)?.timeouts;
             exchange.asked_at = Some(std::time::Instant::now());
-            let sending = send(&mut upstream, header, body.clone(), &timeouts);
-            match unless_gone(session, exchange.deadline(), sending).await {
+            let sent = {
+                let sending = pin!(send(&mut upstream, header, body.clone(), &timeouts));
+                unless_gone(session, exchange.deadline(), sending).await
+            };
+            match sent {
                 Ok(()) => {
                     peer.group_key = POOL;
                     return Ok((upstream, reused));
