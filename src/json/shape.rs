@@ -73,19 +73,20 @@ struct Sight {
     value: Value,
 }
 
-/// What is kept of a value.
+/// What is kept of a value. Small, as every object has room for all of them.
 #[derive(Debug, Clone, Copy)]
 enum Value {
-    Word(&'static str),
+    /// By its number in the rule.
+    Word(u8),
     True,
     Other,
 }
 
 impl Seen {
-    fn sight(&self, field: &str) -> Option<Sight> {
-        let mut fields = self.shape.fields.iter();
-        let index = fields.position(|known| known.spellings[0] == field)?;
-        self.sights[index]
+    fn sight(&self, field: &str) -> Option<(&'static Field, Sight)> {
+        let mut fields = self.shape.fields.iter().zip(&self.sights);
+        let (field, sight) = fields.find(|(known, _)| known.spellings[0] == field)?;
+        Some((field, (*sight)?))
     }
 
     pub fn has(&self, field: &str) -> bool {
@@ -94,12 +95,13 @@ impl Seen {
 
     pub fn is_true(&self, field: &str) -> bool {
         let sight = self.sight(field);
-        sight.is_some_and(|sight| matches!(sight.value, Value::True))
+        sight.is_some_and(|(_, sight)| matches!(sight.value, Value::True))
     }
 
     pub fn word(&self, field: &str) -> Option<&'static str> {
-        match self.sight(field)?.value {
-            Value::Word(word) => Some(word),
+        let (field, sight) = self.sight(field)?;
+        match sight.value {
+            Value::Word(number) => field.rule.word(number),
             Value::True | Value::Other => None,
         }
     }
@@ -212,6 +214,14 @@ impl Rule {
         }
     }
 
+    fn word(&self, number: u8) -> Option<&'static str> {
+        match self {
+            Rule::Word(words) => words.get(usize::from(number)).copied(),
+            Rule::Noted(rule) => rule.word(number),
+            _ => None,
+        }
+    }
+
     fn hold(&self, raw: &str, path: &Path<'_>) -> Result<Option<Value>, Fault> {
         if raw == "null" {
             return Ok(None);
@@ -236,8 +246,9 @@ impl Rule {
                 Some(given) if given.is_empty() || given.ends_with(UNSPECIFIED) => return Ok(None),
                 given => {
                     let given = given.unwrap_or_default();
-                    let word = words.iter().find(|word| word.eq_ignore_ascii_case(&given));
-                    word.map(|word| Value::Word(word))
+                    let mut words = (0..).zip(*words);
+                    let word = words.find(|(_, word)| word.eq_ignore_ascii_case(&given));
+                    word.map(|(number, _)| Value::Word(number))
                 }
             },
             Rule::Form(takes, _) => {
