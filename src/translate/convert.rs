@@ -30,7 +30,7 @@ pub fn request(
         proofs::restore(&mut request, to, recall);
     }
     limit_search(&mut request, target.capabilities.search, losses);
-    check_pictures(&request, to, target).map_err(|fault| in_words_of(from, fault))?;
+    check_pictures(&request, from, to, target).map_err(|fault| in_words_of(from, fault))?;
     let memory = Memory {
         edits: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
@@ -47,8 +47,14 @@ pub fn request(
 }
 
 /// A model that draws is not asked to speak, and nobody else takes a mask.
-fn check_pictures(request: &Request<'_>, to: Format, target: &Target<'_>) -> Result<(), Fault> {
-    if target.pictures_only && !request.output.images {
+fn check_pictures(
+    request: &Request<'_>,
+    from: Format,
+    to: Format,
+    target: &Target<'_>,
+) -> Result<(), Fault> {
+    // Native models that draw do so unasked, and their clients rely on it.
+    if target.pictures_only && !request.output.images && from != Format::Native {
         let message = "this model makes pictures: ask for them";
         let mut fault = Fault::invalid(message).about(Place::Setting(Setting::Images));
         fault.code = Some("invalid_model".to_owned());

@@ -112,7 +112,11 @@ fn what_cannot_be_made_into_a_picture_is_refused() {
     let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let refused = ask(json!([{"role": "assistant", "tool_calls": [call]}]));
     assert!(refused.expect("a refusal").contains("calls no tools"));
-    assert!(ask(json!([{"role": "user", "content": " "}])).expect("a refusal").contains("needs words"));
+    assert!(
+        ask(json!([{"role": "user", "content": " "}]))
+            .expect("a refusal")
+            .contains("needs words")
+    );
     let body = json!({"model": "art", "messages": [{"role": "user", "content": "hello"}]});
     let fault = translated(Format::Chat, Format::Images, &body).expect_err("a refusal");
     assert_eq!(fault.code.as_deref(), Some("invalid_model"));
