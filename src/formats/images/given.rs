@@ -305,15 +305,11 @@ impl<'a> Body<'a> {
             }
             Body::Json(fields) => match fields.node(key) {
                 None => {}
-                Some(Node {
-                    value: Json::Array(items),
-                    path,
-                }) => {
-                    let node = Node {
-                        value: Json::Array(items),
-                        path,
-                    };
-                    node.each(|_, node| Ok(shots.push(named(node)?)))?;
+                Some(node) if matches!(node.value, Json::Array(_)) => {
+                    node.each(|_, node| {
+                        shots.push(named(node)?);
+                        Ok(())
+                    })?;
                 }
                 Some(node) => shots.push(named(node)?),
             },

@@ -109,10 +109,10 @@ impl StreamDecoder for Decoder {
 pub(super) fn plus(before: Option<Usage>, more: Usage) -> Usage {
     let before = before.unwrap_or_default();
     Usage {
-        input: before.input + more.input,
-        output: before.output + more.output,
-        image_input: before.image_input + more.image_input,
-        image_output: before.image_output + more.image_output,
+        input: before.input.saturating_add(more.input),
+        output: before.output.saturating_add(more.output),
+        image_input: before.image_input.saturating_add(more.image_input),
+        image_output: before.image_output.saturating_add(more.image_output),
         ..more
     }
 }

@@ -36,8 +36,8 @@ async fn responses_clients_get_a_picture_for_an_item_and_say_how_it_is_made() {
         assert_eq!(response.status(), 200);
         assert_eq!(header(&response, "x-omniglot-dropped"), "");
         let text = response.text().await.expect("a body");
-        let item = format!("\"type\":\"image_generation_call\"");
-        assert!(text.contains(&item) && text.contains(PIXEL), "{text}");
+        let item = "\"type\":\"image_generation_call\"";
+        assert!(text.contains(item) && text.contains(PIXEL), "{text}");
     }
 }
 
