@@ -1,5 +1,8 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
+mod keeping;
+mod reload;
+
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -23,16 +26,18 @@ use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
 use pingora_core::tls;
 use pingora_proxy::http_proxy;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
+use keeping::Keeping;
+use reload::Reload;
+
 use crate::admin::{self, Admin, Phase};
-use crate::config::{self, AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
+use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::images::{Desk, Files, Tasks};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Checks, Door, Front, Gateway};
+use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -76,7 +81,16 @@ pub fn run(start: Start) -> Result<()> {
         AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
+    let store = start.config.store.clone();
     let runtime = Arc::new(Runtime::new(start.config));
+    let keeping = store
+        .map(|store| {
+            let conversations = server_settings.conversations;
+            Keeping::start(&store, conversations, &runtime, &metrics)
+        })
+        .transpose()?;
+    let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
+    let keyring = keeping.as_ref().map(|keeping| keeping.keyring.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
@@ -86,11 +100,15 @@ pub fn run(start: Start) -> Result<()> {
     server.bootstrap();
     let conf = server.configuration.clone();
     let stopped = Arc::new(AtomicBool::new(false));
-    let desk = Arc::new(Desk::new(runtime.clone(), Tasks::in_memory()));
+    let tasks = keeping.as_ref().map(|keeping| keeping.store.clone());
+    let tasks = tasks.map_or_else(Tasks::in_memory, Tasks::Stored);
+    let desk = Arc::new(Desk::new(runtime.clone(), tasks));
     let files = Arc::new(Files::new(runtime.snapshot().images.files.size));
     let gateway = || Gateway {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
+        keyring: keyring.clone(),
+        archive: archive.clone(),
         access_log: access_log.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
@@ -112,6 +130,7 @@ pub fn run(start: Start) -> Result<()> {
             admin: admin.clone(),
             metrics: metrics.clone(),
             access_log,
+            archive,
             stop,
             stopped,
             armed: armed.clone(),
@@ -125,6 +144,7 @@ pub fn run(start: Start) -> Result<()> {
     let reload = Reload {
         runtime,
         metrics,
+        keyring,
         armed: armed.clone(),
         file: start.file,
     };
@@ -240,6 +260,7 @@ struct Lifecycle {
     admin: Arc<Admin>,
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
+    archive: Option<Arc<Archive>>,
     stop: Arc<Notify>,
     stopped: Arc<AtomicBool>,
     armed: Arc<Semaphore>,
@@ -265,6 +286,9 @@ impl BackgroundService for Lifecycle {
         self.admin.enter(Phase::Draining);
         log::info!("draining {} requests in flight", self.metrics.current());
         self.drain().await;
+        if let Some(archive) = &self.archive {
+            archive.flush().await;
+        }
         if let Some(log) = &self.access_log {
             log.flush();
         }
@@ -315,32 +339,6 @@ async fn until_reachable(addr: SocketAddr) {
     }
 }
 
-/// SIGHUP: a good new config takes over, a bad one is refused and the old one stays.
-struct Reload {
-    runtime: Arc<Runtime>,
-    metrics: Arc<Metrics>,
-    armed: Arc<Semaphore>,
-    file: Option<PathBuf>,
-}
-
-#[async_trait]
-impl BackgroundService for Reload {
-    async fn start(&self, mut shutdown: ShutdownWatch) {
-        let hangup = signal(SignalKind::hangup());
-        self.armed.add_permits(1);
-        let Ok(mut hangup) = hangup else {
-            log::error!("SIGHUP cannot be listened for: the config cannot be reloaded");
-            return;
-        };
-        loop {
-            tokio::select! {
-                _ = hangup.recv() => self.reload(),
-                _ = shutdown.changed() => return,
-            }
-        }
-    }
-}
-
 /// The health checks, until the process leaves.
 struct Watching(Checks);
 
@@ -368,36 +366,6 @@ impl BackgroundService for Painting {
             let _ = shutdown.changed().await;
         };
         self.desk.clone().work(self.painter.clone(), leaving).await;
-    }
-}
-
-impl Reload {
-    fn reload(&self) {
-        let Some(file) = &self.file else {
-            log::warn!("the embedded demo has no file to reload");
-            return;
-        };
-        let loaded = config::load(file, &config::process_env);
-        let taken = loaded.is_ok();
-        match loaded {
-            Ok(config) => {
-                for trap in config::traps(&config) {
-                    log::warn!("{trap}");
-                }
-                for setting in self.runtime.reload(config) {
-                    log::warn!("{setting} has changed: that takes effect after a restart");
-                }
-                log::info!("{} is in force", file.display());
-            }
-            Err(problems) => {
-                for problem in problems {
-                    log::error!("{problem}");
-                }
-                log::error!("{} is refused, the old config stays", file.display());
-            }
-        }
-        // Last: who sees the count sees the outcome.
-        self.metrics.reloaded(taken);
     }
 }
 

@@ -16,4 +16,5 @@ pub mod model;
 pub mod proxy;
 pub mod runtime;
 pub mod sse;
+pub mod store;
 pub mod translate;

@@ -47,6 +47,9 @@ pub struct Metrics {
     estimated_tokens: Family<TokenLabels, Counter>,
     cost: Family<CostLabels, Cost>,
     reloads: Family<OutcomeLabel, Counter>,
+    key_lookups: Family<OutcomeLabel, Counter>,
+    /// Not there without a store.
+    store_up: Family<NoLabels, Gauge>,
     standing: Standing,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
     /// so that counting a request allocates nothing.
@@ -94,6 +97,8 @@ struct CostLabels {
 struct OutcomeLabel {
     outcome: &'static str,
 }
+
+type NoLabels = [(&'static str, &'static str); 0];
 
 /// One request that has ended, however it ended.
 #[derive(Debug, Clone)]
@@ -182,6 +187,8 @@ impl Metrics {
             estimated_tokens: Family::default(),
             cost: Family::default(),
             reloads: Family::default(),
+            key_lookups: Family::default(),
+            store_up: Family::default(),
             standing: Standing::default(),
             names: RwLock::default(),
         };
@@ -254,6 +261,16 @@ impl Metrics {
             "config_reloads",
             "Reloads of the config, taken or refused",
             self.reloads.clone(),
+        );
+        registry.register(
+            "key_lookups",
+            "API keys that were not known here and looked up in the store",
+            self.key_lookups.clone(),
+        );
+        registry.register(
+            "store_up",
+            "Whether the store has answered when it was last asked",
+            self.store_up.clone(),
         );
         self.standing.register(registry);
         let version = [("version", env!("CARGO_PKG_VERSION"))];
@@ -341,6 +358,15 @@ impl Metrics {
     pub fn reloaded(&self, ok: bool) {
         let outcome = if ok { "taken" } else { "refused" };
         self.reloads.get_or_create(&OutcomeLabel { outcome }).inc();
+    }
+
+    pub fn looked_up(&self, outcome: &'static str) {
+        let label = OutcomeLabel { outcome };
+        self.key_lookups.get_or_create(&label).inc();
+    }
+
+    pub fn store_answers(&self, answers: bool) {
+        self.store_up.get_or_create(&[]).set(i64::from(answers));
     }
 
     /// Every metric in the OpenMetrics text format.

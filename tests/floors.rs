@@ -9,7 +9,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (1, &["json", "sse"]),
     (2, &["formats"]),
     (3, &["translate", "config"]),
-    (4, &["runtime", "catalog", "metrics"]),
+    (4, &["runtime", "store", "catalog", "metrics"]),
     (5, &["access"]),
     (6, &["proxy", "images", "mock", "admin"]),
     (7, &["app", "cli", "main"]),
@@ -24,17 +24,18 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 10] = [
-    ("pingora_core", &["proxy/", "app.rs"]),
-    ("pingora_http", &["proxy/", "app.rs"]),
-    ("pingora_proxy", &["proxy/", "app.rs"]),
+const CRATES: [(&str, &[&str]); 11] = [
+    ("pingora_core", &["proxy/", "app.rs", "app/"]),
+    ("pingora_http", &["proxy/", "app.rs", "app/"]),
+    ("pingora_proxy", &["proxy/", "app.rs", "app/"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),
     ("prometheus_client", &["metrics.rs", "metrics/"]),
     ("clap", &["cli/"]),
-    ("anyhow", &["app.rs", "cli/"]),
+    ("anyhow", &["app.rs", "app/", "cli/"]),
     ("env_logger", &["cli/"]),
+    ("sqlx", &["store/"]),
 ];
 
 /// Names that say nothing.

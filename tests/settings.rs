@@ -488,3 +488,30 @@ fn with_each_value_replaced(value: &str) -> Vec<String> {
         })
         .collect()
 }
+
+#[test]
+fn a_store_is_shown_without_its_password() {
+    let env = |name: &str| (name == "PASSWORD").then(|| "p4ss%20word".to_owned());
+    for (text, shown) in [
+        ("sqlite:omniglot.db", "sqlite:omniglot.db"),
+        (
+            "sqlite:///var/lib/omniglot.db",
+            "sqlite:/var/lib/omniglot.db",
+        ),
+        (
+            "postgres://me:${PASSWORD}@db.example:5433/gate?sslmode=require&password=p4ssword",
+            "postgres://me@db.example:5433/gate",
+        ),
+        (
+            "postgresql:///gate?host=/run/postgresql",
+            "postgres:///gate",
+        ),
+    ] {
+        let config = parse("test.yaml", &format!("store: \"{text}\""), &env);
+        let config = config.unwrap_or_else(|problems| panic!("{}", lines(&problems)));
+        let store = config.store.expect("a store");
+        assert_eq!(store.to_string(), shown);
+        assert!(!format!("{store:?}").contains("p4ss"), "{store:?}");
+    }
+    assert!(good("server: {}").store.is_none());
+}

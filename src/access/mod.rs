@@ -1,8 +1,10 @@
 //! May this request go on? The key it carries, the models that key opens, its limits and its cap.
 
+mod keyring;
 mod limits;
 mod spend;
 
+pub use keyring::Keyring;
 pub use limits::{Admission, enter};
 pub use spend::reserve;
 
@@ -13,7 +15,8 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use crate::model::{Fault, FaultKind, shortened};
-use crate::runtime::{Key, Snapshot};
+use crate::runtime::{Key, Snapshot, fingerprint};
+use crate::store::may_be_stored;
 
 /// Beside `Authorization: Bearer`; the header never decides the format.
 const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key"];
@@ -21,36 +24,66 @@ const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key
 /// Query parameters that may carry a key, where the path allows it, and must never go upstream.
 pub const KEY_PARAMETER: &str = "key";
 
+/// No client has more keys than these to try; who sends more does not ask for a key.
+const LOOKED_UP: usize = 4;
+
+/// Who asks, as far as memory knows.
+pub enum Caller {
+    Known(Arc<Key>),
+    /// The hashes of what was presented: the store may know one of them.
+    Unheard(Vec<[u8; 32]>),
+}
+
 /// The key of a request. `query` only where the path allows a key there.
 pub fn admit(
     snapshot: &Snapshot,
+    keyring: Option<&Keyring>,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Result<Arc<Key>, Fault> {
-    let mut presented = false;
+) -> Result<Caller, Fault> {
+    let (mut presented, mut unheard) = (false, Vec::new());
     for secret in secrets(headers, query) {
         presented = true;
-        if let Some(key) = snapshot.key(&secret) {
-            return Ok(key.clone());
+        let hash = fingerprint(&secret);
+        if let Some(key) = snapshot.key(&hash) {
+            return Ok(Caller::Known(key.clone()));
+        }
+        if keyring.is_some() && may_be_stored(&secret) && unheard.len() < LOOKED_UP {
+            unheard.push(hash);
         }
     }
-    let message = if presented {
-        "the API key is not valid"
-    } else {
-        "an API key is missing: send it as `Authorization: Bearer <key>`"
-    };
-    Err(Fault::new(FaultKind::Unauthenticated, message))
+    let held = keyring.and_then(|ring| ring.held(snapshot, &mut unheard));
+    match held {
+        Some(key) => key.map(Caller::Known),
+        None if !unheard.is_empty() => Ok(Caller::Unheard(unheard)),
+        None if presented => Err(invalid()),
+        None => {
+            let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
+            Err(Fault::new(FaultKind::Unauthenticated, message))
+        }
+    }
 }
 
-/// The key of a request that was admitted before, and goes on now.
-pub fn readmit(snapshot: &Snapshot, known: &[u8; 32]) -> Result<Arc<Key>, Fault> {
-    let gone = || {
-        Fault::new(
-            FaultKind::Unauthenticated,
-            "the API key is not valid any more",
-        )
-    };
-    snapshot.known_key(known).cloned().ok_or_else(gone)
+/// What a key is told that nobody knows.
+pub fn invalid() -> Fault {
+    Fault::new(FaultKind::Unauthenticated, "the API key is not valid")
+}
+
+/// The same for a request that was admitted before, and goes on now.
+pub fn readmit(
+    snapshot: &Snapshot,
+    keyring: Option<&Keyring>,
+    hash: [u8; 32],
+) -> Result<Caller, Fault> {
+    if let Some(key) = snapshot.key(&hash) {
+        return Ok(Caller::Known(key.clone()));
+    }
+    let mut unheard = vec![hash];
+    match keyring.map(|ring| ring.held(snapshot, &mut unheard)) {
+        None => Err(invalid()),
+        Some(None) => Ok(Caller::Unheard(unheard)),
+        Some(Some(key)) => key.map(Caller::Known),
+    }
 }
 
 /// Whether the key opens the model; asked before the model is looked up, so that a key

@@ -1,6 +1,10 @@
 //! The command line.
 
+mod key;
+mod moment;
+mod stored;
 mod translate;
+mod usage;
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -34,6 +38,11 @@ enum Command {
     Run(ConfigFile),
     /// Check the config and print the routes it makes
     Check(ConfigFile),
+    /// Make, list, change and revoke the keys of the store
+    #[command(subcommand)]
+    Key(Box<key::Key>),
+    /// Show what was used and what it cost
+    Usage(usage::Usage),
     /// Translate a request, reply, stream or error from stdin to stdout
     Translate(translate::Translate),
     /// Run a mock model backend: all formats and images on one port
@@ -45,7 +54,7 @@ enum Command {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct ConfigFile {
     /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
     #[arg(short = 'c', long = "config", value_name = "FILE")]
@@ -71,6 +80,8 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {
         Command::Run(file) => run(file),
         Command::Check(file) => check(file),
+        Command::Key(command) => key::run(*command),
+        Command::Usage(options) => usage::run(options),
         Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
     };
@@ -120,15 +131,15 @@ fn load(path: &Path) -> Result<Config, ExitCode> {
             }
             Ok(config)
         }
-        Err(problems) => {
-            problems.iter().for_each(tell);
-            Err(ExitCode::from(BAD_CONFIG))
-        }
+        Err(problems) => Err(tell_problems(&problems)),
     }
 }
 
-fn tell(problem: &Problem) {
-    eprintln!("{problem}");
+fn tell_problems(problems: &[Problem]) -> ExitCode {
+    for problem in problems {
+        eprintln!("{problem}");
+    }
+    ExitCode::from(BAD_CONFIG)
 }
 
 fn listening(config: &Config) -> String {

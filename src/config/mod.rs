@@ -22,6 +22,7 @@ pub use problem::Problem;
 pub use routes::route_table;
 pub use settings::*;
 pub use traps::traps;
+pub use values::{glob as model_glob, label as key_name};
 
 use problem::{Place, Problems};
 use table::Reader;

@@ -5,17 +5,75 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::model::{Format, Money};
 
 #[derive(Debug, Clone)]
 pub struct Config {
     pub server: Server,
+    /// Absent: nothing outlives the process.
+    pub store: Option<Store>,
     pub images: Images,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
     pub models: Vec<Model>,
+}
+
+/// Where keys, usage and spending are kept.
+#[derive(Debug, Clone)]
+pub enum Store {
+    Sqlite(PathBuf),
+    Postgres(PostgresUrl),
+}
+
+/// Shown without its password.
+#[derive(Debug, Clone)]
+pub struct PostgresUrl {
+    pub url: SecretString,
+    shown: String,
+}
+
+impl PostgresUrl {
+    pub fn new(url: &url::Url) -> PostgresUrl {
+        let user = match url.username() {
+            "" => String::new(),
+            user => format!("{user}@"),
+        };
+        let port = url.port().map(|port| format!(":{port}"));
+        // Parameters may hold a password too.
+        let shown = format!(
+            "postgres://{user}{}{}{}",
+            url.host_str().unwrap_or_default(),
+            port.unwrap_or_default(),
+            url.path()
+        );
+        PostgresUrl {
+            url: url.as_str().into(),
+            shown,
+        }
+    }
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Store::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
+            Store::Postgres(address) => out.write_str(&address.shown),
+        }
+    }
+}
+
+impl PartialEq for Store {
+    fn eq(&self, other: &Store) -> bool {
+        match (self, other) {
+            (Store::Sqlite(one), Store::Sqlite(other)) => one == other,
+            (Store::Postgres(one), Store::Postgres(other)) => {
+                one.url.expose_secret() == other.url.expose_secret()
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Pictures that are made later, and files that are kept for their addresses.
@@ -375,6 +433,24 @@ pub enum Reset {
     Never,
     Daily,
     Monthly,
+}
+
+impl Reset {
+    pub const WORDS: [(&str, Reset); 3] = [
+        ("none", Reset::Never),
+        ("daily", Reset::Daily),
+        ("monthly", Reset::Monthly),
+    ];
+
+    pub fn word(self) -> &'static str {
+        let found = Reset::WORDS.iter().find(|(_, reset)| *reset == self);
+        found.map_or("none", |(word, _)| word)
+    }
+
+    pub fn of_word(word: &str) -> Option<Reset> {
+        let found = Reset::WORDS.iter().find(|(known, _)| *known == word);
+        found.map(|(_, reset)| *reset)
+    }
 }
 
 /// One of a model's upstreams.

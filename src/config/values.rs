@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::settings::{Amount, BaseUrl};
+use super::settings::{Amount, BaseUrl, PostgresUrl, Store};
 use crate::model::{MAX_DIGITS, Money};
 
 /// The value, or the words for what is allowed.
@@ -256,6 +256,24 @@ pub fn base_url(text: &str) -> Parsed<BaseUrl> {
         authority,
         prefix: url.path().trim_end_matches('/').to_owned(),
     })
+}
+
+/// Where things are kept.
+pub fn store(text: &str) -> Parsed<Store> {
+    let expected = "sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE (it is not shown here)";
+    if let Some(path) = text.strip_prefix("sqlite:") {
+        // `sqlite://` is what other programs write.
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let is_file = !path.is_empty() && !path.ends_with('/') && path != ":memory:";
+        let is_plain = !path.chars().any(char::is_control);
+        return (is_file && is_plain)
+            .then(|| Store::Sqlite(path.into()))
+            .ok_or_else(|| expected.to_owned());
+    }
+    let url = Url::parse(text).ok();
+    url.filter(|url| matches!(url.scheme(), "postgres" | "postgresql"))
+        .map(|url| Store::Postgres(PostgresUrl::new(&url)))
+        .ok_or_else(|| expected.to_owned())
 }
 
 fn web_url(text: &str) -> Option<Url> {

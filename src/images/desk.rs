@@ -154,7 +154,7 @@ impl Desk {
         self.running().insert(task.id.clone(), stop.clone());
         let painted = match Job::of_bytes(&task.request) {
             Some(job) => {
-                self.watch(painter.paint(&task.id, job, &stop), &task.id, &stop)
+                self.watch(painter.paint(&task.id, job, &stop), &task, &stop)
                     .await
             }
             None => None,
@@ -181,7 +181,7 @@ impl Desk {
     async fn watch(
         &self,
         painting: impl Future<Output = Option<Painted>>,
-        id: &str,
+        task: &Task,
         stop: &Notify,
     ) -> Option<Painted> {
         let mut painting = std::pin::pin!(painting);
@@ -191,8 +191,9 @@ impl Desk {
             tokio::select! {
                 painted = &mut painting => return painted,
                 _ = heart.tick() => {
+                    let said = self.tasks.update(&task.id, News::Alive).await;
                     // A store that cannot be reached is no reason to stop.
-                    if let Ok(false) = self.tasks.update(id, News::Alive).await {
+                    if said.is_ok_and(|runs| !runs) || task.expires <= milliseconds_now() {
                         stop.notify_one();
                     }
                 }

@@ -5,6 +5,7 @@ mod files;
 mod job;
 mod remembered;
 mod shown;
+mod stored;
 mod tasks;
 
 pub use desk::{Desk, Painted, Painter};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::tasks::{Status, Task, milliseconds_now};
+use super::tasks::{EXPIRED, Status, Task, milliseconds_now};
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -28,10 +28,11 @@ struct List<'a> {
     data: Vec<Shown<'a>>,
 }
 
-const EXPIRED: &str = r#"{"message":"the task has expired, and its result is gone","type":"invalid_request_error","param":null,"code":"expired"}"#;
-
 fn is_expired(task: &Task) -> bool {
-    let is_over = matches!(task.status, Status::Failed | Status::Cancelled);
+    let is_over = match task.status {
+        Status::Failed => task.error.as_deref() != Some(EXPIRED),
+        status => status == Status::Cancelled,
+    };
     !is_over && task.expires <= milliseconds_now()
 }
 

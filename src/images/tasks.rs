@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::remembered::Remembered;
+use super::stored;
 use crate::model::Fault;
+use crate::store::Store;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -42,9 +44,13 @@ pub enum News {
 /// After a task has expired, this is remembered of it for as long again.
 pub(super) const MEMORIAL: i64 = 2;
 
+/// The error of what was not done in time.
+pub(super) const EXPIRED: &str = r#"{"message":"the task has expired, and its result is gone","type":"invalid_request_error","param":null,"code":"expired"}"#;
+
 pub enum Tasks {
     /// In memory: they end with the process.
     Remembered(Remembered),
+    Stored(Store),
 }
 
 impl Tasks {
@@ -62,6 +68,7 @@ impl Tasks {
     ) -> Result<Task, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.create(key, model, request, ttl)),
+            Tasks::Stored(store) => stored::create(store, key, model, request, ttl).await,
         }
     }
 
@@ -69,6 +76,7 @@ impl Tasks {
     pub(super) async fn get(&self, key: &str, id: &str) -> Result<Option<Task>, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.get(key, id)),
+            Tasks::Stored(store) => stored::get(store, key, id).await,
         }
     }
 
@@ -76,6 +84,7 @@ impl Tasks {
     pub(super) async fn list(&self, key: &str, most: usize) -> Result<Vec<Task>, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.list(key, most)),
+            Tasks::Stored(store) => stored::list(store, key, most).await,
         }
     }
 
@@ -83,6 +92,7 @@ impl Tasks {
     pub(super) async fn waiting(&self) -> Result<u64, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.waiting()),
+            Tasks::Stored(store) => stored::waiting(store).await,
         }
     }
 
@@ -90,6 +100,7 @@ impl Tasks {
     pub(super) async fn claim(&self, unheard_since: i64) -> Result<Option<Task>, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.claim(unheard_since)),
+            Tasks::Stored(store) => stored::claim(store, unheard_since).await,
         }
     }
 
@@ -97,6 +108,7 @@ impl Tasks {
     pub(super) async fn update(&self, id: &str, news: News) -> Result<bool, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.update(id, news)),
+            Tasks::Stored(store) => stored::update(store, id, news).await,
         }
     }
 
@@ -104,15 +116,19 @@ impl Tasks {
     pub(super) async fn cancel(&self, key: &str, id: &str) -> Result<bool, Fault> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.cancel(key, id)),
+            Tasks::Stored(store) => stored::cancel(store, key, id).await,
         }
     }
 
     /// Forgets what has long expired.
     pub(super) async fn expire(&self) -> Result<(), Fault> {
         match self {
-            Tasks::Remembered(tasks) => tasks.expire(),
+            Tasks::Remembered(tasks) => {
+                tasks.expire();
+                Ok(())
+            }
+            Tasks::Stored(store) => stored::expire(store).await,
         }
-        Ok(())
     }
 }
 

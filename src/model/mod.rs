@@ -14,6 +14,7 @@ mod request;
 mod response;
 mod seal;
 mod size;
+mod spending;
 mod text;
 
 pub use allowance::{Allowance, Rate};
@@ -33,6 +34,7 @@ pub use response::{
     Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,
 };
 pub use seal::{Issuer, Seal};
+pub use spending::Spending;
 pub use text::{Detail, Json, Media, Source, Text, shortened, split_data_url};
 
 /// The wire formats spoken on either side.

@@ -41,6 +41,22 @@ impl Money {
         Some(Money(whole * ONE + decimals * scale))
     }
 
+    /// Reads what `Display` has written, of any amount there is.
+    pub fn read(text: &str) -> Option<Money> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.is_empty()
+            || decimals.len() > DECIMALS
+            || !is_number(whole)
+            || !is_number(decimals)
+        {
+            return None;
+        }
+        let whole: u128 = whole.parse().ok()?;
+        let decimals: u128 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
+        whole.checked_mul(ONE)?.checked_add(decimals).map(Money)
+    }
+
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -167,6 +183,20 @@ mod tests {
             "0.000000000003"
         );
         assert_eq!(money("0.5").for_milliseconds(1500).to_string(), "0.75");
+    }
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        let dear = money("999999999.999999999").for_tokens(u64::MAX);
+        let most = money("999999999").for_milliseconds(u64::MAX);
+        let least = money("0.000000001").for_tokens(1);
+        for amount in [Money::ZERO, least, money("25"), dear, most + most] {
+            assert_eq!(Money::read(&amount.to_string()), Some(amount));
+        }
+        for wrong in ["", ".5", "-1", "1e3", "0.0000000000000001", "1.2.3", " 1"] {
+            assert_eq!(Money::read(wrong), None, "{wrong}");
+        }
+        assert_eq!(Money::read(&u128::MAX.to_string()), None);
     }
 
     #[test]

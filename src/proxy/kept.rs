@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::archive::Archive;
 use super::entry::Ask;
 use super::exchange::Exchange;
 use crate::formats::{Items, Keeper};
@@ -19,9 +20,15 @@ pub(super) struct Thread {
     replayed: usize,
     /// The gateway can keep replies at all.
     can_keep: bool,
+    /// A reply that memory does not know.
+    missing: Option<String>,
 }
 
 impl Thread {
+    pub(super) const fn misses_a_reply(&self) -> bool {
+        self.missing.is_some()
+    }
+
     /// What a reply of this attempt says of it. An upstream that keeps replies itself is left alone.
     pub(super) fn told(&self, attempt: &Attempt) -> Option<model::Thread> {
         let capabilities = &attempt.settings.capabilities;
@@ -77,8 +84,12 @@ pub(super) fn resume(
     let limit = exchange.snapshot.server.body_limit;
     let replies = match conversations.thread(owner(exchange), previous, limit) {
         Ok(replies) => replies,
-        Err(Broken::Missing(id)) if id == previous => return Ok(false),
-        Err(Broken::Missing(id)) => return Err(keeper.broken(&id)),
+        Err(Broken::Missing(id)) => {
+            let is_first = id == previous;
+            let broken = keeper.broken(&id);
+            exchange.thread.missing = Some(id);
+            return if is_first { Ok(false) } else { Err(broken) };
+        }
         Err(Broken::TooLong) => return Err(too_long(limit)),
     };
     let before: Vec<&Items> = replies.iter().flat_map(|reply| said_in(reply)).collect();
@@ -101,7 +112,11 @@ fn too_long(limit: usize) -> Fault {
 }
 
 /// What the reply leaves behind, before the client can ask for it.
-pub(super) fn keep(conversations: &Conversations, exchange: &mut Exchange) {
+pub(super) fn keep(
+    conversations: &Conversations,
+    archive: Option<&Archive>,
+    exchange: &mut Exchange,
+) {
     let Some(reply) = &mut exchange.reply else {
         return;
     };
@@ -113,8 +128,27 @@ pub(super) fn keep(conversations: &Conversations, exchange: &mut Exchange) {
         && let Some(keeper) = exchange.format.codec().keeper()
         && let Some((id, kept)) = kept(keeper, exchange, whole)
     {
+        if let Some(archive) = archive {
+            archive.keep(owner(exchange), &id, &kept);
+        }
         conversations.keep(owner(exchange), &id, kept);
     }
+}
+
+/// Brings what memory does not know back from the store. `false`: it is not there either.
+pub(super) async fn bring_back(
+    conversations: &Conversations,
+    archive: &Archive,
+    exchange: &mut Exchange,
+) -> bool {
+    let Some(id) = exchange.thread.missing.take() else {
+        return false;
+    };
+    let limit = exchange.snapshot.server.body_limit;
+    let (owner, format) = (owner(exchange).to_owned(), exchange.format);
+    archive
+        .bring_back(conversations, format, &owner, &id, limit)
+        .await
 }
 
 fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(String, KeptReply)> {
@@ -129,6 +163,25 @@ fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(Strin
         reply: whole,
     };
     Some((id, kept))
+}
+
+/// Before [`answer`]: what it is about is in memory, if it is kept at all.
+pub(super) async fn prepare(
+    conversations: &Conversations,
+    archive: &Archive,
+    exchange: &Exchange,
+    id: &str,
+) {
+    let (owner, format) = (owner(exchange), exchange.format);
+    let limit = exchange.snapshot.server.body_limit;
+    archive
+        .bring_back(conversations, format, owner, id, limit)
+        .await;
+}
+
+/// After [`answer`]: what was deleted is gone for good.
+pub(super) async fn forget(archive: &Archive, exchange: &Exchange, id: &str) -> Result<(), Fault> {
+    archive.forget(owner(exchange), id).await
 }
 
 /// What is asked of a reply that was kept.

@@ -1,6 +1,7 @@
 //! The only folder that knows pingora's hooks: each is a few lines that name what happens.
 
 mod answer;
+mod archive;
 mod attempt;
 mod bill;
 mod checks;
@@ -15,6 +16,7 @@ mod kept;
 mod later;
 mod outgoing;
 mod plain;
+mod receive;
 mod relay;
 mod retry;
 mod route;
@@ -37,15 +39,13 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+pub use archive::Archive;
 pub use checks::Checks;
 pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
-use entry::Entry;
-use intake::Refused;
-
-use crate::access;
+use crate::access::Keyring;
 use crate::images::{Desk, Files};
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
@@ -58,6 +58,10 @@ const CLIENT_KEEP_ALIVE: u64 = 75;
 pub struct Gateway {
     pub runtime: Arc<Runtime>,
     pub metrics: Arc<Metrics>,
+    /// The keys of the store; `None`: there is no store.
+    pub keyring: Option<Arc<Keyring>>,
+    /// Where kept replies outlive the process; `None`: nowhere.
+    pub archive: Option<Arc<Archive>>,
     pub access_log: Option<AccessLog>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
@@ -69,79 +73,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// From the header to the point where upstreams are tried, or the answer itself.
-    async fn receive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        let entry = match self.enter(session, exchange) {
-            Ok(entry) => entry,
-            Err(fault) => return Err(self.park(exchange, fault)),
-        };
-        let Entry::Call {
-            operation, model, ..
-        } = &entry
-        else {
-            if let Entry::File(id) = &entry {
-                let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
-                return match self.files.get(owner, id) {
-                    Ok(file) => answer::file(session, exchange, file.mime, file.bytes).await,
-                    Err(fault) => Err(self.park(exchange, fault)),
-                };
-            }
-            let query = session.req_header().uri.query();
-            let answered = match &entry {
-                Entry::Kept(ask, id) => {
-                    kept::answer(&self.runtime.conversations, exchange, *ask, id, query)
-                        .map(|body| (200, body))
-                }
-                Entry::Tasks(ask) => self.tasks(exchange, ask, query).await,
-                _ => answer::listing(exchange, &entry, query).map(|body| (200, body)),
-            };
-            return match answered {
-                Ok((status, body)) => answer::json(session, exchange, status, body, &[]).await,
-                Err(fault) => Err(self.park(exchange, fault)),
-            };
-        };
-        exchange.body = match intake::read(session, exchange).await {
-            Ok(body) => body,
-            Err(Refused::Client(error)) => return Err(error),
-            Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
-        };
-        let client = &session.req_header().headers;
-        let conversations = &self.runtime.conversations;
-        let model = model.as_deref();
-        let routed = route::route(conversations, exchange, client, *operation, model);
-        if routed.is_ok() && later::is_wanted(exchange, client) {
-            return self.accept(session, exchange).await;
-        }
-        match routed.and_then(|()| bill::reserve(exchange)) {
-            Ok(()) => self.drive(session, exchange).await,
-            Err(fault) => Err(self.park(exchange, fault)),
-        }
-    }
-
-    /// What is asked, and by whom.
-    fn enter(&self, session: &Session, exchange: &mut Exchange) -> Result<Entry, Fault> {
-        let header = session.req_header();
-        let (path, query) = (header.uri.path(), header.uri.query());
-        exchange.format = entry::error_format(path);
-        route::within_limit(header)?;
-        let entry = entry::read(&header.method, path, query, &header.headers)?;
-        exchange.has_format = entry != Entry::Catalog;
-        if exchange.has_format {
-            let query = query.filter(|_| entry.key_in_query());
-            if let Some(known) = &exchange.job {
-                exchange.key = Some(access::readmit(&exchange.snapshot, known)?);
-                return Ok(entry);
-            }
-            let key = access::admit(&exchange.snapshot, &header.headers, query)?;
-            exchange.key = Some(key.clone());
-            if let Entry::Call { .. } = entry {
-                let admission = access::enter(&self.runtime, &exchange.snapshot, &key)?;
-                exchange.admission = Some(admission);
-            }
-        }
-        Ok(entry)
-    }
-
     /// Requests in flight have been told to end.
     fn is_leaving(&self) -> bool {
         self.stopped.load(Ordering::Acquire)
@@ -343,7 +274,8 @@ impl ProxyHttp for Gateway {
         let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault, Cause::Status),
             (Ok(()), None) => {
-                kept::keep(&self.runtime.conversations, exchange);
+                let archive = self.archive.as_deref();
+                kept::keep(&self.runtime.conversations, archive, exchange);
                 return Ok(None);
             }
             (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),

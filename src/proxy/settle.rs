@@ -25,10 +25,10 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchan
         let tokens = usage.input.saturating_add(usage.output);
         key.used.charge(&key.limits, tokens, Instant::now());
         if let Some(cost) = bill.cost.filter(|cost| !cost.is_zero()) {
-            let (reset, now) = (key.reset(), jiff::Timestamp::now());
+            let now = jiff::Timestamp::now();
             match hold {
-                Some(hold) => hold.settle(cost, reset, now),
-                None => key.account.spend(cost, reset, now),
+                Some(hold) => hold.settle(cost, now),
+                None => key.account.spend(cost, now),
             }
         }
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::period;
 use crate::config::Reset;
-use crate::model::Money;
+use crate::model::{Money, Spending};
 
 /// The most that a key may spend in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +22,13 @@ pub struct Account(Mutex<Ledger>);
 
 #[derive(Default)]
 struct Ledger {
-    spent: Money,
+    /// By every period at once: when it resets may be said otherwise later.
+    spent: Spending,
     held: Money,
-    /// Since when that has been spent.
-    since: Option<Timestamp>,
+    /// The end of the day that it is of.
+    day_ends: Option<Timestamp>,
+    /// What was spent before this process began is in it.
+    is_open: bool,
 }
 
 /// Why there is not enough for a request.
@@ -53,9 +56,9 @@ impl Drop for Hold {
 
 impl Hold {
     /// The request has ended: what it has cost takes the place of what was held for it.
-    pub fn settle(self, cost: Money, reset: Reset, now: Timestamp) {
+    pub fn settle(self, cost: Money, now: Timestamp) {
         // Spent first, so that at no moment less counts than was used.
-        self.account.spend(cost, reset, now);
+        self.account.spend(cost, now);
     }
 }
 
@@ -63,10 +66,11 @@ impl Account {
     /// Holds back what a request may cost, if that much is left.
     pub fn hold(self: &Arc<Account>, most: Money, cap: Cap, now: Timestamp) -> Result<Hold, Short> {
         let mut ledger = self.ledger();
-        ledger.turn(cap.reset, now);
-        if ledger.spent + ledger.held + most > cap.amount {
+        ledger.turn(now);
+        let spent = ledger.spent_in(cap.reset);
+        if spent + ledger.held + most > cap.amount {
             return Err(Short {
-                left: cap.amount.saturating_sub(ledger.spent),
+                left: cap.amount.saturating_sub(spent),
                 held: ledger.held,
             });
         }
@@ -78,25 +82,43 @@ impl Account {
     }
 
     /// Also of keys without a cap: one may be set later.
-    pub fn spend(&self, cost: Money, reset: Reset, now: Timestamp) {
+    pub fn spend(&self, cost: Money, now: Timestamp) {
         if cost.is_zero() {
             return;
         }
         let mut ledger = self.ledger();
-        ledger.turn(reset, now);
-        ledger.spent += cost;
+        ledger.turn(now);
+        ledger.spent += Spending {
+            ever: cost,
+            month: cost,
+            day: cost,
+        };
+    }
+
+    /// Adds what had been spent before this process began, as of `now`; only ever once.
+    pub fn open(&self, before: Spending, now: Timestamp) {
+        let mut ledger = self.ledger();
+        if !ledger.is_open {
+            ledger.turn(now);
+            ledger.spent += before;
+            ledger.is_open = true;
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.ledger().is_open
     }
 
     pub fn spent(&self, reset: Reset, now: Timestamp) -> Money {
         let mut ledger = self.ledger();
-        ledger.turn(reset, now);
-        ledger.spent
+        ledger.turn(now);
+        ledger.spent_in(reset)
     }
 
     /// Nothing would be forgotten with it.
     pub(super) fn is_blank(&self) -> bool {
         let ledger = self.ledger();
-        ledger.spent.is_zero() && ledger.held.is_zero()
+        ledger.spent.ever.is_zero() && ledger.held.is_zero()
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -106,13 +128,27 @@ impl Account {
 }
 
 impl Ledger {
-    /// What was spent before the current period began is forgotten. A clock that goes backwards
-    /// forgets nothing.
-    fn turn(&mut self, reset: Reset, now: Timestamp) {
-        let since = *self.since.get_or_insert(now);
-        if let Some(start) = period::begun(reset, now).filter(|start| since < *start) {
-            self.spent = Money::ZERO;
-            self.since = Some(start);
+    /// What was spent before the current day and month began is not of them any more. A clock that
+    /// goes backwards forgets nothing.
+    fn turn(&mut self, now: Timestamp) {
+        match self.day_ends {
+            Some(end) if now < end => return,
+            Some(end) => {
+                self.spent.day = Money::ZERO;
+                if period::begun(Reset::Monthly, now).is_some_and(|start| end <= start) {
+                    self.spent.month = Money::ZERO;
+                }
+            }
+            None => {}
+        }
+        self.day_ends = period::ends(Reset::Daily, now);
+    }
+
+    fn spent_in(&self, reset: Reset) -> Money {
+        match reset {
+            Reset::Never => self.spent.ever,
+            Reset::Monthly => self.spent.month,
+            Reset::Daily => self.spent.day,
         }
     }
 }

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{Account, Cap, Live, Snapshot, Used};
-use crate::config::{self, Limits, Reset};
+use crate::config::{self, Limits};
 
 pub struct Key {
     pub name: Arc<str>,
@@ -26,7 +26,7 @@ pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
 }
 
 impl Key {
-    pub(super) fn build(settings: config::Key, live: &Live) -> Key {
+    pub fn build(settings: config::Key, live: &Live) -> Key {
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -59,9 +59,8 @@ impl Key {
         self.limits.requests_per_minute.is_some() || self.limits.tokens_per_minute.is_some()
     }
 
-    /// When what it has spent is forgotten.
-    pub fn reset(&self) -> Reset {
-        self.cap.map_or(Reset::Never, |cap| cap.reset)
+    pub fn has_hash(&self, presented: &[u8; 32]) -> bool {
+        bool::from(self.sha256.ct_eq(presented))
     }
 
     pub fn allows(&self, model: &str) -> bool {
@@ -70,15 +69,9 @@ impl Key {
 }
 
 impl Snapshot {
-    /// For work that goes on after its request, which was admitted then.
-    pub fn known_key(&self, fingerprint: &[u8; 32]) -> Option<&Arc<Key>> {
-        self.keys.get(fingerprint)
-    }
-
-    pub fn key(&self, secret: &[u8]) -> Option<&Arc<Key>> {
-        let presented = fingerprint(secret);
-        self.keys
-            .get(&presented)
-            .filter(|key| bool::from(key.sha256.ct_eq(&presented)))
+    /// By the hash of what was presented.
+    pub fn key(&self, presented: &[u8; 32]) -> Option<&Arc<Key>> {
+        let key = self.keys.get(presented);
+        key.filter(|key| key.has_hash(presented))
     }
 }

@@ -32,13 +32,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::config::{Config, Server};
+use crate::config::{Config, Server, Store};
 
 /// What every request takes its view of the world from.
 pub struct Runtime {
     current: ArcSwap<Snapshot>,
     /// What the process began with; some of it stays in force until it ends.
     started: Server,
+    /// Its store was opened when the process began.
+    store: Option<Store>,
     /// For files that are kept.
     started_with_room: usize,
     pub names: Names,
@@ -52,6 +54,7 @@ impl Runtime {
         Runtime {
             conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
+            store: config.store.clone(),
             started_with_room: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
@@ -66,10 +69,12 @@ impl Runtime {
 
     /// Puts a new config in force; returns what of it needs a restart instead.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
+        let other_store = config.store != self.store;
         let next = Arc::new(Snapshot::build(config, &self.live));
         self.current.store(next.clone());
         self.live.tidy();
         let mut names = next.server.needs_restart_after(&self.started);
+        names.extend(other_store.then_some("store"));
         if next.images.files.size != self.started_with_room {
             names.push("images.files.size");
         }

@@ -1,6 +1,6 @@
 //! One state of the config, immutable and ready: names looked up, globs compiled, headers built.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::{Health, Key, Live, Prices, Upstream};
@@ -15,6 +15,7 @@ pub struct Snapshot {
     /// In the order of the file, for lists.
     pub listed: Vec<Arc<Model>>,
     pub keys: HashMap<[u8; 32], Arc<Key>>,
+    pub key_names: HashSet<Arc<str>>,
 }
 
 pub struct Model {
@@ -57,6 +58,11 @@ impl Snapshot {
             .into_iter()
             .map(|settings| Arc::new(Model::build(settings, &upstreams, live)))
             .collect();
+        let keys: HashMap<[u8; 32], Arc<Key>> = config
+            .keys
+            .into_iter()
+            .map(|settings| (settings.sha256, Arc::new(Key::build(settings, live))))
+            .collect();
         Snapshot {
             server: config.server,
             images: config.images,
@@ -66,11 +72,8 @@ impl Snapshot {
                 .map(|model| (model.settings.id.clone(), model.clone()))
                 .collect(),
             listed,
-            keys: config
-                .keys
-                .into_iter()
-                .map(|settings| (settings.sha256, Arc::new(Key::build(settings, live))))
-                .collect(),
+            key_names: keys.values().map(|key| key.name.clone()).collect(),
+            keys,
         }
     }
 }

@@ -139,11 +139,14 @@ async fn every_command_of_the_readme_works() {
     let mut demo = Process::start(Command::new(&commands[0]).current_dir(root));
     // It builds first, which takes minutes where nothing has been built yet.
     demo.line_within("omniglot listens on", 20 * PATIENCE);
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = format!("sqlite:{}", directory.path().join("omniglot.db").display());
     for command in &commands[2..] {
         let Output { status, stdout, .. } = Command::new("sh")
             .args(["-c", command])
             .current_dir(root)
             .env("no_proxy", "127.0.0.1")
+            .env("OMNIGLOT_STORE", &store)
             .output()
             .expect("sh runs");
         let shown = String::from_utf8_lossy(&stdout);

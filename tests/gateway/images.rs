@@ -3,6 +3,7 @@
 mod clients;
 mod files;
 mod given;
+mod restart;
 mod tasks;
 mod weight;
 

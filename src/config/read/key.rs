@@ -13,13 +13,8 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let spending_cap = table.take("spending_cap");
     let has_cap = spending_cap.is_some();
     let spending_cap = spending_cap.and_then(|field| reader.value(field, values::amount));
-    let resets = [
-        ("none", Reset::Never),
-        ("daily", Reset::Daily),
-        ("monthly", Reset::Monthly),
-    ];
     let reset = table.take("reset");
-    let reset = reset.and_then(|field| reader.value(field, values::one_of(&resets)));
+    let reset = reset.and_then(|field| reader.value(field, values::one_of(&Reset::WORDS)));
     if let Some(reset) = reset.as_ref().filter(|_| !has_cap) {
         let message = "reset goes with a spending_cap; add one or remove this";
         reader.problems.add(reset.place, message);

@@ -10,6 +10,7 @@ use super::check::Names;
 use super::settings::Config;
 use super::table::{Field, Reader, Table};
 use super::tree::Node;
+use super::values;
 
 /// The settings as far as they could be read, and the names in them for the checks that follow.
 ///
@@ -19,6 +20,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut names = Names::default();
     let mut config = Config {
         server: server::default(),
+        store: None,
         images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
@@ -36,6 +38,10 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     {
         config.server = server::read(reader, table, &mut names);
     }
+    config.store = table
+        .take("store")
+        .and_then(|field| reader.hidden(field, values::store))
+        .map(|store| store.value);
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)
     {

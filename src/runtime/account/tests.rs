@@ -30,7 +30,7 @@ fn what_is_held_is_given_back_and_what_is_spent_is_not() {
     assert_eq!(second.err(), Some(short));
     drop(first);
     let again = account.hold(money("1"), cap, now).expect("all of it");
-    again.settle(money("0.7"), cap.reset, now);
+    again.settle(money("0.7"), now);
     assert_eq!(account.spent(cap.reset, now), money("0.7"));
     let short = Short {
         left: money("0.3"),
@@ -38,7 +38,7 @@ fn what_is_held_is_given_back_and_what_is_spent_is_not() {
     };
     assert_eq!(account.hold(money("0.31"), cap, now).err(), Some(short));
     let rest = account.hold(money("0.3"), cap, now).expect("the rest");
-    rest.settle(money("0.3"), cap.reset, now);
+    rest.settle(money("0.3"), now);
     // At the cap only what costs nothing goes on.
     assert!(account.hold(money("0.000000001"), cap, now).is_err());
     assert!(account.hold(Money::ZERO, cap, now).is_ok());
@@ -49,7 +49,7 @@ fn a_request_that_costs_more_than_was_held_leaves_nothing() {
     let account = Arc::new(Account::default());
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
     let hold = account.hold(money("0.5"), cap, now).expect("money");
-    hold.settle(money("3"), cap.reset, now);
+    hold.settle(money("3"), now);
     let short = account.hold(money("0.1"), cap, now).err();
     assert_eq!(short.map(|short| short.left), Some(Money::ZERO));
 }
@@ -69,7 +69,7 @@ fn many_at_once_never_take_the_same_money() {
                             // Half of them turn out to cost nothing.
                             Ok(hold) if turn % 2 == 0 => drop(hold),
                             Ok(hold) => {
-                                hold.settle(money("0.1"), cap.reset, now);
+                                hold.settle(money("0.1"), now);
                                 taken += 1;
                             }
                             Err(_) => {}
@@ -92,7 +92,7 @@ fn many_at_once_never_take_the_same_money() {
 fn a_new_period_begins_at_nothing() {
     let account = Arc::new(Account::default());
     let daily = cap("1", Reset::Daily);
-    account.spend(money("1"), daily.reset, at("11-15T23:59"));
+    account.spend(money("1"), at("11-15T23:59"));
     assert!(
         account
             .hold(money("0.1"), daily, at("11-15T23:59"))
@@ -101,7 +101,7 @@ fn a_new_period_begins_at_nothing() {
     let hold = account.hold(money("0.4"), daily, at("11-16T00:00"));
     // What was begun on one day and ends on the next is spent on the next.
     let hold = hold.expect("a new day");
-    hold.settle(money("0.4"), daily.reset, at("11-17T00:01"));
+    hold.settle(money("0.4"), at("11-17T00:01"));
     assert_eq!(account.spent(daily.reset, at("11-17T00:02")), money("0.4"));
     assert_eq!(account.spent(daily.reset, at("11-18T00:00")), Money::ZERO);
 }
@@ -109,7 +109,7 @@ fn a_new_period_begins_at_nothing() {
 #[test]
 fn a_clock_that_goes_back_and_another_period_forget_nothing_of_today() {
     let account = Account::default();
-    account.spend(money("1"), Reset::Daily, at("11-16T00:01"));
+    account.spend(money("1"), at("11-16T00:01"));
     assert_eq!(account.spent(Reset::Daily, at("11-15T23:59")), money("1"));
     assert_eq!(account.spent(Reset::Monthly, at("11-16T00:02")), money("1"));
     assert_eq!(account.spent(Reset::Never, at("11-16T00:02")), money("1"));
@@ -117,4 +117,41 @@ fn a_clock_that_goes_back_and_another_period_forget_nothing_of_today() {
         account.spent(Reset::Monthly, at("12-01T00:00")),
         Money::ZERO
     );
+}
+
+#[test]
+fn what_was_spent_before_is_added_once_and_counts_in_its_periods() {
+    let account = Arc::new(Account::default());
+    let before = Spending {
+        ever: money("7"),
+        month: money("3"),
+        day: money("1"),
+    };
+    // It may be told late: what was spent meanwhile still counts.
+    account.spend(money("0.5"), at("11-15T12:00"));
+    assert!(!account.is_open());
+    for _ in 0..2 {
+        account.open(before, at("11-15T12:01"));
+        assert!(account.is_open());
+        for (reset, spent) in [
+            (Reset::Never, "7.5"),
+            (Reset::Monthly, "3.5"),
+            (Reset::Daily, "1.5"),
+        ] {
+            assert_eq!(account.spent(reset, at("11-15T12:02")), money(spent));
+        }
+    }
+    assert!(
+        account
+            .hold(money("0.1"), cap("7.5", Reset::Never), at("11-15T12:03"))
+            .is_err()
+    );
+    assert_eq!(account.spent(Reset::Daily, at("11-16T00:00")), Money::ZERO);
+    let month = account.spent(Reset::Monthly, at("11-30T23:59"));
+    assert_eq!(month, money("3.5"));
+    assert_eq!(
+        account.spent(Reset::Monthly, at("12-01T00:00")),
+        Money::ZERO
+    );
+    assert_eq!(account.spent(Reset::Never, at("12-01T00:00")), money("7.5"));
 }

@@ -1,0 +1,301 @@
+//! `omniglot key`: keys of the store, also of one that a gateway is using at the moment.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::ConfigFile;
+use super::moment::{Side, moment};
+use super::stored::{Stored, plain_table};
+use crate::config::{Config, Reset, key_name, model_glob};
+use crate::model::{Money, Spending};
+use crate::store::{KeyChange, StoredKey};
+
+/// The word for "no limit at all".
+const UNLIMITED: &str = "unlimited";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Key {
+    /// Make a key; its secret is shown once, and only its hash is kept
+    Create {
+        /// What it is called in lists, logs and metrics
+        name: String,
+        #[command(flatten)]
+        said: Said,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Show the keys that are not revoked
+    List {
+        /// For programs
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Change what a key may do; what is not named stays as it is
+    Set {
+        name: String,
+        #[command(flatten)]
+        said: Said,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+    /// Close a key for good
+    Revoke {
+        name: String,
+        #[command(flatten)]
+        config: ConfigFile,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Said {
+    /// The most that it may spend, in the currency of the prices; or `unlimited`
+    #[arg(long, value_name = "AMOUNT", value_parser = cap)]
+    cap: Option<Limit<Money>>,
+    /// When its spending begins again at nothing: none, daily or monthly, in UTC
+    #[arg(long, value_parser = reset)]
+    reset: Option<Reset>,
+    /// A glob of model ids that it opens; may be said several times
+    #[arg(long, value_name = "GLOB", value_parser = model_glob)]
+    models: Vec<String>,
+    /// Requests a minute; or `unlimited`
+    #[arg(long, value_name = "N", value_parser = count)]
+    rpm: Option<Limit<u64>>,
+    /// Tokens a minute; or `unlimited`
+    #[arg(long, value_name = "N", value_parser = count)]
+    tpm: Option<Limit<u64>>,
+    /// Requests at once; or `unlimited`
+    #[arg(long, value_name = "N", value_parser = count)]
+    concurrency: Option<Limit<u64>>,
+    /// When it ends: in 30d, at a DATE (UTC), or `never`
+    #[arg(long, value_name = "WHEN", value_parser = expiry)]
+    expires: Option<Limit<i64>>,
+    /// Whom it belongs to; an account that is not there yet is made [default: default]
+    #[arg(long, value_name = "NAME", value_parser = key_name)]
+    account: Option<String>,
+}
+
+/// A number, or none at all. (An `Option` would be clap's.)
+#[derive(Debug, Clone, Copy)]
+struct Limit<T>(Option<T>);
+
+fn cap(text: &str) -> Result<Limit<Money>, String> {
+    if text == UNLIMITED {
+        return Ok(Limit(None));
+    }
+    let money = Money::parse(text).map(|money| Limit(Some(money)));
+    money.ok_or_else(|| format!("an amount such as 25 or 0.5, or {UNLIMITED}"))
+}
+
+fn count(text: &str) -> Result<Limit<u64>, String> {
+    if text == UNLIMITED {
+        return Ok(Limit(None));
+    }
+    let count = text.parse().ok().filter(|count| *count > 0);
+    let count = count.map(|count| Limit(Some(count)));
+    count.ok_or_else(|| format!("a whole number from 1 on, or {UNLIMITED}"))
+}
+
+fn expiry(text: &str) -> Result<Limit<i64>, String> {
+    if text == "never" {
+        return Ok(Limit(None));
+    }
+    let now = Timestamp::now();
+    let expires = moment(text, Side::Ahead, now)?;
+    if expires <= now {
+        return Err("that is over already".to_owned());
+    }
+    Ok(Limit(Some(expires.as_millisecond())))
+}
+
+fn reset(text: &str) -> Result<Reset, String> {
+    Reset::of_word(text).ok_or_else(|| "none, daily or monthly".to_owned())
+}
+
+impl Said {
+    fn change(self) -> KeyChange {
+        // Every model, rather than those that match a star: that is what it means.
+        let models = match &self.models[..] {
+            [] => None,
+            [all] if all == "*" => Some(None),
+            _ => Some(Some(self.models)),
+        };
+        KeyChange {
+            account: self.account,
+            spending_cap: self.cap.map(|cap| cap.0),
+            reset: self.reset,
+            models,
+            requests_per_minute: self.rpm.map(|limit| limit.0),
+            tokens_per_minute: self.tpm.map(|limit| limit.0),
+            concurrency: self.concurrency.map(|limit| limit.0),
+            expires: self.expires.map(|expires| expires.0),
+        }
+    }
+}
+
+pub(super) fn run(command: Key) -> Result<ExitCode> {
+    let (Key::Create { config, .. }
+    | Key::List { config, .. }
+    | Key::Set { config, .. }
+    | Key::Revoke { config, .. }) = &command;
+    let stored = match Stored::open(config.clone())? {
+        Ok(stored) => stored,
+        Err(code) => return Ok(code),
+    };
+    match command {
+        Key::Create { name, said, .. } => create(&stored, &name, said)?,
+        Key::List { json, .. } => list(&stored, json)?,
+        Key::Set { name, said, .. } => {
+            let change = said.change();
+            if change == KeyChange::default() {
+                bail!("say what to change; --help shows what there is");
+            }
+            let key = stored.run(async |store| store.change_key(&name, &change).await)?;
+            print(&keys_table(&stored, &[key])?);
+        }
+        Key::Revoke { name, .. } => {
+            stored.run(async |store| store.revoke_key(&name).await)?;
+            print(&format!(
+                "{name} is revoked: every gateway refuses it within 5 seconds"
+            ));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn create(stored: &Stored, name: &str, said: Said) -> Result<()> {
+    let name = key_name(name).map_err(|expected| anyhow::anyhow!("a name must be {expected}"))?;
+    if is_in_config(&stored.config, &name) {
+        bail!("the config has a key named {name:?}, which would win; choose another name");
+    }
+    let change = said.change();
+    let (key, secret) = stored.run(async |store| store.create_key(&name, &change).await)?;
+    print(&keys_table(stored, &[key])?);
+    print(&format!(
+        "\n{secret}\n\nThis is its secret. It is not kept, and not shown again."
+    ));
+    Ok(())
+}
+
+fn is_in_config(config: &Config, name: &str) -> bool {
+    config.keys.iter().any(|key| key.name == name)
+}
+
+fn list(stored: &Stored, json: bool) -> Result<()> {
+    let keys = stored.run(async |store| store.keys().await)?;
+    if !json {
+        print(&keys_table(stored, &keys)?);
+        return Ok(());
+    }
+    let spent = spending(stored)?;
+    let lines: Vec<Line> = keys
+        .iter()
+        .map(|key| Line::of(key, &stored.config, spent.get(&key.settings.name).copied()))
+        .collect();
+    print(&serde_json::to_string_pretty(&lines).context("the list cannot be written")?);
+    Ok(())
+}
+
+fn spending(stored: &Stored) -> Result<std::collections::HashMap<String, Spending>> {
+    let now = Timestamp::now();
+    // All that is written down, whoever has spent it.
+    stored.run(async |store| store.spending(None, Timestamp::MAX, now).await)
+}
+
+/// A key, for programs.
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    prefix: &'a str,
+    account: &'a str,
+    spending_cap: Option<String>,
+    reset: &'static str,
+    /// In the period that the cap is for.
+    spent: String,
+    models: Option<&'a [String]>,
+    requests_per_minute: Option<u64>,
+    tokens_per_minute: Option<u64>,
+    concurrency: Option<u64>,
+    created: String,
+    expires: Option<String>,
+    /// A key of the config has the same name, and wins.
+    shadowed: bool,
+}
+
+impl<'a> Line<'a> {
+    fn of(key: &'a StoredKey, config: &Config, spent: Option<Spending>) -> Line<'a> {
+        let settings = &key.settings;
+        let spent = spent.unwrap_or_default();
+        let spent = match settings.reset {
+            Reset::Never => spent.ever,
+            Reset::Monthly => spent.month,
+            Reset::Daily => spent.day,
+        };
+        Line {
+            name: &settings.name,
+            prefix: &key.prefix,
+            account: &key.account,
+            spending_cap: settings
+                .spending_cap
+                .as_ref()
+                .map(|cap| cap.money.to_string()),
+            reset: settings.reset.word(),
+            spent: spent.to_string(),
+            models: settings.models.as_deref(),
+            requests_per_minute: settings.limits.requests_per_minute,
+            tokens_per_minute: settings.limits.tokens_per_minute,
+            concurrency: settings.limits.concurrency,
+            created: time(key.created),
+            expires: key.expires.map(time),
+            shadowed: is_in_config(config, &settings.name),
+        }
+    }
+}
+
+fn keys_table(stored: &Stored, keys: &[StoredKey]) -> Result<String> {
+    let spent = spending(stored)?;
+    let mut table: Table = plain_table(&[
+        "name", "key", "account", "spent", "cap", "reset", "models", "rpm", "tpm", "at once",
+        "expires",
+    ]);
+    let or_none = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
+    for key in keys {
+        let line = Line::of(key, &stored.config, spent.get(&key.settings.name).copied());
+        let note = if line.shadowed { " (config wins)" } else { "" };
+        table.add_row([
+            format!("{}{note}", line.name),
+            format!("{}…", line.prefix),
+            line.account.to_owned(),
+            line.spent.clone(),
+            line.spending_cap
+                .clone()
+                .unwrap_or_else(|| UNLIMITED.to_owned()),
+            line.reset.to_owned(),
+            line.models
+                .map_or("all".to_owned(), |globs| globs.join(", ")),
+            or_none(line.requests_per_minute),
+            or_none(line.tokens_per_minute),
+            or_none(line.concurrency),
+            line.expires.clone().unwrap_or_else(|| "never".to_owned()),
+        ]);
+    }
+    Ok(table.trim_fmt())
+}
+
+fn time(milliseconds: i64) -> String {
+    let time = Timestamp::from_millisecond(milliseconds);
+    let time = time.and_then(|time| time.round(jiff::Unit::Second));
+    time.map_or_else(|_| milliseconds.to_string(), |time| time.to_string())
+}
+
+/// Who reads only the first lines has closed the pipe: no reason to fail.
+fn print(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}

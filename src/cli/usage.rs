@@ -1,0 +1,141 @@
+//! `omniglot usage`: what was used and what it cost, by key, model or day.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use comfy_table::CellAlignment;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::ConfigFile;
+use super::moment::{Side, moment};
+use super::stored::{Stored, plain_table};
+use crate::store::{Sum, SumBy};
+
+#[derive(Debug, Args)]
+pub(super) struct Usage {
+    /// What a line is for
+    #[arg(long, value_enum, default_value = "key")]
+    by: By,
+    /// From this day of UTC on: that of 7d ago, or a DATE [default: all there is]
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Timestamp>,
+    /// For a spreadsheet
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// For programs
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    config: ConfigFile,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum By {
+    Key,
+    Model,
+    Day,
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    moment(text, Side::Back, Timestamp::now())
+}
+
+pub(super) fn run(options: Usage) -> Result<ExitCode> {
+    let (by, name) = match options.by {
+        By::Key => (SumBy::Key, "key"),
+        By::Model => (SumBy::Model, "model"),
+        By::Day => (SumBy::Day, "day"),
+    };
+    let since = options
+        .since
+        .map(|since| TimeZone::UTC.to_datetime(since).date());
+    let stored = match Stored::open(options.config)? {
+        Ok(stored) => stored,
+        Err(code) => return Ok(code),
+    };
+    let sums = stored.run(async |store| store.sums(by, since).await)?;
+    let text = if options.json {
+        json(name, &sums)?
+    } else if options.csv {
+        csv(name, &sums)
+    } else {
+        table(name, &sums)
+    };
+    // Who reads only the first lines has closed the pipe: no reason to fail.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(ExitCode::SUCCESS)
+}
+
+const COLUMNS: [&str; 9] = [
+    "requests",
+    "estimated",
+    "input",
+    "cached",
+    "cache_written",
+    "output",
+    "thinking",
+    "images",
+    "cost",
+];
+
+fn values(sum: &Sum) -> [String; 9] {
+    [
+        sum.requests.to_string(),
+        sum.estimated.to_string(),
+        sum.input.to_string(),
+        sum.cached.to_string(),
+        sum.cache_written.to_string(),
+        sum.output.to_string(),
+        sum.thinking.to_string(),
+        sum.images.to_string(),
+        sum.cost.to_string(),
+    ]
+}
+
+fn table(name: &str, sums: &[(String, Sum)]) -> String {
+    let columns: Vec<&str> = std::iter::once(name).chain(COLUMNS).collect();
+    let mut table = plain_table(&columns);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut all = Sum::default();
+    for (of, sum) in sums {
+        all.add(sum);
+        table.add_row(std::iter::once(of.clone()).chain(values(sum)));
+    }
+    table.add_row(std::iter::once("all".to_owned()).chain(values(&all)));
+    table.trim_fmt()
+}
+
+fn csv(name: &str, sums: &[(String, Sum)]) -> String {
+    let head = std::iter::once(name).chain(COLUMNS).collect::<Vec<_>>();
+    let mut lines = vec![head.join(",")];
+    for (of, sum) in sums {
+        let quoted = if of.contains(['"', ',']) {
+            format!("\"{}\"", of.replace('"', "\"\""))
+        } else {
+            of.clone()
+        };
+        let line: Vec<String> = std::iter::once(quoted).chain(values(sum)).collect();
+        lines.push(line.join(","));
+    }
+    lines.join("\n")
+}
+
+/// One object a line, with the numbers as numbers: that of the cost has all its digits.
+fn json(name: &str, sums: &[(String, Sum)]) -> Result<String> {
+    let lines = sums.iter().map(|(of, sum)| {
+        let of = serde_json::to_string(of).context("the name cannot be written")?;
+        let numbers = COLUMNS.iter().zip(values(sum));
+        let numbers = numbers.map(|(column, number)| format!(",\"{column}\":{number}"));
+        Ok(format!(
+            "{{\"{name}\":{of}{}}}",
+            numbers.collect::<String>()
+        ))
+    });
+    let lines: Vec<String> = lines.collect::<Result<_>>()?;
+    Ok(format!("[{}]", lines.join(",\n ")))
+}

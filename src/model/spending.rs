@@ -1,0 +1,20 @@
+//! What a key has spent: ever, in the current month and on the current day, both of UTC.
+
+use std::ops::AddAssign;
+
+use super::Money;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spending {
+    pub ever: Money,
+    pub month: Money,
+    pub day: Money,
+}
+
+impl AddAssign for Spending {
+    fn add_assign(&mut self, other: Spending) {
+        self.ever += other.ever;
+        self.month += other.month;
+        self.day += other.day;
+    }
+}

@@ -1,0 +1,33 @@
+//! Questions that a request waits for: never for long, and not at all right after a failure.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{Store, StoreError, milliseconds_now};
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// After a failure nothing is asked for this long, in milliseconds: others would only wait too.
+const LEFT_ALONE: i64 = 1000;
+
+impl Store {
+    /// Failures are logged here, those that follow on one are not.
+    pub async fn ask<T>(
+        &self,
+        question: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        if milliseconds_now() < self.left_alone_until.load(Ordering::Relaxed) {
+            return Err(StoreError::Away);
+        }
+        let answer = timeout(PATIENCE, question).await;
+        let answer = answer.unwrap_or(Err(StoreError::Away));
+        if let Err(error) = &answer {
+            log::warn!("store: {error}");
+            let until = milliseconds_now() + LEFT_ALONE;
+            self.left_alone_until.store(until, Ordering::Relaxed);
+        }
+        answer
+    }
+}

@@ -1,0 +1,313 @@
+//! Keys that were made while the program runs: their hashes, never their secrets.
+
+use rand::distr::{Alphanumeric, SampleString as _};
+use sha2::{Digest as _, Sha256};
+use sqlx::any::AnyRow;
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
+use uuid::Uuid;
+
+use super::{Kind, Store, StoreError, accounts, counted, milliseconds_now, stored};
+use crate::config::{self, Amount, Limits, Reset};
+use crate::model::Money;
+
+/// What every secret made here begins with, and how many letters and digits follow.
+const SECRET: &str = "sk-omniglot-";
+const RANDOM: usize = 40;
+
+/// So much of a secret is shown in lists.
+const SHOWN: usize = SECRET.len() + 6;
+
+/// Where whoever holds keys in memory hears of changes.
+pub(super) const CHANNEL: &str = "omniglot_keys";
+
+const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
+     requests_per_minute, tokens_per_minute, concurrency, keys.created, expires, revoked, revision \
+     FROM keys JOIN accounts ON accounts.id = keys.account";
+
+#[derive(Debug, Clone)]
+pub struct StoredKey {
+    pub id: String,
+    pub settings: config::Key,
+    /// By name.
+    pub account: String,
+    /// How its secret begins.
+    pub prefix: String,
+    /// These three in milliseconds since 1970.
+    pub created: i64,
+    pub expires: Option<i64>,
+    pub revoked: Option<i64>,
+    /// Higher than that of every earlier change to any key.
+    pub revision: i64,
+}
+
+/// What is said of a key; `None`: it stays as it is, `Some(None)`: without.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyChange {
+    pub account: Option<String>,
+    pub spending_cap: Option<Option<Money>>,
+    pub reset: Option<Reset>,
+    pub models: Option<Option<Vec<String>>>,
+    pub requests_per_minute: Option<Option<u64>>,
+    pub tokens_per_minute: Option<Option<u64>>,
+    pub concurrency: Option<Option<u64>>,
+    /// In milliseconds since 1970.
+    pub expires: Option<Option<i64>>,
+}
+
+/// Whether a secret can be one of the store's, so that nothing else is ever looked up there.
+pub fn may_be_stored(secret: &[u8]) -> bool {
+    let random = secret.strip_prefix(SECRET.as_bytes());
+    random.is_some_and(|random| {
+        random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
+    })
+}
+
+impl Store {
+    /// The secret exists only here: what is kept is its hash.
+    pub async fn create_key(
+        &self,
+        name: &str,
+        change: &KeyChange,
+    ) -> Result<(StoredKey, String), StoreError> {
+        let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
+        let secret = format!("{SECRET}{random}");
+        let mut key = StoredKey {
+            id: Uuid::now_v7().to_string(),
+            settings: config::Key {
+                name: name.to_owned(),
+                sha256: Sha256::digest(secret.as_bytes()).into(),
+                spending_cap: None,
+                reset: Reset::Never,
+                models: None,
+                limits: Limits::default(),
+            },
+            account: accounts::DEFAULT.to_owned(),
+            prefix: secret[..SHOWN].to_owned(),
+            created: milliseconds_now(),
+            expires: None,
+            revoked: None,
+            revision: 0,
+        };
+        key.apply(change)?;
+        let mut writing = self.write().await?;
+        if by_name(&mut writing, name).await?.is_some() {
+            return Err(StoreError::NameTaken(name.to_owned()));
+        }
+        self.put(&mut writing, &mut key).await?;
+        writing.commit().await?;
+        Ok((key, secret))
+    }
+
+    pub async fn change_key(
+        &self,
+        name: &str,
+        change: &KeyChange,
+    ) -> Result<StoredKey, StoreError> {
+        let mut writing = self.write().await?;
+        let mut key = by_name(&mut writing, name)
+            .await?
+            .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
+        key.apply(change)?;
+        self.put(&mut writing, &mut key).await?;
+        writing.commit().await?;
+        Ok(key)
+    }
+
+    pub async fn revoke_key(&self, name: &str) -> Result<(), StoreError> {
+        let mut writing = self.write().await?;
+        let mut key = by_name(&mut writing, name)
+            .await?
+            .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
+        key.revoked = Some(milliseconds_now());
+        self.put(&mut writing, &mut key).await?;
+        Ok(writing.commit().await?)
+    }
+
+    /// All that are not revoked, by name.
+    pub async fn keys(&self) -> Result<Vec<StoredKey>, StoreError> {
+        let all = format!("{COLUMNS} WHERE revoked IS NULL ORDER BY keys.name");
+        let rows = sqlx::query(AssertSqlSafe(all))
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(StoredKey::read).collect()
+    }
+
+    /// Everything that has changed after a revision, revocations included, the earliest first.
+    pub async fn keys_since(&self, revision: i64) -> Result<Vec<StoredKey>, StoreError> {
+        let newer = format!("{COLUMNS} WHERE revision > $1 ORDER BY revision");
+        let rows = sqlx::query(AssertSqlSafe(newer))
+            .bind(revision)
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter().map(StoredKey::read).collect()
+    }
+
+    /// One that is not revoked.
+    pub async fn key(&self, sha256: &[u8; 32]) -> Result<Option<StoredKey>, StoreError> {
+        let one = format!("{COLUMNS} WHERE sha256 = $1 AND revoked IS NULL");
+        let row = sqlx::query(AssertSqlSafe(one))
+            .bind(hex(sha256))
+            .fetch_optional(&self.pool)
+            .await?;
+        row.as_ref().map(StoredKey::read).transpose()
+    }
+
+    /// Writes a key as it is now, and tells whoever listens.
+    async fn put(
+        &self,
+        writing: &mut Transaction<'static, Any>,
+        key: &mut StoredKey,
+    ) -> Result<(), StoreError> {
+        let account = accounts::named(writing, &key.account).await?;
+        let next = "UPDATE revisions SET number = number + 1 WHERE what = 'keys' RETURNING number";
+        let next = sqlx::query(next).fetch_one(&mut **writing).await?;
+        key.revision = next.try_get(0)?;
+        let settings = &key.settings;
+        let models = settings.models.as_ref();
+        let models =
+            models.map(|globs| serde_json::to_string(globs).expect("a list of text serialises"));
+        let put = "INSERT INTO keys (id, name, account, sha256, prefix, spending_cap, reset, models, \
+             requests_per_minute, tokens_per_minute, concurrency, created, expires, revoked, revision) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
+             ON CONFLICT (id) DO UPDATE SET account = excluded.account, spending_cap = excluded.spending_cap, \
+             reset = excluded.reset, models = excluded.models, \
+             requests_per_minute = excluded.requests_per_minute, \
+             tokens_per_minute = excluded.tokens_per_minute, concurrency = excluded.concurrency, \
+             expires = excluded.expires, revoked = excluded.revoked, revision = excluded.revision";
+        sqlx::query(put)
+            .bind(key.id.clone())
+            .bind(settings.name.clone())
+            .bind(account)
+            .bind(hex(&settings.sha256))
+            .bind(key.prefix.clone())
+            .bind(
+                settings
+                    .spending_cap
+                    .as_ref()
+                    .map(|cap| cap.money.to_string()),
+            )
+            .bind(settings.reset.word())
+            .bind(models)
+            .bind(settings.limits.requests_per_minute.map(stored))
+            .bind(settings.limits.tokens_per_minute.map(stored))
+            .bind(settings.limits.concurrency.map(stored))
+            .bind(key.created)
+            .bind(key.expires)
+            .bind(key.revoked)
+            .bind(key.revision)
+            .execute(&mut **writing)
+            .await?;
+        if self.kind == Kind::Postgres {
+            sqlx::query("SELECT pg_notify($1, '')")
+                .bind(CHANNEL)
+                .execute(&mut **writing)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+async fn by_name(
+    writing: &mut Transaction<'static, Any>,
+    name: &str,
+) -> Result<Option<StoredKey>, StoreError> {
+    let one = format!("{COLUMNS} WHERE keys.name = $1 AND revoked IS NULL");
+    let row = sqlx::query(AssertSqlSafe(one))
+        .bind(name.to_owned())
+        .fetch_optional(&mut **writing)
+        .await?;
+    row.as_ref().map(StoredKey::read).transpose()
+}
+
+impl StoredKey {
+    fn apply(&mut self, change: &KeyChange) -> Result<(), StoreError> {
+        let KeyChange {
+            account,
+            spending_cap,
+            reset,
+            models,
+            requests_per_minute,
+            tokens_per_minute,
+            concurrency,
+            expires,
+        } = change.clone();
+        let settings = &mut self.settings;
+        if let Some(cap) = spending_cap {
+            settings.spending_cap = cap.map(amount);
+        }
+        if let Some(reset) = reset {
+            settings.reset = reset;
+        }
+        if settings.spending_cap.is_none() {
+            if reset.is_some_and(|reset| reset != Reset::Never) {
+                return Err(StoreError::ResetWithoutCap);
+            }
+            settings.reset = Reset::Never;
+        }
+        settings.models = models.unwrap_or(settings.models.take());
+        let limits = &mut settings.limits;
+        limits.requests_per_minute = requests_per_minute.unwrap_or(limits.requests_per_minute);
+        limits.tokens_per_minute = tokens_per_minute.unwrap_or(limits.tokens_per_minute);
+        limits.concurrency = concurrency.unwrap_or(limits.concurrency);
+        self.expires = expires.unwrap_or(self.expires);
+        if let Some(account) = account {
+            self.account = account;
+        }
+        Ok(())
+    }
+
+    fn read(row: &AnyRow) -> Result<StoredKey, StoreError> {
+        let sha256: String = row.try_get(3)?;
+        let cap: Option<String> = row.try_get(5)?;
+        let cap = cap.map(|cap| Money::read(&cap).ok_or(StoreError::Unreadable("spending cap")));
+        let reset: String = row.try_get(6)?;
+        let models: Option<String> = row.try_get(7)?;
+        let models = models.map(|globs| serde_json::from_str(&globs));
+        let count = |column: usize| -> Result<Option<u64>, sqlx::Error> {
+            let count: Option<i64> = row.try_get(column)?;
+            Ok(count.map(counted))
+        };
+        Ok(StoredKey {
+            id: row.try_get(0)?,
+            settings: config::Key {
+                name: row.try_get(1)?,
+                sha256: from_hex(&sha256).ok_or(StoreError::Unreadable("hash"))?,
+                spending_cap: cap.transpose()?.map(amount),
+                reset: Reset::of_word(&reset).ok_or(StoreError::Unreadable("reset"))?,
+                models: models
+                    .transpose()
+                    .map_err(|_| StoreError::Unreadable("list of models"))?,
+                limits: Limits {
+                    requests_per_minute: count(8)?,
+                    tokens_per_minute: count(9)?,
+                    concurrency: count(10)?,
+                },
+            },
+            account: row.try_get(2)?,
+            prefix: row.try_get(4)?,
+            created: row.try_get(11)?,
+            expires: row.try_get(12)?,
+            revoked: row.try_get(13)?,
+            revision: row.try_get(14)?,
+        })
+    }
+}
+
+fn amount(money: Money) -> Amount {
+    Amount {
+        written: money.to_string(),
+        money,
+    }
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    (text.len() == 64).then_some(bytes)
+}

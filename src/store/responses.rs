@@ -1,0 +1,93 @@
+//! Replies that conversations go on from, each with what led to it.
+
+use sqlx::Row as _;
+
+use super::{Store, StoreError, counted, milliseconds_now, stored};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredReply {
+    /// The reply that its conversation went on from.
+    pub previous: Option<String>,
+    pub input: Vec<u8>,
+    pub input_items: u64,
+    pub reply: Vec<u8>,
+}
+
+impl Store {
+    /// Whoever goes on with a conversation keeps all of it for as long.
+    pub async fn keep_reply(
+        &self,
+        key: &str,
+        id: &str,
+        reply: StoredReply,
+        expires: i64,
+    ) -> Result<(), StoreError> {
+        let put = "INSERT INTO responses (key_name, id, previous, input, input_items, reply, expires) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_name, id) DO UPDATE SET \
+             previous = excluded.previous, input = excluded.input, input_items = excluded.input_items, \
+             reply = excluded.reply, expires = excluded.expires";
+        let previous = reply.previous.clone();
+        sqlx::query(put)
+            .bind(key.to_owned())
+            .bind(id.to_owned())
+            .bind(reply.previous)
+            .bind(reply.input)
+            .bind(stored(reply.input_items))
+            .bind(reply.reply)
+            .bind(expires)
+            .execute(&self.pool)
+            .await?;
+        if let Some(previous) = previous {
+            let touch = "WITH RECURSIVE thread (id) AS (SELECT CAST($2 AS TEXT) UNION \
+                 SELECT responses.previous FROM responses JOIN thread ON responses.id = thread.id \
+                 WHERE responses.key_name = $1 AND responses.previous IS NOT NULL) \
+                 UPDATE responses SET expires = $3 \
+                 WHERE key_name = $1 AND id IN (SELECT id FROM thread) AND expires < $3";
+            sqlx::query(touch)
+                .bind(key.to_owned())
+                .bind(previous)
+                .bind(expires)
+                .execute(&self.pool)
+                .await?;
+        }
+        Ok(())
+    }
+
+    pub async fn kept_reply(&self, key: &str, id: &str) -> Result<Option<StoredReply>, StoreError> {
+        let one = "SELECT previous, input, input_items, reply FROM responses \
+             WHERE key_name = $1 AND id = $2 AND expires > $3";
+        let row = sqlx::query(one)
+            .bind(key.to_owned())
+            .bind(id.to_owned())
+            .bind(milliseconds_now())
+            .fetch_optional(&self.pool)
+            .await?;
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        Ok(Some(StoredReply {
+            previous: row.try_get(0)?,
+            input: row.try_get(1)?,
+            input_items: counted(row.try_get(2)?),
+            reply: row.try_get(3)?,
+        }))
+    }
+
+    pub async fn forget_reply(&self, key: &str, id: &str) -> Result<(), StoreError> {
+        sqlx::query("DELETE FROM responses WHERE key_name = $1 AND id = $2")
+            .bind(key.to_owned())
+            .bind(id.to_owned())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Forgets what has expired; says how many those were.
+    pub async fn expire_replies(&self) -> Result<u64, StoreError> {
+        let done = sqlx::query("DELETE FROM responses WHERE expires <= $1")
+            .bind(milliseconds_now())
+            .execute(&self.pool)
+            .await?;
+        Ok(done.rows_affected())
+    }
+}

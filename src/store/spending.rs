@@ -1,0 +1,128 @@
+//! What keys have spent, by name: in a day, in a month and ever.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sqlx::{Any, Row as _, Transaction};
+
+use super::{Kind, Store, StoreError};
+use crate::model::{Money, Spending};
+
+/// The names of the periods that a moment lies in: `2026-11-15`, `2026-11`, and ever.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Periods {
+    pub day: String,
+    pub month: String,
+}
+
+pub(super) const EVER: &str = "";
+
+impl Periods {
+    pub fn of(moment: i64) -> Periods {
+        let moment = Timestamp::from_millisecond(moment).unwrap_or(match moment {
+            ..0 => Timestamp::MIN,
+            _ => Timestamp::MAX,
+        });
+        let day = TimeZone::UTC.to_datetime(moment).date();
+        Periods {
+            day: day.to_string(),
+            month: format!("{:04}-{:02}", day.year(), day.month()),
+        }
+    }
+}
+
+impl Store {
+    /// What keys had spent when this process began, of what counts now. Without a name: all that have.
+    ///
+    /// The sums hold what has been written down since as well; that is taken off again, because
+    /// the process itself knows it already.
+    pub async fn spending(
+        &self,
+        name: Option<&str>,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<HashMap<String, Spending>, StoreError> {
+        let name = name.unwrap_or_default();
+        let now = Periods::of(now.as_millisecond());
+        // Both are read of one moment.
+        let mut reading = self
+            .pool
+            .begin_with(match self.kind {
+                Kind::Sqlite => "BEGIN",
+                Kind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            })
+            .await?;
+        let mut all: HashMap<String, Spending> = HashMap::new();
+        let sums = "SELECT key_name, period, amount FROM spending \
+             WHERE period IN ($1, $2, $3) AND ($4 = '' OR key_name = $4)";
+        let sums = sqlx::query(sums)
+            .bind(EVER)
+            .bind(now.month.clone())
+            .bind(now.day.clone())
+            .bind(name.to_owned())
+            .fetch_all(&mut *reading)
+            .await?;
+        for row in sums {
+            let period: String = row.try_get(1)?;
+            let amount = read_money(row.try_get(2)?)?;
+            let spending = all.entry(row.try_get(0)?).or_default();
+            match period.as_str() {
+                EVER => spending.ever = amount,
+                period if period == now.day => spending.day = amount,
+                _ => spending.month = amount,
+            }
+        }
+        let since = "SELECT key_name, ended, cost FROM usage WHERE ended >= $1 AND ($2 = '' OR key_name = $2)";
+        let since = sqlx::query(since)
+            .bind(began.as_millisecond())
+            .bind(name.to_owned())
+            .fetch_all(&mut *reading)
+            .await?;
+        for row in since {
+            let cost = read_money(row.try_get(2)?)?;
+            let of = Periods::of(row.try_get(1)?);
+            let spending = all.entry(row.try_get(0)?).or_default();
+            spending.ever = spending.ever.saturating_sub(cost);
+            if of.month == now.month {
+                spending.month = spending.month.saturating_sub(cost);
+            }
+            if of.day == now.day {
+                spending.day = spending.day.saturating_sub(cost);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Raises what a key has spent in a period. To be called by the one who writes.
+pub(super) async fn raise(
+    writing: &mut Transaction<'static, Any>,
+    key: &str,
+    period: &str,
+    by: Money,
+) -> Result<(), StoreError> {
+    let before = "SELECT amount FROM spending WHERE key_name = $1 AND period = $2";
+    let before = sqlx::query(before)
+        .bind(key.to_owned())
+        .bind(period.to_owned())
+        .fetch_optional(&mut **writing)
+        .await?;
+    let before = match before {
+        Some(row) => read_money(row.try_get(0)?)?,
+        None => Money::ZERO,
+    };
+    let put = "INSERT INTO spending (key_name, period, amount) VALUES ($1, $2, $3) \
+         ON CONFLICT (key_name, period) DO UPDATE SET amount = excluded.amount";
+    sqlx::query(put)
+        .bind(key.to_owned())
+        .bind(period.to_owned())
+        .bind((before + by).to_string())
+        .execute(&mut **writing)
+        .await?;
+    Ok(())
+}
+
+pub(super) fn read_money(text: String) -> Result<Money, StoreError> {
+    Money::read(&text).ok_or(StoreError::Unreadable("amount"))
+}

@@ -1,0 +1,258 @@
+//! A gateway with a store, over sockets: keys come and go while it runs, and what was spent stays.
+
+mod down;
+mod kept;
+mod spent;
+
+use std::process::Output;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::Place;
+use crate::asking::{Answer, client, send};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, omniglot, request, until};
+
+/// A key of the right shape that nobody has made.
+const GUESSED: &str = "sk-omniglot-0123456789abcdefghijABCDEFGHIJ0123456789";
+
+/// A thousandth for every token of an answer.
+fn config(mock: &Mock, place: &Place) -> String {
+    let mut text = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\n\
+         keys: [{{name: all, secret: {KEY}, spending_cap: 1}}, {{name: taken, secret: key-taken}}]\nupstreams:\n",
+        place.address
+    );
+    for (format, prefix) in FORMATS {
+        let base = format!("http://{}{prefix}", mock.address);
+        text += &format!("  - {{name: {format}, format: {format}, base_url: \"{base}\"}}\n");
+    }
+    text += "models:\n";
+    for (format, _) in FORMATS {
+        text += &format!(
+            "  - {{id: {format}, pricing: {{output: 1000}}, upstreams: [{{name: {format}}}]}}\n"
+        );
+    }
+    text
+}
+
+/// What a command on the store prints.
+fn command(gateway: &Gateway, arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = omniglot()
+        .args(arguments)
+        .arg("-c")
+        .arg(gateway.file())
+        .output()
+        .expect("it runs");
+    let stderr = String::from_utf8(stderr).expect("text");
+    assert!(status.success(), "{arguments:?}: {stderr}");
+    let stdout = String::from_utf8(stdout).expect("text");
+    assert!(!format!("{stdout}{stderr}").contains("not-to-be-seen"));
+    stdout
+}
+
+/// The secret of a key that the command line makes.
+fn create(gateway: &Gateway, arguments: &[&str]) -> String {
+    let told = command(gateway, &[&["key", "create"], arguments].concat());
+    let secret = told.lines().find(|line| line.starts_with("sk-omniglot-"));
+    secret.expect("a secret").to_owned()
+}
+
+/// An answer of so many tokens.
+async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Answer {
+    let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
+    let (path, mut body) = request(format, format, &words, false);
+    match format {
+        "chat" => body["max_completion_tokens"] = tokens.into(),
+        "messages" => body["max_tokens"] = tokens.into(),
+        // Its smallest limit.
+        "responses" => body["max_output_tokens"] = tokens.max(16).into(),
+        _ => body["generationConfig"] = json!({"maxOutputTokens": tokens}),
+    }
+    let asked = client().post(gateway.url(&path)).bearer_auth(secret);
+    send(asked.json(&body)).await
+}
+
+async fn lookups(gateway: &Gateway, outcome: &str) -> u64 {
+    let name = format!("omniglot_key_lookups_total{{outcome=\"{outcome}\"}} ");
+    let lines = gateway.metric(&name).await;
+    let number = lines.first().and_then(|line| line.strip_prefix(&name));
+    number.map_or(0, |number| number.parse().expect("a number"))
+}
+
+#[tokio::test]
+async fn a_key_made_beside_a_running_gateway_opens_it_at_once_and_a_revoked_one_does_not() {
+    let mock = Mock::start();
+    for place in Place::all() {
+        let gateway = Gateway::start(&config(&mock, &place));
+        let secret = create(&gateway, &["dev"]);
+        for (format, _) in FORMATS {
+            assert_eq!(ask(&gateway, format, &secret, 1).await.status, 200);
+        }
+        assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
+        let listed = command(&gateway, &["key", "list"]);
+        assert!(
+            listed.contains("dev") && !listed.contains(&secret),
+            "{listed}"
+        );
+
+        command(&gateway, &["key", "set", "dev", "--models", "messages"]);
+        until("the other models are closed", async || {
+            ask(&gateway, "chat", &secret, 1).await.status == 403
+        })
+        .await;
+        assert_eq!(ask(&gateway, "messages", &secret, 1).await.status, 200);
+        command(
+            &gateway,
+            &["key", "set", "dev", "--concurrency", "1", "--rpm", "1"],
+        );
+        until("its limit holds", async || {
+            ask(&gateway, "messages", &secret, 1).await.status == 429
+        })
+        .await;
+        command(&gateway, &["key", "revoke", "dev"]);
+        until("the key is closed", async || {
+            ask(&gateway, "messages", &secret, 1).await.status == 401
+        })
+        .await;
+        let answer = ask(&gateway, "chat", &secret, 1).await;
+        assert_eq!(answer.error("chat"), "the API key is not valid");
+    }
+}
+
+#[tokio::test]
+async fn many_who_ask_with_one_unknown_key_cost_one_query() {
+    let mock = Mock::start();
+    for place in Place::all() {
+        let gateway = Gateway::start(&config(&mock, &place));
+        let since = Instant::now();
+        let storm = (0..60).map(|_| ask(&gateway, "chat", GUESSED, 1));
+        for answer in futures_util::future::join_all(storm).await {
+            assert_eq!(answer.status, 401, "{}", answer.text());
+        }
+        let asked = lookups(&gateway, "unknown").await;
+        // Once more for every time that the answer was forgotten, after three seconds.
+        let most = 2 + since.elapsed().as_secs() / 3;
+        assert!((1..=most).contains(&asked), "{asked}");
+        // What cannot be one of the store's is never looked up.
+        for other in ["wrong", "sk-omniglot-short", ""] {
+            assert_eq!(ask(&gateway, "chat", other, 1).await.status, 401);
+        }
+        let secret = create(&gateway, &["dev"]);
+        let storm = (0..60).map(|_| ask(&gateway, "chat", &secret, 1));
+        for answer in futures_util::future::join_all(storm).await {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        assert!(lookups(&gateway, "found").await <= 1);
+        assert_eq!(lookups(&gateway, "unknown").await, asked);
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_guesses_is_held_back_and_known_keys_go_on() {
+    let mock = Mock::start();
+    let place = Place::all().remove(0);
+    let gateway = Gateway::start(&config(&mock, &place));
+    let secret = create(&gateway, &["dev"]);
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    let (mut refused, mut later) = (0, 0);
+    for round in 0..100 {
+        if later > 0 {
+            break;
+        }
+        let guesses = (0..100).map(async |number| {
+            let guess = format!("sk-omniglot-{:040}", round * 100 + number);
+            ask(&gateway, "messages", &guess, 1).await
+        });
+        for answer in futures_util::future::join_all(guesses).await {
+            match answer.status {
+                401 => refused += 1,
+                _ => {
+                    assert_eq!(answer.header("retry-after"), "1", "{}", answer.text());
+                    answer.error("messages");
+                    later += 1;
+                }
+            }
+        }
+    }
+    let asked = lookups(&gateway, "unknown").await;
+    assert!(later > 0 && asked == refused, "{asked} {refused} {later}");
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_expired_key_is_told_so() {
+    let mock = Mock::start();
+    for place in Place::all() {
+        let gateway = Gateway::start(&config(&mock, &place));
+        let secret = create(&gateway, &["dev", "--expires", "1h"]);
+        assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+        command(&gateway, &["key", "set", "dev", "--expires", "1ms"]);
+        until("it has expired", async || {
+            let answer = ask(&gateway, "native", &secret, 1).await;
+            answer.status == 401 && answer.error("native") == "the API key has expired"
+        })
+        .await;
+        // One that is good, beside it, is enough.
+        let other = create(&gateway, &["other"]);
+        let (path, body) = request("chat", "chat", "hello", false);
+        let both = client().post(gateway.url(&path)).bearer_auth(&secret);
+        let both = send(both.header("x-api-key", &other).json(&body)).await;
+        assert_eq!(both.status, 200, "{}", both.text());
+        command(&gateway, &["key", "set", "dev", "--expires", "never"]);
+        until("it opens again", async || {
+            ask(&gateway, "chat", &secret, 1).await.status == 200
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
+    let mock = Mock::start();
+    let place = Place::all().remove(0);
+    // As if the config had come later than the key.
+    let store = place.open().await;
+    let (_, secret) = store
+        .create_key("taken", &omniglot::store::KeyChange::default())
+        .await
+        .expect("a key");
+    let stderr = crate::stage::Stderr::new();
+    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
+    assert_eq!(ask(&gateway, "chat", "key-taken", 1).await.status, 200);
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 401);
+    let told = stderr.text();
+    assert!(
+        told.contains("the config has a key named \"taken\""),
+        "{told}"
+    );
+    assert!(command(&gateway, &["key", "list"]).contains("taken (config wins)"));
+    // Without it in the config, the other is let in.
+    let without = config(&mock, &place).replace(", {name: taken, secret: key-taken}", "");
+    gateway.rewrite(&without);
+    gateway.process.signal("HUP");
+    until("the one of the store is let in", async || {
+        ask(&gateway, "chat", &secret, 1).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_store_needs_a_restart() {
+    let mock = Mock::start();
+    let place = Place::all().remove(0);
+    let stderr = crate::stage::Stderr::new();
+    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
+    gateway.rewrite(&config(&mock, &place).replace(".db\"", ".other\""));
+    gateway.process.signal("HUP");
+    until("it says so", async || {
+        let told = "store has changed: that takes effect after a restart";
+        stderr.text().contains(told)
+    })
+    .await;
+    assert!(!place.address.ends_with(".other"));
+}

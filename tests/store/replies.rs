@@ -1,0 +1,76 @@
+//! Kept replies: found by their key alone, kept for as long as their conversation goes on.
+
+use jiff::Timestamp;
+use omniglot::store::StoredReply;
+
+use crate::on_each;
+
+fn reply(previous: Option<&str>) -> StoredReply {
+    StoredReply {
+        previous: previous.map(str::to_owned),
+        input: b"{\"a\":1}".to_vec(),
+        input_items: 1,
+        reply: b"{\"id\":\"\\u0000\"}".to_vec(),
+    }
+}
+
+#[tokio::test]
+async fn a_reply_is_kept_found_and_forgotten() {
+    on_each(async |store| {
+        let later = Timestamp::now().as_millisecond() + 60_000;
+        for again in 0..2 {
+            let kept = store
+                .keep_reply("dev", "1", reply(None), later + again)
+                .await;
+            kept.expect("kept");
+        }
+        let found = store.kept_reply("dev", "1").await.expect("an answer");
+        assert_eq!(found, Some(reply(None)));
+        assert_eq!(store.kept_reply("ops", "1").await.expect("an answer"), None);
+        store.forget_reply("ops", "1").await.expect("done");
+        assert!(
+            store
+                .kept_reply("dev", "1")
+                .await
+                .expect("an answer")
+                .is_some()
+        );
+        store.forget_reply("dev", "1").await.expect("done");
+        assert_eq!(store.kept_reply("dev", "1").await.expect("an answer"), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn going_on_with_a_conversation_keeps_all_of_it() {
+    on_each(async |store| {
+        let now = Timestamp::now().as_millisecond();
+        for (key, id, previous) in [
+            ("dev", "1", None),
+            ("dev", "2", Some("1")),
+            ("dev", "other", Some("1")),
+            ("ops", "1", None),
+            // One that leads to itself ends all the same.
+            ("dev", "loop", Some("loop")),
+        ] {
+            let kept = store.keep_reply(key, id, reply(previous), now - 1).await;
+            kept.expect("kept");
+        }
+        let next = store.keep_reply("dev", "3", reply(Some("2")), now + 60_000);
+        next.await.expect("kept");
+        for (key, id, is_there) in [
+            ("dev", "1", true),
+            ("dev", "2", true),
+            ("dev", "3", true),
+            ("dev", "other", false),
+            ("ops", "1", false),
+            ("dev", "loop", false),
+        ] {
+            let found = store.kept_reply(key, id).await.expect("an answer");
+            assert_eq!(found.is_some(), is_there, "{key} {id}");
+        }
+        assert_eq!(store.expire_replies().await.expect("done"), 3);
+        assert_eq!(store.expire_replies().await.expect("done"), 0);
+    })
+    .await;
+}

@@ -1,0 +1,141 @@
+//! Tasks: claimed by one alone, told of, cancelled, taken over and forgotten.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use omniglot::store::{Store, TaskNews, TaskStatus};
+
+use crate::on_each;
+
+const HOUR: i64 = 3_600_000;
+
+fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+async fn create(store: &Store, key: &str, expires: i64) -> String {
+    let request = b"{\"prompt\":\"\0\"}".to_vec();
+    let task = store.create_task(key, "m", request, expires).await;
+    task.expect("a task").id
+}
+
+#[tokio::test]
+async fn a_task_goes_from_its_request_to_its_result() {
+    on_each(async |store| {
+        let id = create(&store, "dev", now() + HOUR).await;
+        let task = store.task("dev", &id).await.expect("an answer");
+        let task = task.expect("the task");
+        assert_eq!((task.status, task.progress), (TaskStatus::Queued, 0));
+        assert_eq!(task.request, b"{\"prompt\":\"\0\"}");
+        assert!(store.task("ops", &id).await.expect("an answer").is_none());
+        // Nothing is told of one that nobody works at.
+        let early = store.update_task(&id, TaskNews::Done(Vec::new())).await;
+        assert!(!early.expect("an answer"));
+        assert_eq!(store.waiting_tasks().await.expect("a count"), 1);
+
+        let claimed = store.claim_task(0).await.expect("an answer");
+        let claimed = claimed.expect("the task");
+        assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
+        assert!(claimed.started.is_some());
+        assert_eq!(store.waiting_tasks().await.expect("a count"), 0);
+        assert_eq!(store.claim_task(0).await.expect("an answer"), None);
+        assert!(
+            store
+                .update_task(&id, TaskNews::Progress(40))
+                .await
+                .expect("told")
+        );
+        let task = store
+            .task("dev", &id)
+            .await
+            .expect("an answer")
+            .expect("it");
+        assert_eq!((task.status, task.progress), (TaskStatus::Running, 40));
+        let done = store.update_task(&id, TaskNews::Done(vec![0, 255])).await;
+        assert!(done.expect("told"));
+        let task = store
+            .task("dev", &id)
+            .await
+            .expect("an answer")
+            .expect("it");
+        assert_eq!((task.status, task.progress), (TaskStatus::Done, 100));
+        assert_eq!(task.result, Some(vec![0, 255]));
+        assert!(task.finished.is_some() && task.error.is_none());
+        assert!(!store.cancel_task("dev", &id).await.expect("an answer"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_cancelled_or_failed_has_ended() {
+    on_each(async |store| {
+        let first = create(&store, "dev", now() + HOUR).await;
+        let second = create(&store, "dev", now() + HOUR).await;
+        assert!(!store.cancel_task("ops", &first).await.expect("an answer"));
+        assert!(store.cancel_task("dev", &first).await.expect("an answer"));
+        let claimed = store.claim_task(0).await.expect("an answer");
+        assert_eq!(claimed.map(|task| task.id), Some(second.clone()));
+        let failed = TaskNews::Failed("too \0 odd".to_owned());
+        assert!(store.update_task(&second, failed).await.expect("told"));
+        let listed = store.tasks("dev", 10).await.expect("tasks");
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|task| (&task.id, task.status, task.error.as_deref()))
+            .collect();
+        let expected = [
+            (&second, TaskStatus::Failed, Some("too  odd")),
+            (&first, TaskStatus::Cancelled, None),
+        ];
+        assert_eq!(listed, expected);
+        assert_eq!(store.tasks("dev", 1).await.expect("tasks").len(), 1);
+        let third = create(&store, "dev", now() + HOUR).await;
+        store.claim_task(0).await.expect("an answer").expect("it");
+        assert!(store.cancel_task("dev", &third).await.expect("an answer"));
+        let late = store.update_task(&third, TaskNews::Progress(50)).await;
+        assert!(!late.expect("an answer"), "the work can stop");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_claim_at_once_get_one_each() {
+    on_each(async |store| {
+        for _ in 0..40 {
+            create(&store, "dev", now() + HOUR).await;
+        }
+        let workers: Vec<_> = (0..8)
+            .map(|_| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let mut mine = Vec::new();
+                    while let Some(task) = store.claim_task(0).await.expect("an answer") {
+                        mine.push(task.id);
+                    }
+                    mine
+                })
+            })
+            .collect();
+        let mut claimed = Vec::new();
+        for worker in workers {
+            claimed.extend(worker.await.expect("no panic"));
+        }
+        let different: HashSet<_> = claimed.iter().collect();
+        assert_eq!((claimed.len(), different.len()), (40, 40));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_whose_worker_is_gone_is_taken_over_and_an_expired_one_is_not() {
+    on_each(async |store| {
+        let id = create(&store, "dev", now() + HOUR).await;
+        create(&store, "dev", now() - 1).await;
+        store.claim_task(0).await.expect("an answer").expect("it");
+        let again = store.claim_task(now() + 1000).await.expect("an answer");
+        assert_eq!(again.map(|task| task.id), Some(id));
+        assert_eq!(store.tasks("dev", 10).await.expect("tasks").len(), 1);
+        assert_eq!(store.expire_tasks().await.expect("done"), 1);
+        assert_eq!(store.expire_tasks().await.expect("done"), 0);
+    })
+    .await;
+}
