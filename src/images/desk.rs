@@ -22,8 +22,9 @@ use crate::runtime::Runtime;
 const HEARTBEAT: Duration = Duration::from_secs(2);
 const SILENCE: i64 = 10_000;
 
-/// How often one looks for tasks that were handed in elsewhere, and for expired ones.
+/// How often one looks for tasks that were handed in elsewhere, and for those to forget.
 const LOOK: Duration = Duration::from_secs(1);
+const SWEEP: Duration = Duration::from_secs(10);
 
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -118,13 +119,16 @@ impl Desk {
     ) {
         let mut leaving = std::pin::pin!(leaving);
         let mut at_work = JoinSet::new();
+        let mut sweep = interval(SWEEP);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.begin(&painter, &mut at_work).await;
             tokio::select! {
                 () = &mut leaving => break,
                 () = self.arrived.notified() => {}
                 Some(_) = at_work.join_next() => {}
-                () = sleep(LOOK) => {
+                () = sleep(LOOK) => {}
+                _ = sweep.tick() => {
                     if let Err(fault) = self.tasks.expire().await {
                         log::warn!("image tasks: {}", fault.message);
                     }
