@@ -2,6 +2,7 @@
 
 mod bare;
 mod connection;
+mod journaled;
 mod leg;
 mod load;
 mod process;
@@ -10,7 +11,7 @@ mod table;
 mod work;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -47,7 +48,11 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_value = "json,stream,paced")]
     work: Vec<Work>,
     /// Legs
-    #[arg(long, value_delimiter = ',', default_value = "direct,bare,omniglot")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "direct,bare,omniglot,journal"
+    )]
     legs: Vec<Leg>,
     /// Threads of the load itself [default: half of the cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -63,6 +68,9 @@ struct Options {
     /// Be the bare proxy, listening on the first address and forwarding to the second
     #[arg(long, hide = true, num_args = 2)]
     bare: Option<Vec<SocketAddr>>,
+    /// Be the gateway with this config, whose books take every receipt
+    #[arg(long, hide = true)]
+    journal: Option<PathBuf>,
 }
 
 fn parse_seconds(text: &str) -> Result<Duration> {
@@ -104,7 +112,7 @@ async fn start_targets(options: &Options, directory: &Path) -> Result<Vec<Target
     };
     let upstream = mock.address;
     let mut targets = vec![mock];
-    for leg in [Leg::Bare, Leg::Omniglot] {
+    for leg in [Leg::Bare, Leg::Omniglot, Leg::Journal] {
         if options.legs.contains(&leg) {
             targets.push(Target::start(leg, upstream, directory).await?);
         }
@@ -177,6 +185,9 @@ fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
         bare::run(listen, upstream, KEY);
+    }
+    if let Some(file) = &options.journal {
+        return journaled::run(file);
     }
     let cores = std::thread::available_parallelism()?.get();
     let threads = options.threads.map_or(cores / 2, usize::from).max(1);

@@ -1,4 +1,4 @@
-//! The legs: no proxy, the bare proxy and the gateway, each in a process of its own.
+//! The legs: no proxy, the bare proxy and the gateway without and with a journal, each in a process of its own.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,6 +18,7 @@ pub enum Leg {
     Direct,
     Bare,
     Omniglot,
+    Journal,
 }
 
 impl Leg {
@@ -26,6 +27,7 @@ impl Leg {
             Self::Direct => "direct (CPU of the mock)",
             Self::Bare => "bare pingora",
             Self::Omniglot => "omniglot",
+            Self::Journal => "omniglot, prices and journal",
         }
     }
 }
@@ -49,10 +51,20 @@ impl Target {
             }
             Leg::Omniglot => {
                 let file = directory.join("omniglot.yaml");
-                fs::write(&file, gateway_config(address, admin, upstream))?;
+                fs::write(&file, gateway_config(address, admin, upstream, ""))?;
                 let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
                 command.arg("run").arg("-c").arg(file);
                 ("omniglot", command, (admin, Some("/readyz")))
+            }
+            Leg::Journal => {
+                let file = directory.join("journal.yaml");
+                let prices = "pricing: {input: 1.25, output: 10}, ";
+                let config = gateway_config(address, admin, upstream, prices);
+                let journal = directory.join("journal");
+                fs::write(&file, format!("{config}journal: {{path: {journal:?}}}\n"))?;
+                let mut command = Command::new(std::env::current_exe()?);
+                command.arg("--journal").arg(file);
+                ("journal", command, (admin, Some("/readyz")))
             }
         };
         let mut process = Process::start(name, &mut command, directory)?;
@@ -100,11 +112,16 @@ fn mock_command(address: SocketAddr) -> Command {
     command
 }
 
-fn gateway_config(listen: SocketAddr, admin: SocketAddr, upstream: SocketAddr) -> String {
+fn gateway_config(
+    listen: SocketAddr,
+    admin: SocketAddr,
+    upstream: SocketAddr,
+    prices: &str,
+) -> String {
     format!(
         "server: {{listen: \"{listen}\", admin: \"{admin}\"}}\n\
          keys: [{{name: bench, secret: {KEY}}}]\n\
          upstreams: [{{name: mock, format: chat, base_url: \"http://{upstream}/v1\"}}]\n\
-         models: [{{id: {MODEL}, upstreams: [{{name: mock}}]}}]\n"
+         models: [{{id: {MODEL}, {prices}upstreams: [{{name: mock}}]}}]\n"
     )
 }

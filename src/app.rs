@@ -1,5 +1,6 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
+mod bookkeeping;
 mod keeping;
 mod reload;
 
@@ -29,12 +30,14 @@ use pingora_proxy::http_proxy;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
+use bookkeeping::Bookkeeping;
 use keeping::Keeping;
 use reload::Reload;
 
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::images::{Desk, Files, Tasks};
+use crate::journal::{Books, Journal};
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
@@ -54,6 +57,9 @@ const H2_IDLE: Duration = Duration::from_secs(300);
 /// After the last request has ended, HTTP/2 connections still write their final frames.
 const LAST_FRAMES: Duration = Duration::from_millis(50);
 
+/// How long the last receipts may take to reach the books.
+const LAST_RECEIPTS: Duration = Duration::from_secs(2);
+
 /// What a run starts from.
 pub struct Start {
     pub config: Config,
@@ -61,6 +67,8 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The demo's backend, in this process.
     pub mock: Option<TcpListener>,
+    /// Where receipts go by way of the journal; `None`: no journal is kept.
+    pub books: Option<Arc<dyn Books>>,
     /// Printed when the first request can be taken.
     pub greeting: String,
 }
@@ -82,6 +90,10 @@ pub fn run(start: Start) -> Result<()> {
     };
     let metrics = Arc::new(Metrics::new());
     let store = start.config.store.clone();
+    let journal = match (&store, &start.books) {
+        (None, None) => None,
+        _ => Some(bookkeeping::open(&start.config.journal, &metrics)?),
+    };
     let runtime = Arc::new(Runtime::new(start.config));
     let keeping = store
         .map(|store| {
@@ -110,6 +122,7 @@ pub fn run(start: Start) -> Result<()> {
         keyring: keyring.clone(),
         archive: archive.clone(),
         access_log: access_log.clone(),
+        journal: journal.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
         stopped: stopped.clone(),
@@ -131,6 +144,7 @@ pub fn run(start: Start) -> Result<()> {
             metrics: metrics.clone(),
             access_log,
             archive,
+            journal: journal.clone(),
             stop,
             stopped,
             armed: armed.clone(),
@@ -141,6 +155,13 @@ pub fn run(start: Start) -> Result<()> {
     ));
     let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
+    let stored = keeping.as_ref().map(|keeping| keeping.books());
+    if let (Some(journal), Some(books)) = (journal, start.books.or(stored)) {
+        server.add_service(background_service(
+            "journal",
+            Bookkeeping { journal, books },
+        ));
+    }
     let reload = Reload {
         runtime,
         metrics,
@@ -261,6 +282,7 @@ struct Lifecycle {
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
     archive: Option<Arc<Archive>>,
+    journal: Option<Arc<Journal>>,
     stop: Arc<Notify>,
     stopped: Arc<AtomicBool>,
     armed: Arc<Semaphore>,
@@ -288,6 +310,9 @@ impl BackgroundService for Lifecycle {
         self.drain().await;
         if let Some(archive) = &self.archive {
             archive.flush().await;
+        }
+        if let Some(journal) = &self.journal {
+            journal.finish(LAST_RECEIPTS).await;
         }
         if let Some(log) = &self.access_log {
             log.flush();

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod formats;
 pub mod images;
+pub mod journal;
 pub mod json;
 pub mod metrics;
 pub mod mock;

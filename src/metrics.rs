@@ -1,6 +1,7 @@
 //! Everything the gateway counts, under typed labels, and its text for a Prometheus scrape.
 
 mod cost;
+mod journal;
 mod standing;
 
 use std::collections::HashSet;
@@ -17,9 +18,11 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
+pub use journal::JournalStanding;
 pub use standing::UpstreamStanding;
 
 use cost::Cost;
+use journal::Watched;
 use standing::Standing;
 
 use crate::model::{Format, Money};
@@ -51,6 +54,7 @@ pub struct Metrics {
     /// Not there without a store.
     store_up: Family<NoLabels, Gauge>,
     standing: Standing,
+    journal: Watched,
     /// A family is asked with labels it could own. The names in them are kept here once and shared,
     /// so that counting a request allocates nothing.
     names: RwLock<HashSet<Arc<str>>>,
@@ -190,6 +194,7 @@ impl Metrics {
             key_lookups: Family::default(),
             store_up: Family::default(),
             standing: Standing::default(),
+            journal: Watched::default(),
             names: RwLock::default(),
         };
         metrics.registered()
@@ -273,6 +278,7 @@ impl Metrics {
             self.store_up.clone(),
         );
         self.standing.register(registry);
+        registry.register_collector(Box::new(self.journal.clone()));
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The running version", Info::new(version));
         self
@@ -353,6 +359,11 @@ impl Metrics {
             cause: cause.name(),
         };
         self.upstream_failures.get_or_create(&labels).inc();
+    }
+
+    /// From now on a scrape shows how the journal stands.
+    pub fn watch_journal(&self, look: impl Fn() -> JournalStanding + Send + Sync + 'static) {
+        self.journal.watch(look);
     }
 
     pub fn reloaded(&self, ok: bool) {

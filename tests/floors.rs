@@ -9,7 +9,7 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (1, &["json", "sse"]),
     (2, &["formats"]),
     (3, &["translate", "config"]),
-    (4, &["runtime", "store", "catalog", "metrics"]),
+    (4, &["runtime", "store", "journal", "catalog", "metrics"]),
     (5, &["access"]),
     (6, &["proxy", "images", "mock", "admin"]),
     (7, &["app", "cli", "main"]),

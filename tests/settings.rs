@@ -34,6 +34,8 @@ fn address(text: &str) -> SocketAddr {
 #[test]
 fn silence_means_the_defaults() {
     let config = good("server: {}");
+    assert_eq!(config.journal.path, Path::new("omniglot-journal"));
+    assert_eq!(config.journal.limit, 1 << 30);
     let server = config.server;
     assert_eq!(server.listen.len(), 1);
     assert_eq!(server.listen[0].addr, address("127.0.0.1:8080"));

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use async_trait::async_trait;
 use tokio::time::{sleep, timeout};
 
 use crate::access::Keyring;
 use crate::config;
+use crate::journal::Books;
 use crate::metrics::Metrics;
+use crate::model::Receipt;
 use crate::proxy::Archive;
 use crate::runtime::Runtime;
 use crate::store::{Store, StoreError};
@@ -80,11 +83,28 @@ impl Keeping {
         };
         tasks.spawn(following.run());
         Ok(Keeping {
-            store,
             keyring,
             archive,
+            store,
             _tasks: tasks,
         })
+    }
+}
+
+impl Keeping {
+    pub(super) fn books(&self) -> Arc<dyn Books> {
+        Arc::new(Stored(self.store.clone()))
+    }
+}
+
+/// The store as the journal knows it.
+struct Stored(Store);
+
+#[async_trait]
+impl Books for Stored {
+    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String> {
+        let recorded = self.0.record(receipts).await;
+        recorded.map_err(|error| error.to_string())
     }
 }
 

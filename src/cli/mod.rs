@@ -99,6 +99,7 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
                 config,
                 file: Some(path),
                 mock: None,
+                books: None,
             },
             Err(code) => return Ok(code),
         },
@@ -182,6 +183,7 @@ fn demo() -> Result<Start> {
         config,
         file: None,
         mock: Some(mock),
+        books: None,
         greeting,
     })
 }

@@ -14,6 +14,7 @@ pub struct Config {
     pub server: Server,
     /// Absent: nothing outlives the process.
     pub store: Option<Store>,
+    pub journal: Journal,
     pub images: Images,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
@@ -74,6 +75,14 @@ impl PartialEq for Store {
             _ => false,
         }
     }
+}
+
+/// Where receipts wait until the store has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journal {
+    pub path: PathBuf,
+    /// In bytes; what would go beyond is not written.
+    pub limit: u64,
 }
 
 /// Pictures that are made later, and files that are kept for their addresses.

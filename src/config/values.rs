@@ -32,6 +32,8 @@ const FRAMING_HEADERS: [&str; 8] = [
 /// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
 const MAX_WEIGHT: u32 = 1_000_000;
 
+const SMALLEST_JOURNAL: u64 = 1 << 20;
+
 const MAX_ATTEMPTS: usize = 20;
 
 /// Nothing here waits for longer; sums of such durations cannot overflow either.
@@ -67,6 +69,14 @@ pub fn size(text: &str) -> Parsed<usize> {
         .and_then(|bytes| usize::try_from(bytes).ok())
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "a size above zero such as 64MiB".to_owned())
+}
+
+/// A journal that holds next to nothing would lose what it is there to keep.
+pub fn journal_limit(text: &str) -> Parsed<u64> {
+    let bytes = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
+    bytes
+        .filter(|bytes| *bytes >= SMALLEST_JOURNAL)
+        .ok_or_else(|| "a size of at least 1MiB, such as 1GiB".to_owned())
 }
 
 pub fn count(text: &str) -> Parsed<u64> {

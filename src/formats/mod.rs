@@ -318,6 +318,9 @@ pub struct Watch {
     pub ended: bool,
     /// Pictures that have come, where they are told apart.
     pub pictures: u64,
+    /// Whoever reads the reply may stop here: what comes after it changes nothing any more. Formats
+    /// whose streams just end never say so.
+    pub closed: bool,
     /// The upstream itself reported a failure in the stream.
     pub fault: Option<Fault>,
     /// One bit per choice: those that have appeared, and those that are complete.

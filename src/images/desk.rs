@@ -49,7 +49,7 @@ pub struct Painted {
     pub status: u16,
     pub body: Bytes,
     /// Held until the result is written down: a process that leaves waits for it.
-    pub busy: InFlight,
+    pub busy: Option<InFlight>,
 }
 
 impl Desk {

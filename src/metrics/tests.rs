@@ -62,6 +62,35 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
     assert!(!metrics.render(Vec::new()).contains("other"));
 }
 
+#[test]
+fn a_journal_is_shown_where_there_is_one() {
+    let metrics = Metrics::new();
+    assert!(!metrics.render(Vec::new()).contains("journal"));
+    metrics.watch_journal(|| JournalStanding {
+        bytes: 900,
+        limit: 1000,
+        is_nearly_full: true,
+        waiting: 3,
+        carried: 4,
+        lost: 5,
+        damaged: 6,
+        seconds_since_success: 7.5,
+    });
+    assert_lines(
+        &metrics,
+        &[
+            "omniglot_journal_bytes 900",
+            "omniglot_journal_limit_bytes 1000",
+            "omniglot_journal_nearly_full 1",
+            "omniglot_journal_waiting 3",
+            "omniglot_journal_carried_total 4",
+            "omniglot_journal_lost_total 5",
+            "omniglot_journal_damaged_total 6",
+            "omniglot_journal_behind_seconds 7.5",
+        ],
+    );
+}
+
 #[track_caller]
 fn assert_lines(metrics: &Metrics, expected: &[&str]) {
     let text = metrics.render(Vec::new());

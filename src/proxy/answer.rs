@@ -10,6 +10,7 @@ use pingora_proxy::Session;
 use super::entry::Entry;
 use super::exchange::Exchange;
 use super::outgoing;
+use super::receipt;
 use crate::catalog;
 use crate::config;
 use crate::model::{Fault, FaultKind, shortened};
@@ -92,6 +93,7 @@ pub(super) async fn fault(
     if exchange.header_sent {
         let last = exchange.reply.as_mut().map(|reply| reply.cut(fault));
         let last = last.unwrap_or_default();
+        receipt::before_piece(exchange, true);
         exchange.sent += last.len() as u64;
         return session.write_response_body(Some(last), true).await;
     }

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use tokio::time::Instant as Moment;
 
 use super::bill::Bill;
-use super::kept;
+use super::{kept, settle};
 use crate::access::Admission;
 use crate::formats::Operation;
-use crate::metrics::InFlight;
+use crate::journal::Journal;
+use crate::metrics::{InFlight, Metrics};
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
 use crate::translate::{Reply, Traits, Wanted};
@@ -80,15 +81,36 @@ pub struct Exchange {
     /// About how many tokens that was, once the body is gone.
     pub(super) input: Option<u64>,
     pub(super) bill: Option<Bill>,
+    /// It is written down, and cannot change any more.
+    pub(super) has_receipt: bool,
+    /// It is paid, and the request is counted.
+    pub(super) is_settled: bool,
     /// The client did not wait for the end.
     pub(super) client_left: bool,
     /// When the client was last sent a piece of the reply.
     pub(super) last_sent: Instant,
-    in_flight: InFlight,
+    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) metrics: Arc<Metrics>,
+    /// Taken out where it must outlive the exchange.
+    in_flight: Option<InFlight>,
+}
+
+/// A task that is dropped, as by a panic, never comes to the last hook: what it took is paid all
+/// the same.
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            settle::abandoned(self);
+        }
+    }
 }
 
 impl Exchange {
-    pub(super) fn new(snapshot: Arc<Snapshot>, in_flight: InFlight) -> Exchange {
+    pub(super) fn new(
+        snapshot: Arc<Snapshot>,
+        metrics: Arc<Metrics>,
+        journal: Option<Arc<Journal>>,
+    ) -> Exchange {
         Exchange {
             snapshot,
             request_id: format!("req_{}", uuid::Uuid::now_v7().simple()),
@@ -128,15 +150,19 @@ impl Exchange {
             asked_at: None,
             input: None,
             bill: None,
+            has_receipt: false,
+            is_settled: false,
             client_left: false,
             last_sent: Instant::now(),
-            in_flight,
+            journal,
+            in_flight: Some(metrics.in_flight()),
+            metrics,
         }
     }
 
     /// All is over but for what its result is needed for.
-    pub(super) fn into_in_flight(self) -> InFlight {
-        self.in_flight
+    pub(super) fn take_in_flight(&mut self) -> Option<InFlight> {
+        self.in_flight.take()
     }
 
     /// The attempt under way.

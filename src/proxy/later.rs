@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 use super::exchange::Exchange;
 use super::{Gateway, answer, bill, files};
 use crate::images::{self, Job, Painted, Painter};
-use crate::metrics::InFlight;
 use crate::model::{Fault, Format};
 
 /// What is on its way between the two ends of a request of our own.
@@ -144,9 +143,9 @@ impl Painter for Gateway {
                 () = stop.notified() => None,
             }
         };
-        let (reply, exchange) = tokio::join!(asking, self.serve(server, task, &job));
+        let (reply, mut exchange) = tokio::join!(asking, self.serve(server, task, &job));
         let (status, body) = reply?;
-        let busy: InFlight = exchange.into_in_flight();
+        let busy = exchange.take_in_flight();
         // A process that leaves has not done the work: another will.
         let is_cut = status != 200 && self.is_leaving();
         (!is_cut).then_some(Painted { status, body, busy })

@@ -16,6 +16,7 @@ mod kept;
 mod later;
 mod outgoing;
 mod plain;
+mod receipt;
 mod receive;
 mod relay;
 mod retry;
@@ -47,6 +48,7 @@ pub use settle::AccessLog;
 
 use crate::access::Keyring;
 use crate::images::{Desk, Files};
+use crate::journal::Journal;
 use crate::metrics::{Cause, Metrics};
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
@@ -63,6 +65,8 @@ pub struct Gateway {
     /// Where kept replies outlive the process; `None`: nowhere.
     pub archive: Option<Arc<Archive>>,
     pub access_log: Option<AccessLog>,
+    /// Absent: what requests took is kept in memory only.
+    pub journal: Option<Arc<Journal>>,
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
@@ -101,7 +105,8 @@ impl ProxyHttp for Gateway {
     /// The first thing that happens once a header is there.
     fn new_ctx(&self) -> Exchange {
         front::note_arrival(true);
-        Exchange::new(self.runtime.snapshot(), self.metrics.in_flight())
+        let (metrics, journal) = (self.metrics.clone(), self.journal.clone());
+        Exchange::new(self.runtime.snapshot(), metrics, journal)
     }
 
     /// Everything happens here: the request is answered, or it has failed.

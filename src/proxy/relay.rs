@@ -19,6 +19,7 @@ use super::counting;
 use super::drive::{is_downstream, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
+use super::receipt;
 use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
 use super::{Gateway, answer, secrets};
@@ -232,6 +233,7 @@ pub(super) async fn write(
     piece: Option<Bytes>,
     end: bool,
 ) -> Result<()> {
+    receipt::before_piece(exchange, end);
     exchange.sent += piece.as_ref().map_or(0, Bytes::len) as u64;
     exchange.writing = true;
     let written = session.write_response_body(piece, end).await;

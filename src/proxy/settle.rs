@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::Gateway;
 use super::bill::{self, Bill};
 use super::exchange::Exchange;
+use super::receipt;
 use crate::metrics::Served;
 use crate::model::FaultKind;
 
@@ -18,6 +19,27 @@ use crate::model::FaultKind;
 const WAITING_LINES: usize = 65_536;
 
 pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchange) {
+    let bill = pay(exchange);
+    let total = exchange.started.elapsed();
+    count(exchange, bill, total);
+    if let Some(log) = &gateway.access_log {
+        log.write(&line(session, exchange, bill, total));
+    }
+}
+
+/// A request that nobody will come back to. To its client it is as if the client had left.
+pub(super) fn abandoned(exchange: &mut Exchange) {
+    exchange.client_left = true;
+    exchange.status = 499;
+    let bill = pay(exchange);
+    if bill.is_some() {
+        count(exchange, bill, exchange.started.elapsed());
+    }
+}
+
+fn pay(exchange: &mut Exchange) -> Option<Bill> {
+    exchange.is_settled = true;
+    receipt::write(exchange);
     let bill = bill::of(exchange);
     let hold = exchange.hold.take();
     if let (Some(key), Some(bill)) = (&exchange.key, bill) {
@@ -32,11 +54,13 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchan
             }
         }
     }
-    let model = exchange.model.as_ref().map_or("", |model| &model.label);
-    let total = exchange.started.elapsed();
-    gateway.metrics.served(&Served {
+    bill
+}
+
+fn count(exchange: &Exchange, bill: Option<Bill>, total: Duration) {
+    exchange.metrics.served(&Served {
         format: exchange.has_format.then_some(exchange.format),
-        model,
+        model: exchange.model.as_ref().map_or("", |model| &model.label),
         upstream: exchange.upstream_name(),
         status: exchange.status,
         first_byte: exchange.first_byte,
@@ -47,9 +71,6 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchan
         metered: bill.map(|bill| bill.metered),
         cost: bill.and_then(|bill| bill.cost),
     });
-    if let Some(log) = &gateway.access_log {
-        log.write(&line(session, exchange, bill, total));
-    }
 }
 
 /// Never a key, never content.

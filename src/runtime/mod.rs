@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::config::{Config, Server, Store};
+use crate::config::{self, Config, Server, Store};
 
 /// What every request takes its view of the world from.
 pub struct Runtime {
@@ -41,6 +41,8 @@ pub struct Runtime {
     started: Server,
     /// Its store was opened when the process began.
     store: Option<Store>,
+    /// Its folder was locked when the process began.
+    journal: config::Journal,
     /// For files that are kept.
     started_with_room: usize,
     pub names: Names,
@@ -55,6 +57,7 @@ impl Runtime {
             conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
             store: config.store.clone(),
+            journal: config.journal.clone(),
             started_with_room: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
@@ -70,11 +73,13 @@ impl Runtime {
     /// Puts a new config in force; returns what of it needs a restart instead.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
         let other_store = config.store != self.store;
+        let other_journal = config.journal != self.journal;
         let next = Arc::new(Snapshot::build(config, &self.live));
         self.current.store(next.clone());
         self.live.tidy();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));
+        names.extend(other_journal.then_some("journal"));
         if next.images.files.size != self.started_with_room {
             names.push("images.files.size");
         }

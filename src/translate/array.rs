@@ -43,7 +43,10 @@ impl ArrayTap {
             }
         });
         match self.elements.closed() {
-            true if fault.is_none() && watch.ended => good = chunk.len(),
+            true if fault.is_none() && watch.ended => {
+                good = chunk.len();
+                watch.closed = true;
+            }
             closed if closed || end => fault = fault.or_else(|| Some(cut_short())),
             _ => {}
         }
@@ -66,5 +69,24 @@ impl ArrayTap {
         });
         self.waiting.extend_from_slice(&chunk[good..]);
         passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Format;
+
+    #[test]
+    fn a_reader_of_the_array_stops_at_its_end() {
+        let mut tap = ArrayTap::new(Format::Native.codec());
+        let mut watch = Watch::default();
+        let element = r#"[{"candidates":[{"content":{},"finishReason":"STOP"}]}"#;
+        for (piece, closed) in [(element, false), ("\n", false), ("]", true), ("\n", true)] {
+            let piece = Bytes::from_static(piece.as_bytes());
+            let pushed = tap.push(&piece, false, 1024, &mut watch, &mut None);
+            pushed.expect("a good piece");
+            assert_eq!((watch.ended, watch.closed), (true, closed), "{piece:?}");
+        }
     }
 }

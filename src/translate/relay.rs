@@ -172,7 +172,7 @@ fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
         }
         Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
         Event::Usage(usage) => watch.meter(*usage),
-        Event::End => watch.ended = true,
+        Event::End => (watch.ended, watch.closed) = (true, true),
         Event::Start { .. } => watch.opened = true,
         // What is only opened holds nothing yet.
         Event::Open { block, .. } => {

@@ -168,17 +168,20 @@ async fn settings_that_need_a_restart_are_named_until_they_are_as_before() {
         "{listen: LISTEN, admin: ADMIN}",
         "{listen: \"127.0.0.1:1\", admin: \"127.0.0.1:2\", access_log: json, drain_timeout: 9s}",
     );
+    let after = after + "journal: {limit: 2GiB}\n";
     // Twice: what was said once is still so. Then back: nothing is left to say.
     for (config, reloads, said) in [(&after, 1.0, 1), (&after, 2.0, 2), (&before, 3.0, 2)] {
         gateway.rewrite(config);
         gateway.process.signal("HUP");
         samples_when(&gateway, TAKEN, reloads).await;
-        for setting in ["listen", "admin", "access_log", "drain_timeout"] {
-            assert_eq!(
-                needs_restart(&format!("server.{setting}")),
-                said,
-                "{setting}"
-            );
+        for setting in [
+            "server.listen",
+            "server.admin",
+            "server.access_log",
+            "server.drain_timeout",
+            "journal",
+        ] {
+            assert_eq!(needs_restart(setting), said, "{setting}");
         }
         assert_eq!(ask(&gateway, KEY, "same-chat").await.0, 200);
     }

@@ -2,7 +2,6 @@
 
 mod down;
 mod kept;
-mod spent;
 
 use std::process::Output;
 use std::time::Instant;
@@ -19,9 +18,10 @@ const GUESSED: &str = "sk-omniglot-0123456789abcdefghijABCDEFGHIJ0123456789";
 /// A thousandth for every token of an answer.
 fn config(mock: &Mock, place: &Place) -> String {
     let mut text = format!(
-        "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\n\
+        "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\njournal: {{path: {:?}}}\n\
          keys: [{{name: all, secret: {KEY}, spending_cap: 1}}, {{name: taken, secret: key-taken}}]\nupstreams:\n",
-        place.address
+        place.address,
+        place.journal()
     );
     for (format, prefix) in FORMATS {
         let base = format!("http://{}{prefix}", mock.address);

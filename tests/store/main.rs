@@ -18,6 +18,8 @@ mod replies;
 mod tasks;
 mod usage;
 
+use std::path::PathBuf;
+
 use omniglot::config;
 use omniglot::model::Money;
 use omniglot::store::Store;
@@ -28,7 +30,7 @@ pub struct Place {
     pub settings: config::Store,
     /// As a config names it.
     pub address: String,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Place {
@@ -37,7 +39,7 @@ impl Place {
         Place {
             settings: config.expect("a good config").store.expect("a store"),
             address: address.to_owned(),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -51,6 +53,11 @@ impl Place {
             places.push(Place::new(&url, directory()));
         }
         places
+    }
+
+    /// Where receipts wait for it.
+    pub fn journal(&self) -> PathBuf {
+        self.directory.path().join("journal")
     }
 
     pub async fn open(&self) -> Store {

@@ -1,6 +1,7 @@
 //! From the tree to the settings: a file per entry of the config, a function per table.
 
 mod images;
+mod journal;
 mod key;
 mod model;
 mod server;
@@ -21,6 +22,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     let mut config = Config {
         server: server::default(),
         store: None,
+        journal: journal::default(),
         images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
@@ -42,6 +44,11 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         .take("store")
         .and_then(|field| reader.hidden(field, values::store))
         .map(|store| store.value);
+    if let Some(field) = table.take("journal")
+        && let Some(table) = reader.table("journal", field)
+    {
+        config.journal = journal::read(reader, table);
+    }
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)
     {

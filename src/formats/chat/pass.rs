@@ -217,7 +217,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
     if data == "[DONE]" {
-        watch.ended = true;
+        (watch.ended, watch.closed) = (true, true);
         return Ok(Glance::default());
     }
     let piece: Piece<'_> = read_event(data)?;

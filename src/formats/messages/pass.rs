@@ -212,7 +212,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         }
         "message_start" => watch.opened = true,
         "content_block_delta" | "content_block_stop" | "message_delta" => watch.begun = true,
-        "message_stop" => (watch.begun, watch.ended) = (true, true),
+        "message_stop" => (watch.begun, watch.ended, watch.closed) = (true, true, true),
         _ => {}
     }
     watch.unmetered.say(event.delta.said);

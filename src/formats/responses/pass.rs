@@ -154,7 +154,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
             watch.ended = true;
         }
         "response.completed" | "response.incomplete" => {
-            (watch.begun, watch.ended) = (true, true);
+            (watch.begun, watch.ended, watch.closed) = (true, true, true);
         }
         _ => watch.begun = true,
     }

@@ -10,7 +10,7 @@ use crate::stage::{Gateway, KEY, Mock, client};
 struct Replicas {
     mock: Mock,
     config: String,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Replicas {
@@ -23,12 +23,15 @@ impl Replicas {
         Replicas {
             mock,
             config,
-            _directory: directory,
+            directory,
         }
     }
 
-    fn start(&self) -> Gateway {
-        Gateway::start(&self.config)
+    /// Each with a journal of its own; the one of a process that is gone is taken up by the next.
+    fn start(&self, journal: &str) -> Gateway {
+        let journal = self.directory.path().join(journal);
+        let journal = format!("journal: {{path: \"{}\"}}\n", journal.display());
+        Gateway::start(&format!("{}{journal}", self.config))
     }
 }
 
@@ -48,7 +51,7 @@ async fn ask(gateway: &Gateway, model: &str, prompt: &str) -> String {
 #[tokio::test]
 async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
     let replicas = Replicas::new("", "");
-    let mut first = replicas.start();
+    let mut first = replicas.start("one");
     let path = ask(
         &first,
         "priced",
@@ -59,7 +62,7 @@ async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
     first.process.signal("KILL");
     first.process.wait();
     replicas.mock.until_seen("die", "cancelled", 1).await;
-    let second = replicas.start();
+    let second = replicas.start("one");
     assert_eq!(get(&second, &path).await["status"], "running");
     // Whoever worked on it is not heard of any more.
     replicas.mock.until_seen("die", "started", 2).await;
@@ -76,7 +79,7 @@ async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
 #[tokio::test]
 async fn a_process_that_leaves_finishes_what_runs_and_leaves_the_rest() {
     let replicas = Replicas::new("", "images: {tasks: {at_once: 1}}\n");
-    let mut first = replicas.start();
+    let mut first = replicas.start("one");
     let running = ask(&first, "art", "mock:wait=go mock:name=runs").await;
     replicas.mock.until_seen("runs", "waiting", 1).await;
     let waiting = ask(&first, "art", "mock:name=waits").await;
@@ -84,7 +87,7 @@ async fn a_process_that_leaves_finishes_what_runs_and_leaves_the_rest() {
     replicas.mock.signal("go", 1).await;
     assert_eq!(first.process.wait().code(), Some(0));
     assert_eq!(replicas.mock.seen("waits", "started").await, 0);
-    let second = replicas.start();
+    let second = replicas.start("one");
     assert_eq!(get(&second, &running).await["status"], "succeeded");
     until(&second, &waiting, "succeeded").await;
     assert_eq!(replicas.mock.seen("runs", "started").await, 1);
@@ -93,12 +96,12 @@ async fn a_process_that_leaves_finishes_what_runs_and_leaves_the_rest() {
 #[tokio::test]
 async fn what_a_leaving_process_cannot_finish_is_begun_again() {
     let replicas = Replicas::new("drain_timeout: 0s,", "");
-    let mut first = replicas.start();
+    let mut first = replicas.start("one");
     let path = ask(&first, "art", "mock:wait=go mock:name=again").await;
     replicas.mock.until_seen("again", "waiting", 1).await;
     first.process.signal("TERM");
     assert_eq!(first.process.wait().code(), Some(0));
-    let second = replicas.start();
+    let second = replicas.start("one");
     replicas.mock.until_seen("again", "started", 2).await;
     replicas.mock.signal("go", 1).await;
     until(&second, &path, "succeeded").await;
@@ -107,7 +110,7 @@ async fn what_a_leaving_process_cannot_finish_is_begun_again() {
 #[tokio::test]
 async fn another_process_shows_and_cancels_a_task_too() {
     let replicas = Replicas::new("", "");
-    let (first, second) = (replicas.start(), replicas.start());
+    let (first, second) = (replicas.start("one"), replicas.start("two"));
     let path = ask(&first, "art", "mock:wait=never mock:name=far").await;
     replicas.mock.until_seen("far", "waiting", 1).await;
     let response = send(&second, Method::DELETE, &path, KEY).await;

@@ -1,0 +1,155 @@
+//! From the journal to the books, in the background and for as long as it takes.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::reading::{BATCH, Batch, Reading};
+use super::seldom::Seldom;
+use super::{Books, Journal, segment};
+
+/// How long receipts gather before they are carried.
+const GATHER: Duration = Duration::from_millis(200);
+/// Pauses after failures double up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Books that do not answer for so long are asked again.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After a power cut, what came in this time may be missing.
+const SYNC: Duration = Duration::from_secs(1);
+/// Between two lines in the log about the same trouble.
+const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(60);
+
+/// Carries, and sees to it that what waits is on the disk, for as long as it is polled.
+pub async fn keep(journal: Arc<Journal>, books: Arc<dyn Books>) {
+    let carrier = Carrier::new(journal.clone(), books);
+    tokio::join!(carrier.run(), sync(journal));
+}
+
+async fn sync(journal: Arc<Journal>) {
+    let complaint = Seldom::every(BETWEEN_COMPLAINTS);
+    loop {
+        sleep(SYNC).await;
+        let journal = journal.clone();
+        let synced = tokio::task::spawn_blocking(move || journal.sync()).await;
+        if let Ok(Err(error)) = synced
+            && complaint.now()
+        {
+            log::error!("journal: cannot be put on the disk: {error}");
+        }
+    }
+}
+
+/// Where the carrying has got to. A journal has one.
+pub struct Carrier {
+    journal: Arc<Journal>,
+    books: Arc<dyn Books>,
+    reading: Option<Reading>,
+    complaint: Seldom,
+}
+
+impl Carrier {
+    pub fn new(journal: Arc<Journal>, books: Arc<dyn Books>) -> Carrier {
+        Carrier {
+            journal,
+            books,
+            reading: None,
+            complaint: Seldom::every(BETWEEN_COMPLAINTS),
+        }
+    }
+
+    async fn run(mut self) {
+        let mut pause = GATHER;
+        loop {
+            match self.step().await {
+                Ok(_) if self.journal.pen().waiting() >= BATCH as u64 => {
+                    pause = GATHER;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Ok(_) => pause = GATHER,
+                Err(reason) => {
+                    self.journal.tally.failures.fetch_add(1, Ordering::Release);
+                    if self.complaint.now() {
+                        log::error!("journal: the store takes no receipts, they wait: {reason}");
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.journal.hurry.notified() => {}
+            }
+        }
+    }
+
+    /// Carries one batch, if there is something to carry; how many lines it was.
+    pub async fn step(&mut self) -> Result<u64, String> {
+        let batch = self.next().map_err(|error| error.to_string())?;
+        let Some(batch) = batch else {
+            self.journal.note_success();
+            return Ok(0);
+        };
+        if !batch.receipts.is_empty() {
+            let recording = self.books.record(&batch.receipts);
+            let recorded = timeout(PATIENCE, recording).await;
+            recorded.map_err(|_| format!("no answer in {PATIENCE:?}"))??;
+        }
+        self.pass(&batch);
+        self.journal.note_success();
+        Ok(batch.lines)
+    }
+
+    /// Whole lines; segments that have nothing left in them are deleted on the way.
+    fn next(&mut self) -> std::io::Result<Option<Batch>> {
+        loop {
+            let Some(oldest) = self.journal.pen().oldest() else {
+                self.reading = None;
+                return Ok(None);
+            };
+            let reading = match self.reading.take().filter(|reading| reading.is_of(oldest)) {
+                Some(reading) => reading,
+                None => Reading::begin(&self.journal.folder, oldest.number)?,
+            };
+            let reading = self.reading.insert(reading);
+            if !reading.is_at_end(oldest) {
+                let batch = reading.next(oldest.length)?;
+                if batch.lines > 0 {
+                    return Ok(Some(batch));
+                }
+                self.pass(&batch);
+                continue;
+            }
+            let at_once = self.journal.leaving.load(Ordering::Acquire);
+            let is_damaged = reading.is_damaged();
+            if !self.journal.pen().retire(oldest, is_damaged, at_once) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn pass(&mut self, batch: &Batch) {
+        let (Some(oldest), Some(reading)) = (self.journal.pen().oldest(), &mut self.reading) else {
+            return;
+        };
+        let path = segment::path(&self.journal.folder, oldest.number);
+        for at in &batch.damaged {
+            log::error!(
+                "journal: the line at byte {at} of {} is damaged and counts for nothing; \
+                 the file is set aside when the rest of it is carried",
+                path.display()
+            );
+        }
+        if let Some(at) = batch.torn {
+            let path = path.display();
+            log::warn!("journal: {path} ends at byte {at} with half a line, which is left out");
+        }
+        reading.pass(batch);
+        self.journal.pen().carried(batch.lines);
+        let tally = &self.journal.tally;
+        let (carried, damaged) = (batch.receipts.len(), batch.damaged.len());
+        tally.carried.fetch_add(carried as u64, Ordering::Relaxed);
+        tally.damaged.fetch_add(damaged as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,211 @@
+//! Receipts on disk until the books have them: no database stands in the way of a request.
+//!
+//! A receipt is appended with one write before its request's last byte goes out, and carried to
+//! the books from there. A segment of the journal is deleted when all of it has been carried; what
+//! was carried and not yet deleted when the process ended is carried again, and the books know
+//! every receipt by its id.
+
+mod carry;
+mod line;
+mod pen;
+mod reading;
+mod segment;
+mod seldom;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+
+pub use carry::{Carrier, keep};
+
+use pen::{Pen, Refused};
+use seldom::Seldom;
+
+use crate::model::Receipt;
+
+const LOCK: &str = "lock";
+
+/// Between two lines in the log about receipts that are lost.
+const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
+
+/// Where receipts are kept for good.
+#[async_trait]
+pub trait Books: Send + Sync {
+    /// Writes down all of them or none. Those that are there already stay as they are, by their
+    /// ids; the answer is how many were not.
+    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String>;
+}
+
+/// Belongs to one process; its threads share it.
+pub struct Journal {
+    folder: PathBuf,
+    pen: Mutex<Pen>,
+    tally: Tally,
+    began: Instant,
+    lost: Seldom,
+    /// Somebody waits for what is left.
+    hurry: Notify,
+    leaving: AtomicBool,
+    /// Locked for as long as the journal is open.
+    _lock: File,
+}
+
+#[derive(Default)]
+struct Tally {
+    carried: AtomicU64,
+    lost: AtomicU64,
+    damaged: AtomicU64,
+    /// Attempts that the books refused.
+    failures: AtomicU64,
+    /// When nothing was left to carry or something was carried, in milliseconds since the beginning.
+    last_success: AtomicU64,
+}
+
+/// How a journal stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    pub bytes: u64,
+    pub limit: u64,
+    pub is_nearly_full: bool,
+    /// Receipts that the books do not have yet.
+    pub waiting: u64,
+    pub carried: u64,
+    /// Receipts that could not be written down.
+    pub lost: u64,
+    /// Lines that could not be read again.
+    pub damaged: u64,
+    /// Since everything there was had been carried, or some of it.
+    pub since_success: Duration,
+}
+
+thread_local! {
+    /// A line is put together here, so that one costs no memory of its own.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Journal {
+    /// Takes possession of a folder, with what is in it from before.
+    pub fn open(folder: &Path, limit: u64) -> io::Result<Journal> {
+        fs::create_dir_all(folder)?;
+        let lock = File::create(folder.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let message = "another process uses it; give each a folder of its own";
+                return Err(io::Error::other(message));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let pen = Pen::open(folder, limit)?;
+        if pen.waiting() > 0 {
+            let count = pen.waiting();
+            log::info!("journal: {count} receipts are left from before");
+        }
+        Ok(Journal {
+            folder: folder.to_owned(),
+            pen: Mutex::new(pen),
+            tally: Tally::default(),
+            began: Instant::now(),
+            lost: Seldom::every(BETWEEN_ALARMS),
+            hurry: Notify::new(),
+            leaving: AtomicBool::new(false),
+            _lock: lock,
+        })
+    }
+
+    /// Returns when the receipt survives the end of this process. One that cannot be written is
+    /// counted and logged: a request is not refused for it.
+    pub fn append(&self, receipt: &Receipt) {
+        let written = LINE.with_borrow_mut(|line| {
+            line::write(receipt, line);
+            self.pen().write(line)
+        });
+        match written {
+            Ok(false) => {}
+            Ok(true) => log::error!(
+                "journal: {} is nearly full; the store takes no receipts",
+                self.folder.display()
+            ),
+            Err(refused) => self.lose(receipt, &refused),
+        }
+    }
+
+    fn lose(&self, receipt: &Receipt, refused: &Refused) {
+        let lost = self.tally.lost.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.lost.now() {
+            let reason: Cow<'_, str> = match refused {
+                Refused::Full => "it has reached its limit".into(),
+                Refused::Failed(error) => error.to_string().into(),
+            };
+            log::error!(
+                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {}",
+                self.folder.display(),
+                receipt.id
+            );
+        }
+    }
+
+    pub fn standing(&self) -> Standing {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let last_success = Duration::from_millis(count(&self.tally.last_success));
+        let pen = self.pen();
+        Standing {
+            bytes: pen.bytes(),
+            limit: pen.limit(),
+            is_nearly_full: pen.is_nearly_full(),
+            waiting: pen.waiting(),
+            carried: count(&self.tally.carried),
+            lost: count(&self.tally.lost),
+            damaged: count(&self.tally.damaged),
+            since_success: self.began.elapsed().saturating_sub(last_success),
+        }
+    }
+
+    /// One more attempt to carry what is left, for so long at most. What cannot be stays where it is.
+    pub async fn finish(&self, limit: Duration) {
+        let failures = || self.tally.failures.load(Ordering::Acquire);
+        let before = failures();
+        self.leaving.store(true, Ordering::Release);
+        self.hurry.notify_one();
+        let until = Instant::now() + limit;
+        while !self.pen().is_empty() && failures() == before && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let left = self.pen().waiting();
+        if left > 0 {
+            log::warn!("journal: {left} receipts stay there until the next start");
+        }
+    }
+
+    /// Everything written so far survives a power cut, too. Blocks for as long as the disk takes.
+    fn sync(&self) -> io::Result<()> {
+        let Some(unsynced) = self.pen().take_unsynced() else {
+            return Ok(());
+        };
+        for file in unsynced {
+            file.sync_data()?;
+        }
+        File::open(&self.folder)?.sync_all()
+    }
+
+    fn note_success(&self) {
+        let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.tally.last_success.store(elapsed, Ordering::Relaxed);
+    }
+
+    fn pen(&self) -> MutexGuard<'_, Pen> {
+        // Nothing panics while it is held; if it did, its lengths are those of whole lines.
+        self.pen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

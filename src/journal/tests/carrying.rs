@@ -1,0 +1,125 @@
+//! From the journal to books that are not always well.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn books_that_fail_stall_or_lose_their_answer_have_everything_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // In one segment.
+    let journal = Arc::new(Journal::open(folder.path(), 64 << 20).expect("a journal"));
+    let books = Ledger::in_moods(&[Mood::Fail, Mood::LoseAnswer, Mood::Stall]);
+    // More than a batch.
+    let ids = numbered(0..1200);
+    append_all(&journal, &ids);
+    assert_eq!(journal.standing().waiting, 1200);
+    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    for refused in ["no room", "the connection was lost", "no answer in 30s"] {
+        assert_eq!(carrier.step().await, Err(refused.to_owned()));
+        assert_eq!(journal.standing().waiting, 1200, "{refused}");
+    }
+    for lines in [500, 500, 200, 0] {
+        assert_eq!(carrier.step().await, Ok(lines));
+    }
+    assert_eq!(books.ids(), ids);
+    let pages = books.pages();
+    assert!(pages.answered.values().all(|times| *times == 1));
+    assert_eq!(pages.recorded["req_00007"], receipt("req_00007"));
+    let standing = journal.standing();
+    assert_eq!((standing.waiting, standing.carried), (0, 1200));
+    assert_eq!((standing.lost, standing.damaged), (0, 0));
+}
+
+#[tokio::test]
+async fn what_is_left_from_before_comes_first_and_its_files_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    append_all(&open(folder.path()), &numbered(0..10));
+    append_all(&open(folder.path()), &numbered(10..20));
+    let journal = open(folder.path());
+    assert_eq!(journal.standing().waiting, 20);
+    append_all(&journal, &numbered(20..30));
+    let books = Ledger::in_moods(&[]);
+    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    for carried in [10, 20, 30] {
+        assert_eq!(carrier.step().await, Ok(10));
+        assert_eq!(books.ids(), numbered(0..carried));
+    }
+    assert_eq!(carrier.step().await, Ok(0));
+    // The last is short and still written to.
+    assert_eq!(files(folder.path()), ["000000000003.receipts", "lock"]);
+    append_all(&journal, &numbered(30..31));
+    assert_eq!(carrier.step().await, Ok(1));
+    assert_eq!(books.ids(), numbered(0..31));
+}
+
+#[tokio::test]
+async fn many_threads_write_whole_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = open(folder.path());
+    let books = Ledger::in_moods(&[]);
+    let threads: Vec<_> = (0..8)
+        .map(|number| {
+            let journal = journal.clone();
+            let ids = numbered(number * 300..(number + 1) * 300);
+            std::thread::spawn(move || append_all(&journal, &ids))
+        })
+        .collect();
+    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    while !threads.iter().all(std::thread::JoinHandle::is_finished) {
+        carrier.step().await.expect("the books are well");
+    }
+    while carrier.step().await.expect("the books are well") > 0 {}
+    assert!(books.ids() == numbered(0..2400));
+    assert_eq!(journal.standing().damaged, 0);
+}
+
+/// The carrying itself runs beside, as it does in a gateway.
+async fn finish(books: Arc<Ledger>, count: u32) -> (tempfile::TempDir, Duration) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = open(folder.path());
+    append_all(&journal, &numbered(0..count));
+    let started = tokio::time::Instant::now();
+    tokio::select! {
+        () = keep(journal.clone(), books) => unreachable!("it goes on for ever"),
+        () = journal.finish(Duration::from_secs(3600)) => {}
+    }
+    (folder, started.elapsed())
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_carries_the_rest_and_leaves_nothing_behind() {
+    let books = Ledger::in_moods(&[]);
+    let (folder, _) = finish(books.clone(), 1200).await;
+    assert_eq!(books.ids(), numbered(0..1200));
+    assert_eq!(files(folder.path()), ["lock"]);
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_does_not_wait_for_books_that_fail() {
+    let books = Ledger::in_moods(&[Mood::Fail; 100]);
+    let (folder, _) = finish(books.clone(), 3).await;
+    assert_eq!(books.ids(), numbered(0..0));
+    let journal = open(folder.path());
+    assert_eq!(journal.standing().waiting, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn books_that_are_well_again_are_found_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = open(folder.path());
+    append_all(&journal, &numbered(0..5));
+    let books = Ledger::in_moods(&[Mood::Fail; 20]);
+    let carried = async {
+        while journal.standing().waiting > 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let started = tokio::time::Instant::now();
+    tokio::select! {
+        () = keep(journal.clone(), books.clone()) => unreachable!("it goes on for ever"),
+        () = carried => {}
+    }
+    assert_eq!(books.ids(), numbered(0..5));
+    // Twenty failures, most of them five seconds apart; without pauses this would be no time at all.
+    let waited = started.elapsed();
+    assert!(waited > Duration::from_secs(60) && waited < Duration::from_secs(100));
+}

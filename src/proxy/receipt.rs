@@ -1,0 +1,55 @@
+//! The receipt of a request, written down before its client has the last byte of what it pays for.
+
+use super::bill::{self, Bill};
+use super::exchange::Exchange;
+use crate::model::Receipt;
+
+/// A piece is about to go out. With the last one, or with the one that readers stop at, the bill
+/// is final: nothing that comes later can change it.
+pub(super) fn before_piece(exchange: &mut Exchange, is_last: bool) {
+    let closed = |exchange: &Exchange| {
+        let reply = exchange.reply.as_ref();
+        reply.is_some_and(|reply| reply.watch().closed)
+    };
+    if is_last || closed(exchange) {
+        write(exchange);
+    }
+}
+
+/// There is one for every request that took something, however often this is called.
+pub(super) fn write(exchange: &mut Exchange) {
+    if exchange.has_receipt {
+        return;
+    }
+    let Some(bill) = bill::of(exchange) else {
+        return;
+    };
+    exchange.has_receipt = true;
+    if let Some(journal) = &exchange.journal {
+        journal.append(&receipt(exchange, &bill));
+    }
+}
+
+fn receipt(exchange: &Exchange, bill: &Bill) -> Receipt {
+    let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+    Receipt {
+        id: exchange.request_id.clone(),
+        at: jiff::Timestamp::now().as_millisecond(),
+        key: name(exchange.key.as_ref().map(|key| &*key.name)),
+        model: name(exchange.model.as_ref().map(|model| &*model.label)),
+        upstream: exchange.upstream_name().to_owned(),
+        format: exchange.format.name().to_owned(),
+        stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
+        status: exchange.status,
+        usage: bill.metered.usage,
+        images: exchange
+            .reply
+            .as_ref()
+            .map_or(0, |reply| reply.watch().pictures),
+        estimated: bill.metered.estimated,
+        cost: bill.cost.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
