@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::tasks::{get, hand_in, send, until};
 use super::{PIXEL, Stage, header};
-use crate::stage::{Gateway, KEY, Mock, client};
+use crate::stage::{Gateway, KEY, Mock, client, eventually, omniglot};
 
 struct Replicas {
     mock: Mock,
@@ -69,11 +69,26 @@ async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
     replicas.mock.signal("go", 1).await;
     let task = until(&second, &path, "succeeded").await;
     assert_eq!(task["result"]["data"][0]["b64_json"], PIXEL);
-    let spent = second.metric("omniglot_cost_total").await;
-    assert!(
-        spent.len() == 1 && spent[0].ends_with(" 208.0"),
-        "{spent:?}"
+    let used = used(&second, "priced").await;
+    assert_eq!(
+        (&used["requests"], &used["images"]),
+        (&json!(1), &json!(1)),
+        "{used}"
     );
+    assert_eq!(used["cost"].to_string().trim_matches('"'), "208", "{used}");
+}
+
+/// What the store knows of the requests for a model, once that is there.
+async fn used(gateway: &Gateway, model: &str) -> Value {
+    eventually("its receipt is in the store", async || {
+        let mut command = omniglot();
+        command.args(["usage", "--by", "model", "--json", "-c"]);
+        let told = command.arg(gateway.file()).output().expect("it runs");
+        let rows: Value = serde_json::from_slice(&told.stdout).ok()?;
+        let found = rows.as_array()?.iter().find(|row| row["model"] == model);
+        found.cloned()
+    })
+    .await
 }
 
 #[tokio::test]
