@@ -26,7 +26,6 @@ use pingora_core::server::{
 use pingora_core::services::background::{BackgroundService, background_service};
 use pingora_core::services::listening::Service;
 use pingora_core::tls;
-use pingora_proxy::http_proxy;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -136,7 +135,7 @@ pub fn run(start: Start) -> Result<()> {
     };
     server.add_service(background_service("image tasks", painting));
     let gateway = gateway();
-    server.add_service(public_service(gateway, &conf, &server_settings.listen)?);
+    server.add_service(public_service(gateway, &server_settings.listen)?);
     server.add_service(background_service(
         "lifecycle",
         Lifecycle {
@@ -195,26 +194,18 @@ fn server_conf(drain_timeout: Duration) -> ServerConf {
     }
 }
 
-fn public_service(
-    gateway: Gateway,
-    conf: &Arc<ServerConf>,
-    listen: &[Listen],
-) -> Result<Service<Door>> {
-    let (runtime, metrics) = (gateway.runtime.clone(), gateway.metrics.clone());
-    let mut proxy = http_proxy(conf, gateway);
+fn public_service(gateway: Gateway, listen: &[Listen]) -> Result<Service<Door>> {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
     options.h2_idle_timeout = Some(H2_IDLE);
-    proxy.server_options = Some(options);
     let mut h2_options = default_h2_options();
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
     h2_options.max_header_list_size(H2_HEADER_LIMIT);
-    proxy.h2_options = Some(h2_options);
     let front = Front {
-        proxy: Arc::new(proxy),
-        runtime,
-        metrics,
+        gateway,
+        options,
+        h2_options,
     };
     let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
     for Listen { addr, tls } in listen {

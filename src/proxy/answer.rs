@@ -2,18 +2,21 @@
 
 use std::time::{Duration, Instant};
 
+use super::Session;
 use bytes::Bytes;
-use pingora_core::Result;
-use pingora_http::ResponseHeader;
-use pingora_proxy::Session;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use pingora_core::{Error, ErrorType, Result};
 
 use super::entry::Entry;
 use super::exchange::Exchange;
-use super::outgoing;
 use super::receipt;
+use super::{bill, outgoing};
 use crate::catalog;
 use crate::config;
 use crate::model::{Fault, FaultKind, shortened};
+use crate::translate::ReplyKind;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
 const DRAIN_REQUEST: Duration = Duration::from_secs(10);
@@ -26,41 +29,36 @@ pub(super) async fn json(
     body: Vec<u8>,
     extra: &[(&'static str, String)],
 ) -> Result<()> {
-    let mut header = ResponseHeader::build_no_case(status, Some(8))?;
-    header.insert_header("content-type", "application/json")?;
-    whole(session, exchange, header, body.into(), extra).await
+    let kind = HeaderValue::from_static("application/json");
+    whole(session, exchange, (status, kind), body.into(), extra).await
 }
 
 /// A picture that is kept here.
 pub(super) async fn file(
     session: &mut Session,
     exchange: &mut Exchange,
-    mime: &str,
+    mime: &'static str,
     body: Bytes,
 ) -> Result<()> {
-    let mut header = ResponseHeader::build_no_case(200, Some(8))?;
-    header.insert_header("content-type", mime)?;
-    whole(session, exchange, header, body, &[]).await
+    let kind = HeaderValue::from_static(mime);
+    whole(session, exchange, (200, kind), body, &[]).await
 }
 
 async fn whole(
     session: &mut Session,
     exchange: &mut Exchange,
-    mut header: ResponseHeader,
+    (status, kind): (u16, HeaderValue),
     body: Bytes,
     extra: &[(&'static str, String)],
 ) -> Result<()> {
-    header.insert_header("content-length", body.len())?;
-    for (name, value) in request_id(exchange) {
-        header.insert_header(name, value)?;
-    }
-    for (name, value) in extra {
-        header.insert_header(*name, value)?;
-    }
-    for (name, value) in allowance(exchange) {
-        header.insert_header(name, value)?;
-    }
-    exchange.status = header.status.as_u16();
+    let mut header = head(StatusCode::from_u16(status).unwrap_or_default());
+    let headers = &mut header.headers;
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_LENGTH, body.len().into());
+    put(headers, request_id(exchange))?;
+    put(headers, extra.iter().cloned())?;
+    put(headers, allowance(exchange))?;
+    exchange.status = status;
     exchange.header_sent = true;
     exchange.note_first_byte();
     exchange.sent += body.len() as u64;
@@ -69,9 +67,9 @@ async fn whole(
     session.set_total_drain_timeout(Some(DRAIN_REQUEST));
     exchange.writing = true;
     let written = async {
-        let header = Box::new(header);
-        session.write_response_header(header, false).await?;
-        session.write_response_body(Some(body), true).await
+        let header = Box::new(header.into());
+        session.write_response_header(header).await?;
+        session.write_response_body(body, true).await
     };
     let written = written.await;
     exchange.writing = false;
@@ -95,7 +93,7 @@ pub(super) async fn fault(
         let last = last.unwrap_or_default();
         receipt::before_piece(exchange, true);
         exchange.sent += last.len() as u64;
-        return session.write_response_body(Some(last), true).await;
+        return session.write_response_body(last, true).await;
     }
     let codec = exchange.format.codec();
     let (status, body) = codec.encode_error(fault, &exchange.request_id);
@@ -114,6 +112,44 @@ pub(super) async fn fault(
         extra.extend(outgoing::lost(exchange));
     }
     json(session, exchange, status, body, &extra).await
+}
+
+/// Room for all that is ever said there.
+const HEADERS: usize = 12;
+
+/// A header without fields. Those that are put into it are known by name, which pingora's own
+/// would read anew each time.
+pub(super) fn head(status: StatusCode) -> Parts {
+    let (mut head, ()) = http::Response::new(()).into_parts();
+    head.status = status;
+    head.headers.reserve(HEADERS);
+    head
+}
+
+fn put(
+    headers: &mut HeaderMap,
+    fields: impl IntoIterator<Item = (&'static str, String)>,
+) -> Result<()> {
+    for (name, value) in fields {
+        let value = HeaderValue::try_from(value).map_err(|error| {
+            Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error)
+        })?;
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    Ok(())
+}
+
+/// What a reply's header says beside its kind and length.
+pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<()> {
+    put(headers, request_id(exchange))?;
+    put(headers, provenance(exchange))?;
+    put(headers, outgoing::lost(exchange))?;
+    put(headers, allowance(exchange))?;
+    let reply = exchange.reply.as_ref().map(|reply| reply.kind());
+    if reply == Some(ReplyKind::Whole) {
+        put(headers, bill::headers(exchange))?;
+    }
+    Ok(())
 }
 
 /// Under our own name, and under the one that the SDKs of the client's format look for.

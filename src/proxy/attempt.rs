@@ -1,9 +1,11 @@
 //! One attempt at one upstream: its peer, the request it gets, what its header means.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, Uri, Version};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use pingora_core::protocols::ALPN;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
@@ -12,7 +14,7 @@ use std::net::SocketAddr;
 
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
-use crate::config::{BaseUrl, Protocol, UpstreamTimeouts};
+use crate::config::{Protocol, UpstreamTimeouts};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
@@ -54,13 +56,24 @@ pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<HttpPe
     Some(peer(&attempt.upstream, attempt.timeouts.connect, address))
 }
 
-/// Method and target; the headers are added by the request filter.
-pub(super) fn request_line(
+/// The header of a request for an attempt, whose body is so long.
+pub(super) fn request(
     exchange: &Exchange,
     attempt: &Attempt,
-    query: Option<&str>,
+    client: &RequestHeader,
+    length: usize,
     http2: bool,
 ) -> Result<RequestHeader> {
+    let target = target(exchange, attempt, client.uri.query())?;
+    let mut head = head(Method::POST, &attempt.upstream, target, http2)?;
+    let same_format = attempt.upstream.format == exchange.format;
+    head.headers.insert(CONTENT_LENGTH, length.into());
+    let own = same_format.then_some(&exchange.body[..]);
+    add_headers(&mut head.headers, &client.headers, attempt, own)?;
+    Ok(head.into())
+}
+
+fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result<String> {
     let wanted = exchange.wanted.as_ref().ok_or_else(no_request)?;
     let codec = attempt.upstream.format.codec();
     let base = &attempt.upstream.base;
@@ -77,17 +90,26 @@ pub(super) fn request_line(
         target.push('?');
         target.push_str(&query);
     }
-    head("POST", base, target, http2)
+    Ok(target)
 }
 
-/// A request line, and where it goes.
+/// Room for all that upstreams are commonly told.
+const HEADERS: usize = 12;
+
+/// A request line, where it goes, and what every request of ours says.
 pub(super) fn head(
-    method: &str,
-    base: &BaseUrl,
+    method: Method,
+    upstream: &Upstream,
     target: String,
     http2: bool,
-) -> Result<RequestHeader> {
-    let mut header = RequestHeader::build_no_case(method, target.as_bytes(), Some(12))?;
+) -> Result<Parts> {
+    let base = &upstream.base;
+    let (mut head, ()) = http::Request::new(()).into_parts();
+    head.method = method;
+    head.headers.reserve(HEADERS);
+    let wrong = |error: http::Error| {
+        Error::because(ErrorType::InvalidHTTPHeader, "upstream address", error)
+    };
     if http2 {
         let scheme = if base.tls { "https" } else { "http" };
         let uri = Uri::builder()
@@ -95,40 +117,58 @@ pub(super) fn head(
             .authority(base.authority.as_str())
             .path_and_query(target)
             .build();
-        let uri = uri.map_err(|error| {
-            Error::because(ErrorType::InvalidHTTPHeader, "upstream address", error)
-        })?;
-        header.set_uri(uri);
-        header.set_version(Version::HTTP_2);
+        head.uri = uri.map_err(wrong)?;
+        head.version = Version::HTTP_2;
     } else {
-        header.insert_header(HOST, &base.authority)?;
+        head.uri = Uri::try_from(target).map_err(|error| wrong(error.into()))?;
+        let host = HeaderValue::from_str(&base.authority);
+        let host = host.map_err(|error| wrong(error.into()))?;
+        head.headers.insert(HOST, host);
     }
-    Ok(header)
+    let headers = &mut head.headers;
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
+    for (name, value) in &upstream.headers {
+        headers.insert(name, value.clone());
+    }
+    Ok(head)
 }
 
 /// Only what is named here goes on: a client's key cannot leak by being forgotten.
-pub(super) fn request_headers(
-    header: &mut RequestHeader,
+fn add_headers(
+    headers: &mut HeaderMap,
     client: &HeaderMap,
     attempt: &Attempt,
     own: Option<&[u8]>,
 ) -> Result<()> {
-    let codec = attempt.upstream.format.codec();
-    let kind = codec.content_type(own.unwrap_or_default());
-    header.insert_header(CONTENT_TYPE, &*kind)?;
-    header.insert_header(ACCEPT_ENCODING, "identity")?;
-    header.insert_header(USER_AGENT, OUR_NAME)?;
+    let upstream = &attempt.upstream;
+    let configured = |name: &str| upstream.headers.iter().any(|(known, _)| known == name);
+    let codec = upstream.format.codec();
+    // What was translated is JSON; only the client's own bytes can be a form.
+    match codec.content_type(own.unwrap_or_default()) {
+        Cow::Borrowed(json) => {
+            let json = HeaderValue::from_static(json);
+            headers.entry(CONTENT_TYPE).or_insert(json);
+        }
+        Cow::Owned(form) => {
+            let form = HeaderValue::try_from(form);
+            let form = form.map_err(|error| {
+                Error::because(ErrorType::InvalidHTTPHeader, "the type of a form", error)
+            })?;
+            headers.insert(CONTENT_TYPE, form);
+        }
+    }
     if own.is_some() {
-        for name in codec.own_headers() {
+        for name in codec.own_headers().iter().filter(|name| !configured(name)) {
             for value in client.get_all(*name) {
-                header.append_header(*name, value.clone())?;
+                headers.append(HeaderName::from_static(name), value.clone());
             }
         }
-    } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities) {
-        header.insert_header(name, value)?;
-    }
-    for (name, value) in &attempt.upstream.headers {
-        header.insert_header(name.clone(), value.clone())?;
+    } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities)
+        && !configured(name)
+        && let Ok(value) = HeaderValue::try_from(value)
+    {
+        headers.insert(HeaderName::from_static(name), value);
     }
     Ok(())
 }

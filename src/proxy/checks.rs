@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT_ENCODING, USER_AGENT};
+use http::Method;
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
@@ -124,11 +124,5 @@ async fn ask(tools: &Tools, upstream: &Upstream, check: &HealthCheck) -> Result<
 
 fn request(upstream: &Upstream, check: &HealthCheck, http2: bool) -> Result<RequestHeader> {
     let target = format!("{}{}", upstream.base.prefix, check.path);
-    let mut header = attempt::head("GET", &upstream.base, target, http2)?;
-    header.insert_header(USER_AGENT, attempt::OUR_NAME)?;
-    header.insert_header(ACCEPT_ENCODING, "identity")?;
-    for (name, value) in &upstream.headers {
-        header.insert_header(name.clone(), value.clone())?;
-    }
-    Ok(header)
+    attempt::head(Method::GET, upstream, target, http2).map(RequestHeader::from)
 }

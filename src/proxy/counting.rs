@@ -1,7 +1,7 @@
 //! Counts of tokens that no upstream gives: estimated here, and said to be so.
 
+use super::Session;
 use pingora_core::Result;
-use pingora_proxy::{ProxyHttp as _, Session};
 
 use super::exchange::Exchange;
 use super::{Gateway, answer, outgoing};
@@ -28,9 +28,7 @@ pub(super) async fn estimate(
     exchange: &mut Exchange,
 ) -> Result<()> {
     exchange.begin_attempt();
-    gateway
-        .request_body_filter(session, &mut None, true, exchange)
-        .await?;
+    gateway.prepare(exchange)?;
     exchange.withdraw_attempt();
     match estimated(exchange) {
         Ok(body) => tell(session, exchange, body).await,

@@ -6,12 +6,12 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::Session;
 use bytes::Bytes;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::RequestHeader;
-use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::Gateway;
@@ -67,13 +67,10 @@ impl Gateway {
         if counting::is_ours(exchange) {
             return counting::estimate(self, session, exchange).await;
         }
-        let mut peer = self.upstream_peer(session, exchange).await?;
-        let mut body = None;
-        self.request_body_filter(session, &mut body, true, exchange)
-            .await?;
-        let body = body.unwrap_or_default();
+        let mut peer = self.next_peer(exchange).await?;
+        let body = self.prepare(exchange)?;
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
-        let (mut upstream, reused) = self.ask(session, exchange, &mut peer, &body).await?;
+        let mut upstream = self.ask(session, exchange, &mut peer, &body).await?;
         // The reply may take hours, and what was asked may be many megabytes.
         drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
@@ -90,7 +87,7 @@ impl Gateway {
             }
             Err(error) => {
                 upstream.shutdown().await;
-                Err(self.error_while_proxy(&peer, session, error, exchange, reused))
+                Err(self.failed(error, exchange))
             }
         };
         if !outcome.as_ref().is_err_and(|error| is_downstream(error)) {
@@ -108,7 +105,7 @@ impl Gateway {
         exchange: &mut Exchange,
         peer: &mut HttpPeer,
         body: &Bytes,
-    ) -> Result<(Upstreaming, bool)> {
+    ) -> Result<Upstreaming> {
         loop {
             // The largest of all futures by far: in place it would make every stream hold, and every
             // request copy, what only a connection being made needs.
@@ -123,14 +120,14 @@ impl Gateway {
                             *peer = HttpPeer { group_key, ..other };
                             continue;
                         }
-                        None => return Err(self.fail_to_connect(session, peer, exchange, error)),
+                        None => return Err(self.failed(error, exchange)),
                     },
                 };
             let http2 = matches!(upstream, Upstreaming::H2(_));
-            let header = self
-                .request_header(session, exchange, body.len(), http2)
-                .await?;
-            let timeouts = exchange.attempt().ok_or_else(no_attempt)?.timeouts;
+            let attempt = exchange.attempt().ok_or_else(no_attempt)?;
+            let timeouts = attempt.timeouts;
+            let client = session.req_header();
+            let header = attempt::request(exchange, attempt, client, body.len(), http2)?;
             exchange.asked_at = Some(std::time::Instant::now());
             let sent = {
                 let sending = pin!(send(&mut upstream, header, body.clone(), &timeouts));
@@ -139,7 +136,7 @@ impl Gateway {
             match sent {
                 Ok(()) => {
                     peer.group_key = POOL;
-                    return Ok((upstream, reused));
+                    return Ok(upstream);
                 }
                 Err(error) if reused && may_be_stale(&error) => {
                     upstream.shutdown().await;
@@ -147,26 +144,10 @@ impl Gateway {
                 }
                 Err(error) => {
                     upstream.shutdown().await;
-                    return Err(self.error_while_proxy(peer, session, error, exchange, reused));
+                    return Err(self.failed(error, exchange));
                 }
             }
         }
-    }
-
-    async fn request_header(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-        length: usize,
-        http2: bool,
-    ) -> Result<RequestHeader> {
-        let attempt = exchange.attempt().ok_or_else(no_attempt)?.clone();
-        let query = session.req_header().uri.query();
-        let mut header = attempt::request_line(exchange, &attempt, query, http2)?;
-        header.insert_header(http::header::CONTENT_LENGTH, length)?;
-        self.upstream_request_filter(session, &mut header, exchange)
-            .await?;
-        Ok(header)
     }
 
     async fn relay(
@@ -176,10 +157,9 @@ impl Gateway {
         upstream: &mut Upstreaming,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
-        let mut header = relay::essentials(header)?;
+        let header = relay::essentials(header);
         let plain = Plain::of(&header, exchange.snapshot.server.body_limit)?;
-        self.upstream_response_filter(session, &mut header, exchange)
-            .await?;
+        self.understand(&header, exchange)?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {
             None => relay::error(self, session, exchange, upstream, &header, plain).await,
             Some(ReplyKind::Whole) => {
@@ -201,7 +181,7 @@ pub(super) async fn unless_gone<T>(
     tokio::select! {
         biased;
         done = step => done.map_err(|error| error.into_up()),
-        gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
+        gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
         () = passing(deadline), if deadline.is_some() => Err(retry::too_late()),
     }
 }
@@ -224,7 +204,7 @@ pub(super) async fn piece_or_hold(
     tokio::select! {
         biased;
         piece = &mut read => piece.map(Some).map_err(|error| error.into_up()),
-        gone = session.downstream_session.read_body_or_idle(true) => Err(client_gone(gone)),
+        gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
         () = passing(deadline), if deadline.is_some() => Err(retry::too_late()),
         () = passing(enough), if enough.is_some() => Ok(None),
     }

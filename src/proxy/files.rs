@@ -1,19 +1,19 @@
 //! Pictures that come as addresses, which expire: fetched at once, and served from here for a while.
 
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, USER_AGENT};
+use http::{Method, StatusCode};
 use pingora_core::protocols::ALPN;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
-use pingora_proxy::Session;
+use pingora_http::RequestHeader;
 use tokio::time::timeout;
 use url::Url;
 
-use super::Gateway;
-use super::attempt::{self, OUR_NAME};
+use super::attempt::OUR_NAME;
 use super::drive::unless_gone;
 use super::exchange::Exchange;
+use super::{Gateway, Session};
 use crate::config::{self, BaseUrl};
 use crate::formats::{is_public, is_public_https, picture_addresses, picture_type, quoted};
 use crate::json::{Edit, replace};
@@ -97,18 +97,20 @@ impl Gateway {
     ) -> Result<Bytes, String> {
         let said = |error: Box<pingora_core::Error>| error.to_string();
         let (mut session, _) = self.connector.get_http_session(peer).await.map_err(said)?;
-        let is_h2 = matches!(session, HttpSession::H2(_));
         let mut target = url.path().to_owned();
         if let Some(query) = url.query() {
             target.push('?');
             target.push_str(query);
         }
-        let mut header = attempt::head("GET", base, target, is_h2).map_err(said)?;
-        header.insert_header(HOST, &base.authority).map_err(said)?;
-        header.insert_header(USER_AGENT, OUR_NAME).map_err(said)?;
-        header
-            .insert_header(ACCEPT_ENCODING, "identity")
-            .map_err(said)?;
+        let mut header =
+            RequestHeader::build(Method::GET, target.as_bytes(), Some(4)).map_err(said)?;
+        for (name, value) in [
+            (HOST, &*base.authority),
+            (USER_AGENT, OUR_NAME),
+            (ACCEPT_ENCODING, "identity"),
+        ] {
+            header.insert_header(name, value).map_err(said)?;
+        }
         session
             .write_request_header(Box::new(header))
             .await
@@ -173,7 +175,7 @@ pub(super) fn origin(session: &Session, exchange: &Exchange) -> String {
     let named = header.headers.get(HOST).and_then(|host| host.to_str().ok());
     let authority = header.uri.authority().map(http::uri::Authority::as_str);
     let host = named.or(authority).unwrap_or_default();
-    let digest = session.downstream_session.digest();
+    let digest = session.digest();
     let is_secure = digest.is_some_and(|digest| digest.ssl_digest.is_some());
     format!("http{}://{host}", if is_secure { "s" } else { "" })
 }

@@ -8,17 +8,15 @@ use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::Method;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora_core::protocols::Stream;
-use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::server::ShutdownWatch;
-use pingora_proxy::HttpProxy;
+use pingora_core::{ErrorType, Result};
 use tokio::time::{sleep, timeout};
 
-use super::{CLIENT_KEEP_ALIVE, Gateway};
-use crate::metrics::Metrics;
-use crate::runtime::Runtime;
+use super::{CLIENT_KEEP_ALIVE, Gateway, Session};
 
 /// So many bytes tell HTTP/2 from HTTP/1.1; no request is shorter.
 const PREFACE: usize = 24;
@@ -68,8 +66,9 @@ impl ServerApp for Door {
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        self.0.metrics.note_service();
-        let limit = self.0.runtime.snapshot().server.timeouts.header;
+        let gateway = &self.0.gateway;
+        gateway.metrics.note_service();
+        let limit = gateway.runtime.snapshot().server.timeouts.header;
         if stream.get_ssl_digest().is_none() {
             let mut first = [0; PREFACE];
             let looked = timeout(limit, stream.try_peek(&mut first)).await;
@@ -77,26 +76,22 @@ impl ServerApp for Door {
         }
         within(limit, true, self.0.process_new(stream, shutdown)).await
     }
-
-    async fn cleanup(&self) {
-        self.0.cleanup().await;
-    }
 }
 
 pub struct Front {
-    pub proxy: Arc<HttpProxy<Gateway>>,
-    pub runtime: Arc<Runtime>,
-    pub metrics: Arc<Metrics>,
+    pub gateway: Gateway,
+    pub options: HttpServerOptions,
+    pub h2_options: H2Options,
 }
 
 #[async_trait]
 impl HttpServerApp for Front {
     async fn process_new_http(
         self: &Arc<Self>,
-        mut session: ServerSession,
+        mut session: Session,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        let mut limit = self.runtime.snapshot().server.timeouts.header;
+        let mut limit = self.gateway.runtime.snapshot().server.timeouts.header;
         if session.get_keepalive() == Some(CLIENT_KEEP_ALIVE) {
             // The next request may be a while in coming.
             limit += Duration::from_secs(CLIENT_KEEP_ALIVE);
@@ -107,22 +102,47 @@ impl HttpServerApp for Front {
         // Else a client that sends its next request early, or an empty line after its body,
         // is taken for one that has gone wrong, and loses the reply it is waiting for.
         session.set_pipelining_enabled(true);
-        within(limit, false, self.proxy.process_new_http(session, shutdown)).await
+        within(limit, false, self.gateway.serve(session, shutdown)).await
     }
 
     /// pingora asks for these when it is about to wait for the first bytes of HTTP/2 …
     fn h2_options(&self) -> Option<H2Options> {
         note_arrival(false);
-        self.proxy.h2_options()
+        Some(self.h2_options.clone())
     }
 
     /// … and for these when they are there.
     fn server_options(&self) -> Option<&HttpServerOptions> {
         note_arrival(true);
-        self.proxy.server_options()
+        Some(&self.options)
     }
+}
 
-    async fn http_cleanup(&self) {
-        self.proxy.http_cleanup().await;
+/// Waits for a request on a connection; `None`: there will be none that can be answered.
+pub(super) async fn await_request(session: &mut Session, shutdown: &ShutdownWatch) -> Option<()> {
+    let mut shutdown = shutdown.clone();
+    let read = tokio::select! {
+        // One that has arrived is answered all the same.
+        biased;
+        read = session.read_request() => read,
+        _ = shutdown.changed() => return None,
+    };
+    // Without a format, and without a body that could be told from what follows it.
+    let refusal = match read {
+        Ok(true) if session.req_header().method == Method::CONNECT => 405,
+        Ok(true) => return Some(()),
+        Ok(false) => return None,
+        Err(error) if matches!(error.etype(), ErrorType::InvalidHTTPHeader) => 400,
+        Err(error) => {
+            log::debug!("a client's connection broke: {error}");
+            session.shutdown().await;
+            return None;
+        }
+    };
+    let told: Result<()> = session.respond_error(refusal).await;
+    if let Err(error) = told {
+        log::debug!("a client could not be told {refusal}: {error}");
     }
+    session.shutdown().await;
+    None
 }

@@ -1,9 +1,9 @@
 //! The client's body, read under the limit and kept so that every attempt can send it again.
 
+use super::Session;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, ErrorType, Result};
-use pingora_proxy::Session;
 use tokio::time::timeout;
 
 use super::exchange::Exchange;

@@ -7,12 +7,11 @@ use http::{HeaderMap, Method};
 use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
-use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::Notify;
 
 use super::exchange::Exchange;
-use super::{Gateway, answer, bill, files};
+use super::{Gateway, Session, answer, bill, files, settle};
 use crate::images::{self, Job, Painted, Painter};
 use crate::model::{Fault, Format};
 
@@ -108,26 +107,24 @@ impl Gateway {
         }
     }
 
-    /// The hooks in pingora's order, for a request whose client is this process.
-    async fn serve(&self, server: DuplexStream, task: &str, job: &Job) -> Exchange {
-        let mut session = Session::new_h1(Box::new(server));
-        let mut exchange = self.new_ctx();
+    /// A request whose client is this process.
+    async fn work(&self, server: DuplexStream, task: &str, job: &Job) -> Exchange {
+        let mut session = Session::new_http1(Box::new(server));
+        let mut exchange = self.exchange();
         // The same for every time that the work is begun: nothing of it is paid for twice.
         exchange.request_id = format!("req_{}", task.trim_start_matches("task_"));
         exchange.job = Some(job.key);
         exchange.origin = Some(job.origin.clone());
-        let outcome = match session.downstream_session.read_request().await {
-            Ok(true) => self.request_filter(&mut session, &mut exchange).await,
+        let outcome = match session.read_request().await {
+            Ok(true) => self.handle(&mut session, &mut exchange).await,
             Ok(false) => Error::e_explain(ErrorType::ConnectionClosed, "nothing was asked")
                 .map_err(|error: Box<Error>| error.into_down()),
             Err(error) => Err(error.into_down()),
         };
-        let error = outcome.err();
-        if let Some(error) = &error {
-            self.fail_to_proxy(&mut session, error, &mut exchange).await;
+        if let Err(error) = outcome {
+            self.tell(&mut session, &error, &mut exchange).await;
         }
-        self.logging(&mut session, error.as_deref(), &mut exchange)
-            .await;
+        settle::settle(self, &session, &mut exchange);
         exchange
     }
 }
@@ -143,7 +140,7 @@ impl Painter for Gateway {
                 () = stop.notified() => None,
             }
         };
-        let (reply, mut exchange) = tokio::join!(asking, self.serve(server, task, &job));
+        let (reply, mut exchange) = tokio::join!(asking, self.work(server, task, &job));
         let (status, body) = reply?;
         let busy = exchange.take_in_flight();
         // A process that leaves has not done the work: another will.

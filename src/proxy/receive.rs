@@ -1,7 +1,7 @@
 //! A request until upstreams are tried: what is asked, by whom, and what is answered here.
 
+use super::Session;
 use pingora_core::Result;
-use pingora_proxy::Session;
 
 use super::entry::{self, Ask, Entry};
 use super::exchange::Exchange;

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use super::Session;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
-use http::Version;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING,
 };
+use http::response::Parts;
+use http::{HeaderMap, HeaderValue, Version};
 use pingora_core::Result;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_http::ResponseHeader;
-use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant;
 
 use super::bill;
@@ -51,16 +52,16 @@ pub(super) async fn whole(
         set_idle_timeout(upstream, exchange);
         let end = piece.is_none();
         let mut piece = plain.chunk(piece)?;
-        gateway.response_body_filter(session, &mut piece, end, exchange)?;
+        gateway.digest(&mut piece, end, exchange)?;
         if end {
             break piece.unwrap_or_default();
         }
     };
     let body = gateway.persist(session, exchange, body).await?;
-    let mut out = ResponseHeader::build_no_case(header.status, Some(8))?;
-    pass_headers(exchange, &header, &mut out)?;
-    out.insert_header(CONTENT_LENGTH, body.len())?;
-    send_header(gateway, session, exchange, out).await?;
+    let mut out = answer::head(header.status);
+    pass_headers(exchange, &header, &mut out.headers);
+    out.headers.insert(CONTENT_LENGTH, body.len().into());
+    send_header(session, exchange, out).await?;
     write(session, exchange, Some(body), true).await
 }
 
@@ -73,11 +74,13 @@ pub(super) async fn stream(
     header: ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
-    let mut out = ResponseHeader::build_no_case(header.status, Some(10))?;
-    pass_headers(exchange, &header, &mut out)?;
-    out.insert_header(CACHE_CONTROL, "no-cache")?;
+    let mut out = answer::head(header.status);
+    pass_headers(exchange, &header, &mut out.headers);
+    let no_cache = HeaderValue::from_static("no-cache");
+    out.headers.insert(CACHE_CONTROL, no_cache);
     if session.req_header().version == Version::HTTP_11 {
-        out.insert_header(TRANSFER_ENCODING, "chunked")?;
+        let chunked = HeaderValue::from_static("chunked");
+        out.headers.insert(TRANSFER_ENCODING, chunked);
     }
     let mut held = Held::new(out);
     let mut silence = Silence::watched(exchange);
@@ -88,7 +91,7 @@ pub(super) async fn stream(
             match piece_or_hold(session, upstream, held.since, exchange.deadline()).await {
                 Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
-                    held.release(gateway, session, exchange).await?;
+                    held.release(session, exchange).await?;
                     continue;
                 }
                 Err(error) => Err(error),
@@ -97,18 +100,17 @@ pub(super) async fn stream(
         // A header is no byte of the reply: until one comes, the upstream may still be thinking.
         set_idle_timeout(upstream, exchange);
         let mut batch = Gathered::default();
-        let mut last = take(gateway, session, exchange, &mut plain, piece, &mut batch);
+        let mut last = take(gateway, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.
         while matches!(last, Ok(false)) && batch.len() < BATCH_LIMIT {
             let Some(piece) = upstream.read_response_body().now_or_never() else {
                 break;
             };
             let piece = piece.map_err(|error| error.into_up());
-            last = take(gateway, session, exchange, &mut plain, piece, &mut batch);
+            last = take(gateway, exchange, &mut plain, piece, &mut batch);
         }
         let end = matches!(last, Ok(true));
         held.pass(
-            gateway,
             session,
             exchange,
             (!batch.is_empty()).then(|| batch.take()),
@@ -124,7 +126,6 @@ pub(super) async fn stream(
 /// One piece through the filters and into the batch; `true`: it was the last.
 fn take(
     gateway: &Gateway,
-    session: &mut Session,
     exchange: &mut Exchange,
     plain: &mut Plain,
     piece: Result<Option<Bytes>>,
@@ -140,11 +141,11 @@ fn take(
         Err(_) if end && has_ended(exchange) => None,
         piece => piece?,
     };
-    let filtered = gateway.response_body_filter(session, &mut piece, end, exchange);
+    let filtered = gateway.digest(&mut piece, end, exchange);
     if let Some(piece) = piece {
         batch.add(piece);
     }
-    filtered.map(|_| end)
+    filtered.map(|()| end)
 }
 
 fn has_ended(exchange: &Exchange) -> bool {
@@ -154,13 +155,13 @@ fn has_ended(exchange: &Exchange) -> bool {
 
 /// The header of a stream and what came before its first content.
 struct Held {
-    header: Option<ResponseHeader>,
+    header: Option<Parts>,
     bytes: BytesMut,
     since: Option<Instant>,
 }
 
 impl Held {
-    fn new(header: ResponseHeader) -> Held {
+    fn new(header: Parts) -> Held {
         Held {
             header: Some(header),
             bytes: BytesMut::new(),
@@ -170,7 +171,6 @@ impl Held {
 
     async fn pass(
         &mut self,
-        gateway: &Gateway,
         session: &mut Session,
         exchange: &mut Exchange,
         piece: Option<Bytes>,
@@ -192,36 +192,26 @@ impl Held {
             return Ok(());
         }
         if self.bytes.is_empty() {
-            self.send_header(gateway, session, exchange).await?;
+            self.send_header(session, exchange).await?;
             return write(session, exchange, piece, end).await;
         }
         self.bytes.extend_from_slice(&piece.unwrap_or_default());
-        self.release(gateway, session, exchange).await?;
+        self.release(session, exchange).await?;
         if end {
             write(session, exchange, None, true).await?;
         }
         Ok(())
     }
 
-    async fn release(
-        &mut self,
-        gateway: &Gateway,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        self.send_header(gateway, session, exchange).await?;
+    async fn release(&mut self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+        self.send_header(session, exchange).await?;
         let bytes = self.bytes.split().freeze();
         write(session, exchange, Some(bytes), false).await
     }
 
-    async fn send_header(
-        &mut self,
-        gateway: &Gateway,
-        session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
+    async fn send_header(&mut self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
         match self.header.take() {
-            Some(header) => send_header(gateway, session, exchange, header).await,
+            Some(header) => send_header(session, exchange, header).await,
             None => Ok(()),
         }
     }
@@ -236,6 +226,7 @@ pub(super) async fn write(
     receipt::before_piece(exchange, end);
     exchange.sent += piece.as_ref().map_or(0, Bytes::len) as u64;
     exchange.writing = true;
+    let piece = piece.unwrap_or_default();
     let written = session.write_response_body(piece, end).await;
     exchange.writing = false;
     exchange.last_sent = std::time::Instant::now();
@@ -243,14 +234,11 @@ pub(super) async fn write(
 }
 
 async fn send_header(
-    gateway: &Gateway,
     session: &mut Session,
     exchange: &mut Exchange,
-    mut header: ResponseHeader,
+    mut header: Parts,
 ) -> Result<()> {
-    gateway
-        .response_filter(session, &mut header, exchange)
-        .await?;
+    answer::dress(exchange, &mut header.headers)?;
     exchange.status = header.status.as_u16();
     exchange.header_sent = true;
     // No other attempt can follow; only a stream that breaks off may have to be weighed.
@@ -265,7 +253,8 @@ async fn send_header(
     exchange.note_first_byte();
     session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     exchange.writing = true;
-    let written = session.write_response_header(Box::new(header), false).await;
+    let header = Box::new(header.into());
+    let written = session.write_response_header(header).await;
     exchange.writing = false;
     written.map_err(|error| error.into_down())
 }
@@ -392,23 +381,23 @@ pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
 }
 
 /// Of an upstream's header nothing else is looked at: the rest may name an account.
-pub(super) fn essentials(header: &ResponseHeader) -> Result<ResponseHeader> {
-    let mut kept = ResponseHeader::build_no_case(header.status, Some(3))?;
+pub(super) fn essentials(header: &ResponseHeader) -> ResponseHeader {
+    let mut kept = answer::head(header.status);
     for name in [CONTENT_TYPE, CONTENT_ENCODING, RETRY_AFTER] {
         if let Some(value) = header.headers.get(&name) {
-            kept.insert_header(name, value.clone())?;
+            kept.headers.insert(name, value.clone());
         }
     }
-    Ok(kept)
+    kept.into()
 }
 
 /// And this much of it reaches a client; a translation has a type of its own.
-fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut ResponseHeader) -> Result<()> {
+fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut HeaderMap) {
     let translated = exchange.reply.as_ref().and_then(Reply::content_type);
-    match (translated, from.headers.get(CONTENT_TYPE)) {
-        (Some(own), _) => to.insert_header(CONTENT_TYPE, own),
-        (None, Some(value)) => to.insert_header(CONTENT_TYPE, value.clone()),
-        (None, None) => Ok(()),
+    let translated = translated.map(HeaderValue::from_static);
+    let given = || from.headers.get(CONTENT_TYPE).cloned();
+    if let Some(kind) = translated.or_else(given) {
+        to.insert(CONTENT_TYPE, kind);
     }
 }
 

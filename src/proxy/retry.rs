@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::Session;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_proxy::Session;
 use rand::RngExt as _;
 use tokio::time::{Instant, sleep};
 

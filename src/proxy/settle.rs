@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use pingora_proxy::Session;
+use super::Session;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

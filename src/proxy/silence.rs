@@ -4,10 +4,10 @@ use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
+use super::Session;
 use bytes::Bytes;
 use pingora_core::Result;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
-use pingora_proxy::Session;
 use tokio::time::{Sleep, sleep};
 
 use super::drive::{client_gone, passing};
@@ -53,7 +53,7 @@ impl Silence {
             tokio::select! {
                 biased;
                 piece = &mut read => return piece.map_err(|error| error.into_up()),
-                gone = session.downstream_session.read_body_or_idle(true) => {
+                gone = session.read_body_or_idle(true) => {
                     return Err(client_gone(gone));
                 }
                 () = passing(deadline), if deadline.is_some() => return Err(too_late()),

@@ -1,0 +1,157 @@
+//! The steps of an attempt, from the choice of the upstream to each piece of its reply, and what
+//! it means when one of them fails.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use tokio::time::timeout;
+
+use super::exchange::Exchange;
+use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
+use crate::metrics::Cause;
+use crate::model::Fault;
+use crate::translate::{Reply, ReplyKind};
+
+impl Gateway {
+    /// The next attempt, and where it goes.
+    pub(super) async fn next_peer(&self, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+        let Some(attempt) = exchange.begin_attempt() else {
+            return Error::e_explain(ErrorType::InternalError, "no attempt is left");
+        };
+        attempt.health.begin(std::time::Instant::now());
+        let limit = attempt.timeouts.connect;
+        let looked_up = timeout(limit, self.runtime.names.addresses(&attempt.upstream)).await;
+        match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
+            Ok(mut addresses) => {
+                let first = addresses.remove(0);
+                exchange.other_addresses = addresses;
+                let connect = attempt.timeouts.connect;
+                Ok(Box::new(attempt::peer(&attempt.upstream, connect, first)))
+            }
+            Err(reason) => {
+                log::warn!("upstream {}: {reason}", attempt.upstream.name);
+                let fault = Fault::bad_gateway("the upstream cannot be reached");
+                self.upstream_failed(exchange, Cause::Connect, &fault);
+                Err(self.park(exchange, fault))
+            }
+        }
+    }
+
+    /// What the attempt's upstream is sent.
+    pub(super) fn prepare(&self, exchange: &mut Exchange) -> Result<Bytes> {
+        match outgoing::body(&self.runtime.conversations, exchange) {
+            Ok(prepared) => {
+                exchange.losses = prepared.losses;
+                exchange.memory = prepared.memory;
+                exchange.operation = prepared.operation;
+                Ok(prepared.body)
+            }
+            Err(fault) => {
+                exchange.withdraw_attempt();
+                let mut error = self.park(exchange, fault);
+                error.set_retry(exchange.may_try_again());
+                Err(error)
+            }
+        }
+    }
+
+    /// What the upstream's header means: a reply to relay, or nothing: an error to read.
+    pub(super) fn understand(
+        &self,
+        header: &ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let status = header.status.as_u16();
+        if status == 200 {
+            let kind = header.headers.get(CONTENT_TYPE);
+            let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
+            let limit = exchange.snapshot.server.body_limit;
+            let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
+                return Ok(());
+            };
+            let asked = outgoing::asked(exchange, wanted);
+            let upstream = attempt.upstream.format;
+            return match Reply::choose(exchange.format, upstream, wanted, &asked, kind, limit) {
+                Ok(reply) => {
+                    exchange.reply = Some(reply);
+                    Ok(())
+                }
+                Err(fault) => {
+                    self.upstream_failed(exchange, Cause::Unreadable, &fault);
+                    Err(self.park(exchange, fault))
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// One more piece of the reply: what of it goes to the client takes its place.
+    pub(super) fn digest(
+        &self,
+        body: &mut Option<Bytes>,
+        end: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let Some(reply) = &mut exchange.reply else {
+            return Ok(());
+        };
+        let kind = reply.kind();
+        let pushed = reply.push(body, end);
+        let watch = reply.watch();
+        let (begun, told) = (watch.begun, watch.fault.clone());
+        if let (Some(_), Some(attempt), Some(passed)) = (&told, exchange.attempt(), &*body)
+            && let Some(hidden) = secrets::hide(&attempt.upstream, passed)
+        {
+            *body = Some(hidden.into());
+        }
+        let early = told.filter(|_| !begun && !exchange.header_sent);
+        let (mut fault, cause) = match (pushed, early) {
+            (_, Some(fault)) => (fault, Cause::Status),
+            (Ok(()), None) => {
+                let archive = self.archive.as_deref();
+                kept::keep(&self.runtime.conversations, archive, exchange);
+                return Ok(());
+            }
+            (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),
+            (Err(fault), None) => (fault, Cause::Unreadable),
+        };
+        if relay::is_about_credentials(fault.kind) {
+            fault = relay::refused_credentials(exchange.upstream_name(), fault.status);
+        }
+        if retry::may_be_better_elsewhere(fault.kind) {
+            self.upstream_failed(exchange, cause, &fault);
+        }
+        Err(self.park(exchange, fault))
+    }
+
+    /// Every failure of an upstream passes here once, and is given its meaning.
+    pub(super) fn failed(&self, mut error: Box<Error>, exchange: &mut Exchange) -> Box<Error> {
+        if drive::is_downstream(&error) {
+            error.set_retry(false);
+            return error;
+        }
+        if exchange.fault.is_some() {
+            return error;
+        }
+        let Some(attempt) = exchange.attempt().cloned() else {
+            error.set_retry(false);
+            return error;
+        };
+        let (fault, cause) = attempt::meaning(&error, &attempt.timeouts);
+        // What an unreadable header holds may name an account: it is not for the log.
+        match error.etype() {
+            ErrorType::InvalidHTTPHeader => {
+                log::warn!("upstream {}: unreadable header", attempt.upstream.name);
+            }
+            _ => {
+                let said = error.to_string();
+                let said = secrets::hide_in_text(&attempt.upstream, &said);
+                log::warn!("upstream {}: {said}", attempt.upstream.name);
+            }
+        }
+        self.upstream_failed(exchange, cause, &fault);
+        self.park(exchange, fault)
+    }
+}
