@@ -2,7 +2,6 @@
 
 mod bare;
 mod connection;
-mod journaled;
 mod leg;
 mod load;
 mod process;
@@ -11,7 +10,7 @@ mod table;
 mod work;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,7 +50,7 @@ struct Options {
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "direct,bare,omniglot,journal"
+        default_value = "direct,bare,omniglot,store"
     )]
     legs: Vec<Leg>,
     /// Threads of the load itself [default: half of the cores]
@@ -68,9 +67,6 @@ struct Options {
     /// Be the bare proxy, listening on the first address and forwarding to the second
     #[arg(long, hide = true, num_args = 2)]
     bare: Option<Vec<SocketAddr>>,
-    /// Be the gateway with this config, whose books take every receipt
-    #[arg(long, hide = true)]
-    journal: Option<PathBuf>,
 }
 
 fn parse_seconds(text: &str) -> Result<Duration> {
@@ -112,7 +108,7 @@ async fn start_targets(options: &Options, directory: &Path) -> Result<Vec<Target
     };
     let upstream = mock.address;
     let mut targets = vec![mock];
-    for leg in [Leg::Bare, Leg::Omniglot, Leg::Journal] {
+    for leg in [Leg::Bare, Leg::Omniglot, Leg::Store] {
         if options.legs.contains(&leg) {
             targets.push(Target::start(leg, upstream, directory).await?);
         }
@@ -185,9 +181,6 @@ fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
         bare::run(listen, upstream, KEY);
-    }
-    if let Some(file) = &options.journal {
-        return journaled::run(file);
     }
     let cores = std::thread::available_parallelism()?.get();
     let threads = options.threads.map_or(cores / 2, usize::from).max(1);

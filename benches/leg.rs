@@ -1,4 +1,4 @@
-//! The legs: no proxy, the bare proxy and the gateway without and with a journal, each in a process of its own.
+//! The legs: no proxy, the bare proxy and the gateway without and with a store, each in a process of its own.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub enum Leg {
     Direct,
     Bare,
     Omniglot,
-    Journal,
+    Store,
 }
 
 impl Leg {
@@ -27,7 +27,7 @@ impl Leg {
             Self::Direct => "direct (CPU of the mock)",
             Self::Bare => "bare pingora",
             Self::Omniglot => "omniglot",
-            Self::Journal => "omniglot, prices and journal",
+            Self::Store => "omniglot, prices, cap and store",
         }
     }
 }
@@ -51,20 +51,21 @@ impl Target {
             }
             Leg::Omniglot => {
                 let file = directory.join("omniglot.yaml");
-                fs::write(&file, gateway_config(address, admin, upstream, ""))?;
-                let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
-                command.arg("run").arg("-c").arg(file);
-                ("omniglot", command, (admin, Some("/readyz")))
+                fs::write(&file, gateway_config(address, admin, upstream, "", ""))?;
+                ("omniglot", run_command(&file), (admin, Some("/readyz")))
             }
-            Leg::Journal => {
-                let file = directory.join("journal.yaml");
+            Leg::Store => {
+                let file = directory.join("store.yaml");
                 let prices = "pricing: {input: 1.25, output: 10}, ";
-                let config = gateway_config(address, admin, upstream, prices);
-                let journal = directory.join("journal");
-                fs::write(&file, format!("{config}journal: {{path: {journal:?}}}\n"))?;
-                let mut command = Command::new(std::env::current_exe()?);
-                command.arg("--journal").arg(file);
-                ("journal", command, (admin, Some("/readyz")))
+                let cap = ", spending_cap: 1000000000";
+                let config = gateway_config(address, admin, upstream, prices, cap);
+                let (store, journal) = (directory.join("store.db"), directory.join("journal"));
+                let kept = format!(
+                    "store: \"sqlite:{}\"\njournal: {{path: {journal:?}}}\n",
+                    store.display()
+                );
+                fs::write(&file, config + &kept)?;
+                ("store", run_command(&file), (admin, Some("/readyz")))
             }
         };
         let mut process = Process::start(name, &mut command, directory)?;
@@ -112,15 +113,22 @@ fn mock_command(address: SocketAddr) -> Command {
     command
 }
 
+fn run_command(file: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
+    command.arg("run").arg("-c").arg(file);
+    command
+}
+
 fn gateway_config(
     listen: SocketAddr,
     admin: SocketAddr,
     upstream: SocketAddr,
     prices: &str,
+    cap: &str,
 ) -> String {
     format!(
         "server: {{listen: \"{listen}\", admin: \"{admin}\"}}\n\
-         keys: [{{name: bench, secret: {KEY}}}]\n\
+         keys: [{{name: bench, secret: {KEY}{cap}}}]\n\
          upstreams: [{{name: mock, format: chat, base_url: \"http://{upstream}/v1\"}}]\n\
          models: [{{id: {MODEL}, {prices}upstreams: [{{name: mock}}]}}]\n"
     )

@@ -12,8 +12,8 @@ use crate::work::Work;
 /// What pass-through may cost at most, in CPU time of the bare proxy.
 const AIM: f64 = 1.15;
 
-/// And what prices and a journal may add to that, in CPU time of the gateway without them.
-const JOURNAL_AIM: f64 = 1.05;
+/// And what prices, a cap and a store may add to that, in CPU time of the gateway without them.
+const STORE_AIM: f64 = 1.05;
 
 const NOTHING: &str = "–";
 
@@ -121,7 +121,7 @@ impl Figures {
             // The mock is no proxy: its CPU time is there for orientation, a ratio would mean nothing.
             let cpu_ratio = match leg {
                 Leg::Direct => NOTHING.to_owned(),
-                Leg::Bare | Leg::Omniglot | Leg::Journal => ratio(|sample| sample.cpu_microseconds),
+                Leg::Bare | Leg::Omniglot | Leg::Store => ratio(|sample| sample.cpu_microseconds),
             };
             let failures: usize = samples.iter().map(|sample| sample.failures).sum();
             table.add_row([
@@ -143,7 +143,7 @@ impl Figures {
     pub fn verdicts(&self) -> Vec<String> {
         let aims = [
             (Leg::Omniglot, Leg::Bare, AIM),
-            (Leg::Journal, Leg::Omniglot, JOURNAL_AIM),
+            (Leg::Store, Leg::Omniglot, STORE_AIM),
         ];
         let mut lines = Vec::new();
         for (leg, other, aim) in aims {

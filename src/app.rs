@@ -29,14 +29,13 @@ use pingora_core::tls;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
-use bookkeeping::Bookkeeping;
 use keeping::Keeping;
 use reload::Reload;
 
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
 use crate::images::{Desk, Files, Tasks};
-use crate::journal::{Books, Journal};
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
@@ -66,8 +65,6 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// The demo's backend, in this process.
     pub mock: Option<TcpListener>,
-    /// Where receipts go by way of the journal; `None`: no journal is kept.
-    pub books: Option<Arc<dyn Books>>,
     /// Printed when the first request can be taken.
     pub greeting: String,
 }
@@ -89,15 +86,16 @@ pub fn run(start: Start) -> Result<()> {
     };
     let metrics = Arc::new(Metrics::new());
     let store = start.config.store.clone();
-    let journal = match (&store, &start.books) {
-        (None, None) => None,
-        _ => Some(bookkeeping::open(&start.config.journal, &metrics)?),
-    };
+    let journal = store
+        .as_ref()
+        .map(|_| bookkeeping::open(&start.config.journal, &metrics))
+        .transpose()?;
     let runtime = Arc::new(Runtime::new(start.config));
     let keeping = store
-        .map(|store| {
+        .zip(journal.as_ref())
+        .map(|(store, journal)| {
             let conversations = server_settings.conversations;
-            Keeping::start(&store, conversations, &runtime, &metrics)
+            Keeping::start(&store, conversations, &runtime, &metrics, journal)
         })
         .transpose()?;
     let archive = keeping.as_ref().and_then(|keeping| keeping.archive.clone());
@@ -143,7 +141,7 @@ pub fn run(start: Start) -> Result<()> {
             metrics: metrics.clone(),
             access_log,
             archive,
-            journal: journal.clone(),
+            journal,
             stop,
             stopped,
             armed: armed.clone(),
@@ -154,13 +152,6 @@ pub fn run(start: Start) -> Result<()> {
     ));
     let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
-    let stored = keeping.as_ref().map(|keeping| keeping.books());
-    if let (Some(journal), Some(books)) = (journal, start.books.or(stored)) {
-        server.add_service(background_service(
-            "journal",
-            Bookkeeping { journal, books },
-        ));
-    }
     let reload = Reload {
         runtime,
         metrics,

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::invalid;
 use super::limits::{ASK_AGAIN, again_after};
 use crate::config::Limits;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{Fault, FaultKind, Spending};
 use crate::runtime::{Key, Runtime, Snapshot, Used};
@@ -30,6 +31,8 @@ const LOOKUPS: Limits = Limits {
 
 pub struct Keyring {
     store: Store,
+    /// What it still has from an earlier process is not in the store: until it is, no account is opened.
+    journal: Arc<Journal>,
     began: Timestamp,
     ring: RwLock<Ring>,
     unknown: Cache<[u8; 32], ()>,
@@ -62,9 +65,10 @@ enum Outcome {
 }
 
 impl Keyring {
-    pub fn new(store: Store, metrics: Arc<Metrics>) -> Keyring {
+    pub fn new(store: Store, journal: Arc<Journal>, metrics: Arc<Metrics>) -> Keyring {
         Keyring {
             store,
+            journal,
             began: Timestamp::now(),
             ring: RwLock::default(),
             unknown: Cache::builder()
@@ -143,25 +147,30 @@ impl Keyring {
         };
         match self.take(runtime, found) {
             Some(held) => {
-                held.key.account.open(spent, now);
+                if let Some(spent) = spent {
+                    held.key.account.open(spent, now);
+                }
                 Err(Outcome::Found(held))
             }
             None => Ok(()),
         }
     }
 
-    /// A key, and what it has spent.
+    /// A key, and what it has spent if that can be known.
     async fn fetch(
         &self,
         hash: &[u8; 32],
-    ) -> Result<Option<(StoredKey, Spending, Timestamp)>, StoreError> {
+    ) -> Result<Option<(StoredKey, Option<Spending>, Timestamp)>, StoreError> {
         let Some(found) = self.store.key(hash).await? else {
             return Ok(None);
         };
         let (name, now) = (&found.settings.name, Timestamp::now());
+        if !self.journal.has_carried_earlier() {
+            return Ok(Some((found, None, now)));
+        }
         let mut spent = self.store.spending(Some(name), self.began, now).await?;
         let spent = spent.remove(name).unwrap_or_default();
-        Ok(Some((found, spent, now)))
+        Ok(Some((found, Some(spent), now)))
     }
 
     /// A key that was looked up, unless a later change to it is in already.
@@ -211,7 +220,7 @@ impl Keyring {
         let mut waiting: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
         waiting.extend(self.all_held());
         waiting.retain(|key| !key.account.is_open());
-        if waiting.is_empty() {
+        if waiting.is_empty() || !self.journal.has_carried_earlier() {
             return Ok(());
         }
         let now = Timestamp::now();

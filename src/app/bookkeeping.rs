@@ -1,14 +1,11 @@
-//! The journal beside the gateway: opened before the first request, carried until the last.
+//! The journal beside the gateway: opened before the first request, and watched by the metrics.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use async_trait::async_trait;
-use pingora_core::server::ShutdownWatch;
-use pingora_core::services::background::BackgroundService;
 
 use crate::config;
-use crate::journal::{self, Books, Journal};
+use crate::journal::Journal;
 use crate::metrics::{JournalStanding, Metrics};
 
 /// Where nothing can be kept, nothing is served.
@@ -33,17 +30,4 @@ pub(super) fn open(settings: &config::Journal, metrics: &Metrics) -> Result<Arc<
         }
     });
     Ok(journal)
-}
-
-/// Receipts on their way to the books, until the process is gone: those of the last requests too.
-pub(super) struct Bookkeeping {
-    pub(super) journal: Arc<Journal>,
-    pub(super) books: Arc<dyn Books>,
-}
-
-#[async_trait]
-impl BackgroundService for Bookkeeping {
-    async fn start(&self, _shutdown: ShutdownWatch) {
-        journal::keep(self.journal.clone(), self.books.clone()).await;
-    }
 }

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use async_trait::async_trait;
-use tokio::time::{sleep, timeout};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::access::Keyring;
 use crate::config;
-use crate::journal::Books;
+use crate::journal::{self, Books, Journal};
 use crate::metrics::Metrics;
 use crate::model::Receipt;
 use crate::proxy::Archive;
 use crate::runtime::Runtime;
 use crate::store::{Store, StoreError};
 
-/// How long the start waits for a database; after that the gateway serves without it.
+/// How long the start waits for a database and what is to be written there first; after that the
+/// gateway serves without it.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Between two tries to reach it.
@@ -37,6 +39,7 @@ impl Keeping {
         conversations: Option<config::Conversations>,
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
+        journal: &Arc<Journal>,
     ) -> Result<Keeping> {
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -47,98 +50,132 @@ impl Keeping {
         let within = tasks.enter();
         let cannot = || format!("cannot use the store {settings}");
         let store = Store::new(settings).with_context(cannot)?;
-        let keyring = Arc::new(Keyring::new(store.clone(), metrics.clone()));
-        let opened = tasks.block_on(timeout(PATIENCE, open(&store, &keyring, runtime)));
-        let is_open = match opened {
-            Ok(Ok(())) => true,
-            Ok(Err(error @ StoreError::Newer { .. })) => bail!("{}: {error}", cannot()),
-            Ok(Err(error)) if !store.is_remote() => bail!("{}: {error}", cannot()),
-            Ok(Err(error)) => {
+        drop(within);
+        let keyring = Keyring::new(store.clone(), journal.clone(), metrics.clone());
+        let following = Following {
+            name: settings.to_string(),
+            stored: Arc::new(Stored {
+                store: store.clone(),
+                opened: OnceCell::new(),
+            }),
+            journal: journal.clone(),
+            keyring: Arc::new(keyring),
+            runtime: runtime.clone(),
+            metrics: metrics.clone(),
+        };
+        tasks.spawn(journal::keep(journal.clone(), following.stored.clone()));
+        let is_open = match tasks.block_on(following.begin()) {
+            Ok(()) => true,
+            Err(error @ StoreError::Newer { .. }) => bail!("{}: {error}", cannot()),
+            Err(error) if !store.is_remote() && !matches!(error, StoreError::Away) => {
+                bail!("{}: {error}", cannot())
+            }
+            Err(error) => {
                 log::error!("{settings} cannot be reached: {error}");
                 false
             }
-            Err(_) => {
-                log::error!("{settings} cannot be reached: it does not answer in time");
-                false
-            }
         };
-        if !is_open {
+        if !is_open || !journal.has_carried_earlier() {
             log::warn!(
                 "keys of the config are served; what they have spent before is not known yet"
             );
         }
-        drop(within);
         let archive = conversations.map(|conversations| {
             let (archive, writing) = Archive::new(store.clone(), conversations.ttl);
             tasks.spawn(writing);
             Arc::new(archive)
         });
-        let following = Following {
-            name: settings.to_string(),
-            store: store.clone(),
-            keyring: keyring.clone(),
-            runtime: runtime.clone(),
-            metrics: metrics.clone(),
-            is_open,
-        };
-        tasks.spawn(following.run());
+        let keyring = following.keyring.clone();
+        tasks.spawn(following.run(is_open));
         Ok(Keeping {
+            store,
             keyring,
             archive,
-            store,
             _tasks: tasks,
         })
     }
 }
 
-impl Keeping {
-    pub(super) fn books(&self) -> Arc<dyn Books> {
-        Arc::new(Stored(self.store.clone()))
-    }
+/// The store as the journal knows it, with its tables made when it is first reached.
+struct Stored {
+    store: Store,
+    opened: OnceCell<()>,
 }
 
-/// The store as the journal knows it.
-struct Stored(Store);
+impl Stored {
+    async fn open(&self) -> Result<(), StoreError> {
+        let opened = self.opened.get_or_try_init(|| self.store.migrate());
+        opened.await.copied()
+    }
+}
 
 #[async_trait]
 impl Books for Stored {
     async fn record(&self, receipts: &[Receipt]) -> Result<usize, String> {
-        let recorded = self.0.record(receipts).await;
-        recorded.map_err(|error| error.to_string())
+        let recorded = async {
+            self.open().await?;
+            self.store.record(receipts).await
+        };
+        recorded.await.map_err(|error| error.to_string())
     }
-}
-
-async fn open(store: &Store, keyring: &Keyring, runtime: &Runtime) -> Result<(), StoreError> {
-    store.migrate().await?;
-    keyring.follow(runtime).await
 }
 
 struct Following {
     name: String,
-    store: Store,
+    stored: Arc<Stored>,
+    journal: Arc<Journal>,
     keyring: Arc<Keyring>,
     runtime: Arc<Runtime>,
     metrics: Arc<Metrics>,
-    is_open: bool,
 }
 
 impl Following {
-    async fn run(mut self) {
-        let mut changes = self.store.changes();
-        let mut is_well = self.is_open;
+    /// Keys, and then what they have spent: for that, what an earlier process has left in the
+    /// journal must be in the store. Receipts that take too long are no failure: they are on their way.
+    async fn begin(&self) -> Result<(), StoreError> {
+        let until = Instant::now() + PATIENCE;
+        let is_behind = !self.journal.has_carried_earlier();
+        self.look(until).await?;
+        if !is_behind {
+            return Ok(());
+        }
+        if timeout_at(until, self.journal.earlier_carried())
+            .await
+            .is_err()
+        {
+            let waiting = self.journal.standing().waiting;
+            log::warn!(
+                "{waiting} receipts from before are not in {} yet",
+                self.name
+            );
+            return Ok(());
+        }
+        self.look(until).await
+    }
+
+    async fn run(self, is_open: bool) {
+        let mut changes = self.stored.store.changes();
+        let mut is_well = is_open;
+        let mut is_behind = true;
         loop {
             self.metrics.store_answers(is_well);
             if is_well {
                 tokio::select! {
                     () = changes.next() => {}
                     () = self.keyring.wanted() => {}
+                    () = self.journal.earlier_carried(), if is_behind => {}
                 }
             } else {
                 sleep(PAUSE).await;
             }
-            let looked = self.look().await;
+            // Before the look: what comes in meanwhile is seen by the next.
+            is_behind = !self.journal.has_carried_earlier();
+            let looked = self.look(Instant::now() + PATIENCE).await;
             match &looked {
-                Ok(()) if !is_well => log::info!("{} is in use again", self.name),
+                Ok(()) if !is_well => {
+                    log::info!("{} is in use again", self.name);
+                    self.journal.hurry();
+                }
                 Ok(()) => {}
                 Err(reason) if is_well => {
                     log::error!("{} fails, keys that are known go on: {reason}", self.name);
@@ -150,17 +187,12 @@ impl Following {
         }
     }
 
-    async fn look(&mut self) -> Result<(), String> {
+    async fn look(&self, until: Instant) -> Result<(), StoreError> {
         let looking = async {
-            if !self.is_open {
-                self.store.migrate().await?;
-                self.is_open = true;
-            }
+            self.stored.open().await?;
             self.keyring.follow(&self.runtime).await
         };
-        match timeout(PATIENCE, looking).await {
-            Ok(done) => done.map_err(|error| error.to_string()),
-            Err(_) => Err("it does not answer in time".to_owned()),
-        }
+        let looked = timeout_at(until, looking).await;
+        looked.unwrap_or(Err(StoreError::Away))
     }
 }

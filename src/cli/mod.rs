@@ -99,7 +99,6 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
                 config,
                 file: Some(path),
                 mock: None,
-                books: None,
             },
             Err(code) => return Ok(code),
         },
@@ -183,7 +182,6 @@ fn demo() -> Result<Start> {
         config,
         file: None,
         mock: Some(mock),
-        books: None,
         greeting,
     })
 }

@@ -146,7 +146,7 @@ impl Carrier {
             log::warn!("journal: {path} ends at byte {at} with half a line, which is left out");
         }
         reading.pass(batch);
-        self.journal.pen().carried(batch.lines);
+        self.journal.note_carried(batch.lines);
         let tally = &self.journal.tally;
         let (carried, damaged) = (batch.receipts.len(), batch.damaged.len());
         tally.carried.fetch_add(carried as u64, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, SetOnce};
 
 pub use carry::{Carrier, keep};
 
@@ -51,6 +51,8 @@ pub struct Journal {
     tally: Tally,
     began: Instant,
     lost: Seldom,
+    /// Set when the books have all that earlier processes left.
+    earlier_carried: SetOnce<()>,
     /// Somebody waits for what is left.
     hurry: Notify,
     leaving: AtomicBool,
@@ -109,12 +111,17 @@ impl Journal {
             let count = pen.waiting();
             log::info!("journal: {count} receipts are left from before");
         }
+        let earlier_carried = match pen.earlier() {
+            0 => SetOnce::new_with(Some(())),
+            _ => SetOnce::new(),
+        };
         Ok(Journal {
             folder: folder.to_owned(),
             pen: Mutex::new(pen),
             tally: Tally::default(),
             began: Instant::now(),
             lost: Seldom::every(BETWEEN_ALARMS),
+            earlier_carried,
             hurry: Notify::new(),
             leaving: AtomicBool::new(false),
             _lock: lock,
@@ -169,12 +176,39 @@ impl Journal {
         }
     }
 
+    /// Whether the books have all that earlier processes left here.
+    pub fn has_carried_earlier(&self) -> bool {
+        self.earlier_carried.initialized()
+    }
+
+    /// Returns when they have.
+    pub async fn earlier_carried(&self) {
+        self.earlier_carried.wait().await;
+    }
+
+    /// There is reason to believe that the books are well: no pause is made before the next attempt.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    fn note_carried(&self, lines: u64) {
+        let earlier = {
+            let mut pen = self.pen();
+            pen.carried(lines);
+            pen.earlier()
+        };
+        if earlier == 0 {
+            // It may have been so before.
+            let _ = self.earlier_carried.set(());
+        }
+    }
+
     /// One more attempt to carry what is left, for so long at most. What cannot be stays where it is.
     pub async fn finish(&self, limit: Duration) {
         let failures = || self.tally.failures.load(Ordering::Acquire);
         let before = failures();
         self.leaving.store(true, Ordering::Release);
-        self.hurry.notify_one();
+        self.hurry();
         let until = Instant::now() + limit;
         while !self.pen().is_empty() && failures() == before && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;

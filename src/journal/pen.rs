@@ -24,6 +24,8 @@ pub(super) struct Pen {
     next: u64,
     bytes: u64,
     waiting: u64,
+    /// Of those that wait, how many an earlier process left; they are carried first.
+    earlier: u64,
     /// Closed, and not known to be on the disk.
     unsynced: Vec<Arc<File>>,
     has_alarmed: bool,
@@ -61,6 +63,7 @@ impl Pen {
             length: found.length,
             is_sealed: true,
         });
+        let waiting = found.iter().map(|found| found.lines).sum();
         Ok(Pen {
             folder: folder.to_owned(),
             limit,
@@ -69,7 +72,8 @@ impl Pen {
             sealed: sealed.collect(),
             next,
             bytes: found.iter().map(|found| found.length).sum(),
-            waiting: found.iter().map(|found| found.lines).sum(),
+            waiting,
+            earlier: waiting,
             unsynced: Vec::new(),
             has_alarmed: false,
         })
@@ -148,6 +152,7 @@ impl Pen {
     /// So many lines of the oldest segment are in the books, or are none.
     pub(super) fn carried(&mut self, lines: u64) {
         self.waiting = self.waiting.saturating_sub(lines);
+        self.earlier = self.earlier.saturating_sub(lines);
     }
 
     /// Deletes the oldest segment if it is the one that was carried up to there, which is its end.
@@ -204,6 +209,10 @@ impl Pen {
 
     pub(super) const fn waiting(&self) -> u64 {
         self.waiting
+    }
+
+    pub(super) const fn earlier(&self) -> u64 {
+        self.earlier
     }
 
     /// Four fifths.

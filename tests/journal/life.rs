@@ -1,8 +1,10 @@
 //! A journal from one process to the next, and where there is no room for it.
 
+use std::process::Command;
+
 use crate::asking::post;
-use crate::ledger::{Gateway, Options, entries, left_in, upstreams};
-use crate::stage::{Mock, Stderr, request, until};
+use crate::ledger::{Ledger, leave, number, until_carried, upstreams};
+use crate::stage::{Gateway, Mock, free_address, omniglot, request};
 
 async fn ask(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
@@ -15,85 +17,98 @@ async fn ask(gateway: &Gateway, count: usize) -> Vec<String> {
     ids
 }
 
+/// The ids in a store, in their order.
+async fn stored(ledger: &Ledger) -> Vec<String> {
+    let rows = ledger.rows().await;
+    rows.into_iter().map(|row| row.id).collect()
+}
+
 #[tokio::test]
-async fn what_closed_books_did_not_take_the_next_process_brings() {
+async fn what_a_closed_store_did_not_take_the_next_process_brings() {
     let mock = Mock::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let (books, journal) = (folder.path().join("books"), folder.path().join("journal"));
-    let gateway = Gateway::start(&upstreams(&mock), &journal, &Options::default());
+    let closed = Ledger::closed();
+    let gateway = Gateway::start(&closed.config(&upstreams(&mock)));
     let mut ids = ask(&gateway, 5).await;
-    assert_eq!(gateway.metric("omniglot_journal_waiting").await, Some(5.0));
-    let carried = gateway.metric("omniglot_journal_carried_total").await;
-    assert_eq!(carried, Some(0.0));
-    gateway.leave();
-    let options = Options {
-        books: Some(&books),
-        ..Options::default()
-    };
-    let gateway = Gateway::start(&upstreams(&mock), &journal, &options);
-    ids.extend(ask(&gateway, 5).await);
-    until("everything is carried", async || {
-        gateway.metric("omniglot_journal_waiting").await == Some(0.0)
-    })
-    .await;
-    let carried = gateway.metric("omniglot_journal_carried_total").await;
-    assert_eq!(carried, Some(10.0));
-    for (name, value) in [
-        ("omniglot_journal_lost_total", 0.0),
-        ("omniglot_journal_damaged_total", 0.0),
-        ("omniglot_journal_nearly_full", 0.0),
-        ("omniglot_journal_limit_bytes", f64::from(1 << 30)),
-    ] {
-        assert_eq!(gateway.metric(name).await, Some(value), "{name}");
+    for (name, value) in [("waiting", 5.0), ("carried_total", 0.0)] {
+        let name = format!("omniglot_journal_{name}");
+        assert_eq!(number(&gateway, &name).await, value, "{name}");
     }
-    let bytes = gateway.metric("omniglot_journal_bytes").await;
-    assert!(bytes.is_some_and(|bytes| bytes > 1000.0), "{bytes:?}");
-    let behind = gateway.metric("omniglot_journal_behind_seconds").await;
-    assert!(behind.is_some());
-    gateway.leave();
-    let found: Vec<String> = entries(&books).into_iter().map(|entry| entry.id).collect();
-    assert_eq!(found, ids);
+    leave(gateway);
+
+    let ledger = closed.opened();
+    let gateway = Gateway::start(&ledger.config(&upstreams(&mock)));
+    // It is there before the first request is.
+    assert_eq!(stored(&ledger).await.len(), 5);
+    ids.extend(ask(&gateway, 5).await);
+    until_carried(&gateway).await;
+    for (name, value) in [
+        ("carried_total", 10.0),
+        ("nearly_full", 0.0),
+        ("limit_bytes", f64::from(1 << 30)),
+    ] {
+        let name = format!("omniglot_journal_{name}");
+        assert_eq!(number(&gateway, &name).await, value, "{name}");
+    }
+    let bytes = number(&gateway, "omniglot_journal_bytes").await;
+    assert!(bytes > 1000.0, "{bytes:?}");
+    let behind = number(&gateway, "omniglot_journal_behind_seconds").await;
+    assert!(behind >= 0.0);
+    leave(gateway);
+    ids.sort();
+    assert_eq!(stored(&ledger).await, ids);
 }
 
 #[test]
 fn a_second_process_is_refused_the_folder_and_told_why() {
     let mock = Mock::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let first = Gateway::start(&upstreams(&mock), folder.path(), &Options::default());
-    let stderr = Stderr::new();
-    let options = Options {
-        stderr: Some(&stderr),
-        ..Options::default()
-    };
-    let mut second = Gateway::begin(&upstreams(&mock), folder.path(), &options);
-    assert!(!second.process.wait().success());
-    let said = stderr.text();
-    let path = folder.path().display().to_string();
+    let ledger = Ledger::in_a_file();
+    let config = ledger.config(&upstreams(&mock));
+    let first = Gateway::start(&config);
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("second.yaml");
+    let config = config
+        .replace("LISTEN", &free_address().to_string())
+        .replace("ADMIN", &free_address().to_string());
+    std::fs::write(&file, config).expect("a config");
+    let second = omniglot().args(["run", "-c"]).arg(&file).output();
+    let second = second.expect("it runs");
+    assert_eq!(second.status.code(), Some(1));
+    let said = String::from_utf8(second.stderr).expect("text");
+    let path = ledger.journal().display().to_string();
     for words in ["another process uses it", "journal.path", &path] {
         assert!(said.contains(words), "{words} in {said}");
     }
-    first.leave();
+    leave(first);
+}
+
+/// No file of the process may be longer than this: no multiple of a line's length, so that some
+/// part of a line still fits.
+fn limit_files(command: &mut Command) {
+    let mut limited = Command::new("prlimit");
+    limited.arg("--fsize=1009").arg(command.get_program());
+    limited.args(command.get_args());
+    *command = limited;
 }
 
 #[tokio::test]
 async fn a_disk_without_room_costs_receipts_but_no_request() {
     let mock = Mock::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = Options {
-        // No multiple of a line's length: then some part of a line still fits.
-        longest_file: Some(1009),
-        ..Options::default()
-    };
-    let gateway = Gateway::start(&upstreams(&mock), folder.path(), &options);
+    let closed = Ledger::closed();
+    let gateway = Gateway::start_with(&closed.config(&upstreams(&mock)), limit_files);
     let ids = ask(&gateway, 20).await;
-    let lost = gateway.metric("omniglot_journal_lost_total").await;
-    let waiting = gateway.metric("omniglot_journal_waiting").await;
-    let waiting = waiting.expect("a count");
+    let lost = number(&gateway, "omniglot_journal_lost_total").await;
+    let waiting = number(&gateway, "omniglot_journal_waiting").await;
     assert!((1.0..10.0).contains(&waiting), "{waiting}");
-    assert_eq!(lost, Some(20.0 - waiting));
-    gateway.leave();
-    let kept = left_in(folder.path()).await;
-    let kept: Vec<String> = kept.into_iter().map(|receipt| receipt.id).collect();
-    assert_eq!(kept, ids[..kept.len()]);
+    assert_eq!(lost, 20.0 - waiting);
+    leave(gateway);
+
+    let ledger = closed.opened();
+    let gateway = Gateway::start(&ledger.config(&upstreams(&mock)));
+    until_carried(&gateway).await;
+    leave(gateway);
+    let kept = stored(&ledger).await;
     assert_eq!(kept.len() as f64, waiting);
+    let mut first = ids[..kept.len()].to_vec();
+    first.sort();
+    assert_eq!(kept, first);
 }

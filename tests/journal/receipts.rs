@@ -3,22 +3,19 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use omniglot::model::Money;
+
 use crate::asking::{client, head, post};
-use crate::ledger::{Gateway, Options, entries, left_in, upstreams};
+use crate::ledger::{Ledger, Row, leave, number, until_carried, upstreams};
+use crate::load::COST;
 use crate::reading::{holds, last_words};
-use crate::stage::{FORMATS, KEY, Mock, request, until};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, request};
 
 #[tokio::test]
-async fn every_request_that_took_something_is_in_the_books_once() {
+async fn every_request_that_took_something_is_in_the_store_once() {
     let mock = Mock::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let books = folder.path().join("books");
-    let journal = folder.path().join("journal");
-    let options = Options {
-        books: Some(&books),
-        ..Options::default()
-    };
-    let gateway = Gateway::start(&upstreams(&mock), &journal, &options);
+    let ledger = Ledger::in_a_file();
+    let gateway = Gateway::start(&ledger.config(&upstreams(&mock)));
     let usage = "mock:usage=1000,400,50,20 mock:events=8";
     let (mut whole, mut broken, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (client, _) in FORMATS {
@@ -35,40 +32,32 @@ async fn every_request_that_took_something_is_in_the_books_once() {
             refused.push(ask("mock:error=400", false).await);
         }
     }
-    gateway.leave();
-    let entries = entries(&books);
-    assert_eq!(entries.len(), whole.len() + broken.len());
-    let of = |id: &String| {
-        let mut found = entries.iter().filter(|entry| entry.id == *id);
-        let entry = found.next().unwrap_or_else(|| panic!("no receipt of {id}"));
-        assert_eq!(found.next(), None, "only one of {id}");
-        entry
+    leave(gateway);
+    let rows = ledger.rows().await;
+    assert_eq!(rows.len(), whole.len() + broken.len());
+    let of = |id: &String| -> &Row {
+        let found = rows.iter().find(|row| row.id == *id);
+        found.unwrap_or_else(|| panic!("no row of {id}"))
     };
-    for entry in whole.iter().map(of) {
-        assert_eq!((entry.status, entry.output), (200, 50));
-        // 1000 × 1.25 + 50 × 10 for a million.
-        assert_eq!((&*entry.cost, entry.estimated), ("0.00175", false));
+    for row in whole.iter().map(of) {
+        assert_eq!((row.status, row.output, row.estimated), (200, 50, false));
+        assert_eq!(Some(row.cost), Money::parse(COST));
     }
-    for entry in broken.iter().map(of) {
-        assert!(entry.estimated && entry.status == 200 && entry.output < 20);
+    for row in broken.iter().map(of) {
+        assert!(row.estimated && row.stream && row.status == 200 && row.output < 20);
     }
     let is_refused = |id: &String| refused.contains(id);
-    assert!(!entries.iter().any(|entry| is_refused(&entry.id)));
+    assert!(!rows.iter().any(|row| is_refused(&row.id)));
     // Nothing is left to be carried.
-    let left = std::fs::read_dir(&journal).expect("a folder").count();
-    assert_eq!(left, 1, "the lock alone");
+    let left = std::fs::read_dir(ledger.journal()).expect("a folder");
+    assert_eq!(left.count(), 1, "the lock alone");
 }
 
 #[tokio::test]
 async fn clients_that_leave_have_a_receipt_too() {
     let mock = Mock::start();
-    let folder = tempfile::tempdir().expect("a folder");
-    let books = folder.path().join("books");
-    let options = Options {
-        books: Some(&books),
-        ..Options::default()
-    };
-    let gateway = Gateway::start(&upstreams(&mock), &folder.path().join("journal"), &options);
+    let ledger = Ledger::in_a_file();
+    let gateway = Gateway::start(&ledger.config(&upstreams(&mock)));
     for (left, (format, _)) in (1..).zip(FORMATS) {
         let words = "mock:wait=never mock:name=left";
         let (path, body) = request(format, "priced-chat", words, left % 2 == 0);
@@ -78,11 +67,11 @@ async fn clients_that_leave_have_a_receipt_too() {
         asking.abort();
         mock.until_seen("left", "cancelled", left).await;
     }
-    gateway.leave();
-    let entries = entries(&books);
-    assert_eq!(entries.len(), 4);
-    for entry in entries {
-        assert_eq!((entry.status, entry.estimated), (499, true), "{entry:?}");
+    leave(gateway);
+    let rows = ledger.rows().await;
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!((row.status, row.estimated), (499, true), "{row:?}");
     }
 }
 
@@ -122,8 +111,9 @@ async fn who_stops_at_the_last_event_has_a_receipt_by_then() {
         let address = hanging(text.text().to_owned());
         upstreams.push((format, format!("http://{address}{prefix}")));
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let gateway = Gateway::start(&upstreams, folder.path(), &Options::default());
+    // In the journal, that is: of a store that takes them they would be gone from there at once.
+    let closed = Ledger::closed();
+    let gateway = Gateway::start(&closed.config(&upstreams));
     let mut open = Vec::new();
     for (format, _) in FORMATS {
         // A native stream has no last event, neither here nor there.
@@ -140,22 +130,22 @@ async fn who_stops_at_the_last_event_has_a_receipt_by_then() {
                 heard.extend_from_slice(&chunk.expect("more of it"));
             }
             open.push(reply);
-            let waiting = gateway.metric("omniglot_journal_waiting").await;
-            assert_eq!(waiting, Some(open.len() as f64), "{format} from {upstream}");
+            let waiting = number(&gateway, "omniglot_journal_waiting").await;
+            assert_eq!(waiting, open.len() as f64, "{format} from {upstream}");
         }
     }
     let streams = open.len();
     drop(open);
-    until("the gateway has noticed", async || {
-        gateway.metric("omniglot_requests_in_flight").await == Some(0.0)
-    })
-    .await;
-    gateway.leave();
-    let receipts = left_in(folder.path()).await;
-    assert_eq!(receipts.len(), streams);
-    for receipt in receipts {
-        let usage = receipt.usage;
-        assert_eq!((usage.input, usage.output), (1000, 50), "{receipt:?}");
-        assert!(!receipt.estimated && receipt.status == 200, "{receipt:?}");
+    gateway.until_idle().await;
+    leave(gateway);
+    let ledger = closed.opened();
+    let gateway = Gateway::start(&ledger.config(&upstreams));
+    until_carried(&gateway).await;
+    leave(gateway);
+    let rows = ledger.rows().await;
+    assert_eq!(rows.len(), streams);
+    for row in rows {
+        assert_eq!((row.input, row.output), (1000, 50), "{row:?}");
+        assert!(!row.estimated && row.status == 200, "{row:?}");
     }
 }

@@ -1,38 +1,66 @@
 //! A PostgreSQL of the tests' own, on a free port of this machine and in a directory of its own.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Ends the server and takes its files away when stdin is closed, so that nothing is left behind
-/// however the tests end. Nothing in it need outlive the machine.
+/// Stops and starts the server when told so, ends it and takes its files away when stdin is closed,
+/// so that nothing is left behind however the tests end. Nothing in it need outlive the machine.
 const SCRIPT: &str = r#"
 trap 'kill -INT $server 2>/dev/null; wait $server; rm -rf "$2"' EXIT
 trap 'exit 1' HUP INT TERM
 "$1/initdb" -D "$2/data" -U omniglot -A trust -E UTF8 --no-sync >"$2/initdb.log" 2>&1 || exit 1
-"$1/postgres" -D "$2/data" -h 127.0.0.1 -p "$3" -k "$2" -c fsync=off -c full_page_writes=off \
-  -c max_connections=300 </dev/null >"$2/postgres.log" 2>&1 &
-server=$!
-waited=0
-until "$1/pg_isready" -q -h 127.0.0.1 -p "$3" -U omniglot; do
-  kill -0 $server && [ $((waited += 1)) -lt 1000 ] || exit 1
-  sleep 0.05
+start() {
+  "$1/postgres" -D "$2/data" -h 127.0.0.1 -p "$3" -k "$2" -c fsync=off -c full_page_writes=off \
+    -c max_connections=300 </dev/null >>"$2/postgres.log" 2>&1 &
+  server=$!
+  waited=0
+  until "$1/pg_isready" -q -h 127.0.0.1 -p "$3" -U omniglot; do
+    kill -0 $server && [ $((waited += 1)) -lt 1000 ] || exit 1
+    sleep 0.05
+  done
+  echo started
+}
+stop() {
+  kill -INT $server
+  wait $server
+  echo stopped
+}
+start "$@"
+while read -r word; do
+  $word "$@"
 done
-echo ready
-cat >/dev/null
 "#;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Postgres {
-    /// Its stdin is open as long as this is there.
-    _guard: Child,
+    /// It ends with this: its stdin is closed then.
+    guard: Mutex<Guard>,
     programs: PathBuf,
     port: u16,
+}
+
+struct Guard {
+    _process: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Guard {
+    fn tell(&mut self, word: &str) {
+        writeln!(self.stdin, "{word}").expect("it listens");
+    }
+
+    fn hear(&mut self) -> String {
+        let mut said = String::new();
+        self.stdout.read_line(&mut said).expect("text");
+        said
+    }
 }
 
 impl Postgres {
@@ -42,7 +70,8 @@ impl Postgres {
         SHARED.get_or_init(Postgres::start).as_ref()
     }
 
-    fn start() -> Option<Postgres> {
+    /// One that nobody else uses, and that can be stopped.
+    pub fn start() -> Option<Postgres> {
         let Some(programs) = programs() else {
             // Past the capture of the test's output: a test that did not run is told.
             let note = "PostgreSQL is not installed: its tests are skipped\n";
@@ -78,19 +107,34 @@ impl Postgres {
         command.args(["-c", SCRIPT, "sh"]);
         command.arg(programs).arg(&directory).arg(port.to_string());
         command.current_dir(&directory);
-        let mut guard = command
+        let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("sh runs");
-        let mut said = String::new();
-        let mut stdout = BufReader::new(guard.stdout.take().expect("stdout is piped"));
-        stdout.read_line(&mut said).expect("text");
-        (said == "ready\n").then_some(Postgres {
-            _guard: guard,
+        let mut guard = Guard {
+            stdin: process.stdin.take().expect("stdin is piped"),
+            stdout: BufReader::new(process.stdout.take().expect("stdout is piped")),
+            _process: process,
+        };
+        (guard.hear() == "started\n").then_some(Postgres {
+            guard: Mutex::new(guard),
             programs: programs.to_owned(),
             port,
         })
+    }
+
+    /// It ends its connections, and what was committed stays.
+    pub fn stop(&self) {
+        let mut guard = self.guard.lock().expect("no panic");
+        guard.tell("stop");
+        assert_eq!(guard.hear(), "stopped\n");
+    }
+
+    pub fn start_again(&self) {
+        let mut guard = self.guard.lock().expect("no panic");
+        guard.tell("start");
+        assert_eq!(guard.hear(), "started\n");
     }
 
     pub fn port(&self) -> u16 {

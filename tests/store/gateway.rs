@@ -2,6 +2,7 @@
 
 mod down;
 mod kept;
+mod spent;
 
 use std::process::Output;
 use std::time::Instant;
@@ -10,6 +11,8 @@ use serde_json::json;
 
 use crate::Place;
 use crate::asking::{Answer, client, send};
+use crate::passage::Passage;
+use crate::postgres::{self, Postgres};
 use crate::stage::{FORMATS, Gateway, KEY, Mock, omniglot, request, until};
 
 /// A key of the right shape that nobody has made.
@@ -75,6 +78,19 @@ async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Answ
     }
     let asked = client().post(gateway.url(&path)).bearer_auth(secret);
     send(asked.json(&body)).await
+}
+
+/// A store in PostgreSQL, and the way there.
+async fn behind(postgres: &Postgres) -> (Passage, Place) {
+    let passage = Passage::to(postgres.port()).await;
+    let url = postgres::url(passage.address.port(), &postgres.database());
+    let directory = tempfile::tempdir().expect("a directory");
+    (passage, Place::new(&url, directory))
+}
+
+async fn is_up(gateway: &Gateway, up: u8) -> bool {
+    let lines = gateway.metric("omniglot_store_up").await;
+    lines == [format!("omniglot_store_up{{}} {up}")]
 }
 
 async fn lookups(gateway: &Gateway, outcome: &str) -> u64 {

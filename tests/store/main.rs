@@ -5,6 +5,7 @@
 mod asking;
 #[path = "../private/passage.rs"]
 mod passage;
+#[allow(dead_code, reason = "shared with the journal's tests")]
 #[path = "../private/postgres.rs"]
 mod postgres;
 #[allow(dead_code, reason = "shared with the gateway's own tests")]

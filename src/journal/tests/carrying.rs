@@ -40,6 +40,7 @@ async fn what_is_left_from_before_comes_first_and_its_files_go() {
     let books = Ledger::in_moods(&[]);
     let mut carrier = Carrier::new(journal.clone(), books.clone());
     for carried in [10, 20, 30] {
+        assert!(journal.has_carried_earlier() == (carried > 20));
         assert_eq!(carrier.step().await, Ok(10));
         assert_eq!(books.ids(), numbered(0..carried));
     }
@@ -49,6 +50,28 @@ async fn what_is_left_from_before_comes_first_and_its_files_go() {
     append_all(&journal, &numbered(30..31));
     assert_eq!(carrier.step().await, Ok(1));
     assert_eq!(books.ids(), numbered(0..31));
+}
+
+#[tokio::test]
+async fn who_waits_for_what_was_left_is_told_when_the_last_of_it_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // A new one has nothing to wait for.
+    open(folder.path()).earlier_carried().await;
+    append_all(&open(folder.path()), &numbered(0..700));
+    let journal = open(folder.path());
+    append_all(&journal, &numbered(700..701));
+    let books = Ledger::in_moods(&[Mood::Fail]);
+    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let told = async {
+        journal.earlier_carried().await;
+        books.ids()
+    };
+    let carry = async {
+        assert!(carrier.step().await.is_err());
+        while carrier.step().await.expect("the books are well") > 0 {}
+    };
+    let (told, ()) = tokio::join!(told, carry);
+    assert_eq!(told[..700], numbered(0..700));
 }
 
 #[tokio::test]

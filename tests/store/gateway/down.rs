@@ -2,23 +2,10 @@
 
 use omniglot::store::KeyChange;
 
-use super::{GUESSED, ask, config, create};
-use crate::passage::Passage;
-use crate::postgres::{self, Postgres};
+use super::{GUESSED, ask, behind, config, create, is_up};
+use crate::postgres::Postgres;
 use crate::stage::{FORMATS, Gateway, KEY, Mock, Stderr, until};
 use crate::{Place, stage};
-
-async fn behind(postgres: &Postgres) -> (Passage, Place) {
-    let passage = Passage::to(postgres.port()).await;
-    let url = postgres::url(passage.address.port(), &postgres.database());
-    let directory = tempfile::tempdir().expect("a directory");
-    (passage, Place::new(&url, directory))
-}
-
-async fn is_up(gateway: &Gateway, up: u8) -> bool {
-    let lines = gateway.metric("omniglot_store_up").await;
-    lines == [format!("omniglot_store_up{{}} {up}")]
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_starts_without_its_store_and_takes_it_up_when_it_is_there() {

@@ -1,0 +1,105 @@
+//! Clients that ask on and on, in every format, for JSON and for streams.
+
+use std::sync::{Arc, Mutex};
+
+use crate::reading::{holds, last_words};
+use crate::stage::{FORMATS, KEY, request};
+
+pub const CLIENTS: usize = 8;
+
+/// The name of these requests at the mock.
+pub const NAME: &str = "load";
+
+/// What every reply costs: 1000 × 1.25 + 50 × 10 for a million.
+pub const COST: &str = "0.00175";
+
+/// The ids of requests whose replies were read to the end.
+#[derive(Default)]
+pub struct Whole(Mutex<Vec<String>>);
+
+impl Whole {
+    /// How many there are with this one.
+    pub fn add(&self, id: String) -> usize {
+        let mut ids = self.0.lock().expect("no panic");
+        ids.push(id);
+        ids.len()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.lock().expect("no panic").len()
+    }
+
+    pub fn sorted(&self) -> Vec<String> {
+        let mut ids = self.0.lock().expect("no panic").clone();
+        ids.sort();
+        ids
+    }
+}
+
+/// One request to its end, by its id. `None`: the gateway went away before.
+pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<String> {
+    let (format, _) = FORMATS[number % FORMATS.len()];
+    let (upstream, _) = FORMATS[number / FORMATS.len() % FORMATS.len()];
+    let stream = (number / 16).is_multiple_of(2);
+    let words = format!("mock:usage=1000,400,50,20 mock:events=4 mock:name={NAME}");
+    let (path, body) = request(format, &format!("priced-{upstream}"), &words, stream);
+    let asked = client
+        .post(format!("{base}{path}"))
+        .bearer_auth(KEY)
+        .json(&body);
+    let mut reply = asked.send().await.ok()?;
+    assert_eq!(reply.status(), 200);
+    let header = |name: &str| {
+        let value = reply.headers().get(name)?;
+        Some(value.to_str().expect("text").to_owned())
+    };
+    let id = header("x-request-id").expect("an id");
+    assert_eq!(
+        header("x-omniglot-cost").as_deref(),
+        (!stream).then_some(COST)
+    );
+    let last = last_words(format).filter(|_| stream);
+    let mut body = Vec::new();
+    loop {
+        match reply.chunk().await.ok()? {
+            Some(chunk) => body.extend_from_slice(&chunk),
+            None => return Some(id),
+        }
+        if last.is_some_and(|words| holds(&body, words)) {
+            return Some(id);
+        }
+    }
+}
+
+/// All clients ask until the gateway is gone, or until there is enough, by the count of all replies.
+/// The answer is how many of them were cut off.
+pub async fn ask_on(
+    base: &str,
+    first: usize,
+    whole: &Arc<Whole>,
+    is_enough: impl Fn(usize) -> bool + Clone + Send + 'static,
+) -> usize {
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (base, whole) = (base.to_owned(), whole.clone());
+            let is_enough = is_enough.clone();
+            tokio::spawn(async move {
+                let client = crate::stage::client_builder().build().expect("a client");
+                for number in first + number * 5.. {
+                    let Some(id) = ask(&client, &base, number).await else {
+                        return true;
+                    };
+                    if is_enough(whole.add(id)) {
+                        return false;
+                    }
+                }
+                unreachable!("there are numbers enough")
+            })
+        })
+        .collect();
+    let mut cut_off = 0;
+    for client in clients {
+        cut_off += usize::from(client.await.expect("no panic"));
+    }
+    cut_off
+}

@@ -1,0 +1,71 @@
+//! PostgreSQL is stopped and started again under load: nobody notices, and nothing is missing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::ledger::{Ledger, leave, number, until_carried, upstreams};
+use crate::load::{Whole, ask_on};
+use crate::postgres::Postgres;
+use crate::stage::{Gateway, Mock, until};
+
+/// How many replies come before, during and after, at the least.
+const SOME: usize = 200;
+
+async fn stopped_for(postgres: &Postgres, time: Duration) {
+    let mock = Mock::start();
+    let ledger = Ledger::at(postgres.url(&postgres.database()));
+    let gateway = Gateway::start(&ledger.config(&upstreams(&mock)));
+    let whole = Arc::new(Whole::default());
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = over.clone();
+    let base = gateway.url("");
+    let asking = ask_on(&base, 0, &whole, move |_| is_over.load(Ordering::Acquire));
+    let watching = async {
+        let some_more = async || {
+            let before = whole.count();
+            until("more replies", async || whole.count() >= before + SOME).await;
+        };
+        some_more().await;
+        postgres.stop();
+        until("the store is away", async || {
+            gateway.metric("omniglot_store_up").await == ["omniglot_store_up{} 0"]
+        })
+        .await;
+        tokio::time::sleep(time).await;
+        some_more().await;
+        let waiting = number(&gateway, "omniglot_journal_waiting").await;
+        assert!(waiting >= SOME as f64, "{waiting}");
+        postgres.start_again();
+        some_more().await;
+        until("the store is in use again", async || {
+            gateway.metric("omniglot_store_up").await == ["omniglot_store_up{} 1"]
+        })
+        .await;
+        over.store(true, Ordering::Release);
+        waiting
+    };
+    let (cut_off, waiting) = tokio::join!(asking, watching);
+    assert_eq!(cut_off, 0, "every request is answered");
+    until_carried(&gateway).await;
+    leave(gateway);
+    let rows = ledger.rows().await;
+    let ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+    assert!(ids == whole.sorted(), "{} of {}", ids.len(), whole.count());
+    println!("{} replies, {waiting} receipts had to wait", whole.count());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_stopped_under_load_costs_no_request_and_no_receipt() {
+    if let Some(postgres) = Postgres::start() {
+        stopped_for(&postgres, Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes more than a minute"]
+async fn a_database_that_is_stopped_for_a_minute_costs_no_more() {
+    if let Some(postgres) = Postgres::start() {
+        stopped_for(&postgres, Duration::from_secs(60)).await;
+    }
+}
