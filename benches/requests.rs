@@ -24,6 +24,7 @@ pub fn target(capabilities: &Capabilities) -> Target<'_> {
         max_output_tokens: None,
         capabilities,
         brand: "vendor",
+        pictures_only: false,
     }
 }
 

@@ -8,6 +8,7 @@ mod sharing;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ use sharing::Sharing;
 use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
+use crate::images::{Desk, Files, Tasks};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
@@ -116,7 +118,12 @@ pub fn run(start: Start) -> Result<()> {
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let conf = server.configuration.clone();
-    let gateway = Gateway {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let tasks = keeping.as_ref().map(|keeping| keeping.store.clone());
+    let tasks = tasks.map_or_else(Tasks::in_memory, Tasks::Stored);
+    let desk = Arc::new(Desk::new(runtime.clone(), tasks));
+    let files = Arc::new(Files::new(runtime.snapshot().images.files.size));
+    let gateway = || Gateway {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         keyring: keyring.clone(),
@@ -127,7 +134,17 @@ pub fn run(start: Start) -> Result<()> {
         journal: journal.clone(),
         connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
         stop: stop.clone(),
+        stopped: stopped.clone(),
+        desk: desk.clone(),
+        files: files.clone(),
     };
+    let painting = Painting {
+        desk: desk.clone(),
+        // With connections of its own: they belong to the runtime that made them.
+        painter: Arc::new(gateway()),
+    };
+    server.add_service(background_service("image tasks", painting));
+    let gateway = gateway();
     server.add_service(public_service(gateway, &server_settings.listen)?);
     server.add_service(background_service(
         "lifecycle",
@@ -139,6 +156,7 @@ pub fn run(start: Start) -> Result<()> {
             journal,
             leases,
             stop,
+            stopped,
             armed: armed.clone(),
             listen: server_settings.listen,
             drain_timeout: server_settings.drain_timeout,
@@ -262,6 +280,7 @@ struct Lifecycle {
     journal: Option<Arc<Journal>>,
     leases: Option<Arc<Leases>>,
     stop: Arc<Notify>,
+    stopped: Arc<AtomicBool>,
     armed: Arc<Semaphore>,
     listen: Vec<Listen>,
     drain_timeout: Duration,
@@ -309,6 +328,7 @@ impl Lifecycle {
             .is_err()
         {
             log::warn!("server.drain_timeout is over: requests in flight end with an error");
+            self.stopped.store(true, Ordering::Release);
             self.stop.notify_waiters();
             // What cannot be told an error within a second is cut.
             let _ = timeout(Duration::from_secs(1), self.until_idle()).await;
@@ -353,6 +373,23 @@ impl BackgroundService for Watching {
             () = self.0.run() => {}
             _ = shutdown.changed() => {}
         }
+    }
+}
+
+/// The work on image tasks, until the process leaves.
+struct Painting {
+    desk: Arc<Desk>,
+    painter: Arc<Gateway>,
+}
+
+#[async_trait]
+impl BackgroundService for Painting {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let leaving = async {
+            // Whoever could say otherwise is gone.
+            let _ = shutdown.changed().await;
+        };
+        self.desk.clone().work(self.painter.clone(), leaving).await;
     }
 }
 

@@ -108,7 +108,7 @@ fn json_number(amount: &Amount) -> Option<Box<RawValue>> {
 pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, Fault> {
     let query = Query::new(query);
     match shape {
-        Format::Chat | Format::Responses => Ok(chat_list(models)),
+        Format::Chat | Format::Responses | Format::Images => Ok(chat_list(models)),
         Format::Messages => messages_list(models, &query),
         Format::Native => native_list(models, &query),
     }
@@ -117,7 +117,7 @@ pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec
 /// `GET /v1/models/{id}` and `GET /v1beta/models/{id}`.
 pub fn single(shape: Format, model: &Model) -> Vec<u8> {
     match shape {
-        Format::Chat | Format::Responses => json(&chat_record(model)),
+        Format::Chat | Format::Responses | Format::Images => json(&chat_record(model)),
         Format::Messages => json(&messages_record(model)),
         Format::Native => json(&native_record(model)),
     }

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod cli;
 pub mod config;
 pub mod formats;
+pub mod images;
 pub mod journal;
 pub mod json;
 pub mod metrics;

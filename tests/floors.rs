@@ -11,12 +11,14 @@ const FLOORS: [(u8, &[&str]); 8] = [
     (3, &["translate", "config"]),
     (4, &["runtime", "store", "journal", "catalog", "metrics"]),
     (5, &["access"]),
-    (6, &["proxy", "mock", "admin"]),
+    (6, &["proxy", "images", "mock", "admin"]),
     (7, &["app", "cli", "main"]),
 ];
 
 /// Who imports whom all the same.
-const EXCEPTIONS: [(&str, &str); 1] = [
+const EXCEPTIONS: [(&str, &str); 2] = [
+    // Image requests are handed over.
+    ("proxy", "images"),
     // The command line starts what it has read the arguments of.
     ("cli", "app"),
 ];

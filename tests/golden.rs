@@ -94,6 +94,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "google",
+        pictures_only: false,
     };
     let body = case["input"].to_string();
     let outcome = translate::request(from, to, &head, body.as_bytes(), &target, losses);

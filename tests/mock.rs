@@ -89,6 +89,10 @@ fn question(format: Format, model: &str, prompt: &str, stream: bool) -> (String,
             "/v1/responses".to_owned(),
             json!({"model": model, "input": prompt, "stream": stream}),
         ),
+        Format::Images => (
+            "/v1/images/generations".to_owned(),
+            json!({"model": model, "prompt": prompt, "stream": stream}),
+        ),
         Format::Native => {
             let verb = if stream {
                 "streamGenerateContent?alt=sse"

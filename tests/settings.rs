@@ -102,6 +102,15 @@ fn the_sample_loads_on_a_fresh_machine() {
     assert_eq!(written(&large.pricing.output).as_deref(), Some("10.0"));
     assert_eq!(large.pricing.per_request, None);
     assert_eq!(large.capabilities.len(), 21);
+    let sizes = (
+        "image_sizes".to_owned(),
+        "1024x1024,1536x1024,1024x1536".to_owned(),
+    );
+    let art = config.models.last().expect("a model");
+    assert!(art.is_image_model());
+    assert_eq!(art.capabilities, [sizes]);
+    assert_eq!(config.images.tasks.at_once, 4);
+    assert_eq!(config.images.files.hosts, ["files.internal:8443"]);
     let version = ("messages_version".to_owned(), "2026-10-21".to_owned());
     assert_eq!(large.capabilities[0], version);
     let efforts = ("efforts".to_owned(), "low,medium,high".to_owned());
@@ -132,7 +141,9 @@ fn the_demo_loads_and_needs_nothing() {
         assert_eq!(model.id, format!("demo-{}", format.name()));
         assert_eq!(model.provider, "demo");
     }
-    assert_eq!((config.upstreams.len(), config.models.len()), (4, 4));
+    assert_eq!((config.upstreams.len(), config.models.len()), (5, 5));
+    assert_eq!(config.upstreams[4].format, Format::Images);
+    assert!(config.models[4].is_image_model());
     assert_eq!(traps(&config), [""; 0]);
     demo(address("[::1]:4567"));
 }
@@ -244,7 +255,8 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 | acme-large  | messages  | acme-eu              | 1      | globex-pro, local-small |
 | acme-large  | responses | local (large-local)  | 1      | globex-pro, local-small |
 | globex-pro  | native    | globex               | 1      |                         |
-| local-small | responses | local                | 1      |                         |";
+| local-small | responses | local                | 1      |                         |
+| acme-art    | images    | acme-art             | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
 }
 

@@ -73,6 +73,23 @@ pub fn invalid() -> Fault {
     Fault::new(FaultKind::Unauthenticated, "the API key is not valid")
 }
 
+/// The same for a request that was admitted before, and goes on now.
+pub fn readmit(
+    snapshot: &Snapshot,
+    keyring: Option<&Keyring>,
+    hash: [u8; 32],
+) -> Result<Caller, Fault> {
+    if let Some(key) = snapshot.key(&hash) {
+        return Ok(Caller::Known(key.clone()));
+    }
+    let mut unheard = vec![hash];
+    match keyring.map(|ring| ring.held(snapshot, &mut unheard)) {
+        None => Err(invalid()),
+        Some(None) => Ok(Caller::Unheard(unheard)),
+        Some(Some(key)) => key.map(Caller::Known),
+    }
+}
+
 /// Whether the key opens the model; asked before the model is looked up, so that a key
 /// learns nothing of models outside its globs.
 pub fn allow(key: &Key, model: &str) -> Result<(), Fault> {

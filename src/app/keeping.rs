@@ -32,6 +32,7 @@ const IDENTITY: &str = "identity";
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Keeping {
+    pub(super) store: Store,
     pub(super) keyring: Arc<Keyring>,
     pub(super) leases: Arc<Leases>,
     /// `None`: no replies are kept.
@@ -90,7 +91,7 @@ impl Keeping {
             );
         }
         let archive = conversations.map(|conversations| {
-            let (archive, writing) = Archive::new(store, conversations.ttl);
+            let (archive, writing) = Archive::new(store.clone(), conversations.ttl);
             tasks.spawn(writing);
             Arc::new(archive)
         });
@@ -99,6 +100,7 @@ impl Keeping {
         let lending = leases.clone();
         tasks.spawn(async move { lending.run().await });
         Ok(Keeping {
+            store,
             keyring,
             leases,
             archive,

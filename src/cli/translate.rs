@@ -46,7 +46,8 @@ enum Kind {
 }
 
 fn format(name: &str) -> Result<Format, String> {
-    Format::from_name(name).ok_or_else(|| "use chat, messages, native or responses".to_owned())
+    Format::from_name(name)
+        .ok_or_else(|| "use chat, messages, native, responses or images".to_owned())
 }
 
 /// A refusal goes to stdout in the client's format, with exit code 1.
@@ -123,6 +124,7 @@ impl Translate {
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "google",
+            pictures_only: false,
         };
         let outgoing = translate::request(self.from, self.to, &head, input, &target, losses);
         Ok(outgoing.map(|outgoing| outgoing.body))

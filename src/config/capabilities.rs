@@ -2,11 +2,14 @@
 
 use super::table::{Field, Reader, Table};
 use super::values::either;
+use crate::model::PictureSize;
 
 enum Takes {
     Switch,
     OneOf(&'static [&'static str]),
     SomeOf(&'static [&'static str]),
+    /// Widths and heights in pixels, like `1024x1536`.
+    Sizes,
     /// Two whole numbers, like `128-32768`.
     Range,
 }
@@ -27,7 +30,7 @@ const fn capability(name: &'static str, takes: Takes, meaning: &'static str) -> 
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-const CAPABILITIES: [Capability; 21] = [
+const CAPABILITIES: [Capability; 22] = [
     capability(
         "messages_version",
         Takes::OneOf(&["2026-10-21", "2023-06-01"]),
@@ -82,6 +85,11 @@ const CAPABILITIES: [Capability; 21] = [
         "native_image_output",
         Takes::Switch,
         "whether the model answers with images",
+    ),
+    capability(
+        "image_sizes",
+        Takes::Sizes,
+        "the sizes that its pictures may have",
     ),
     capability(
         "chat_max_field",
@@ -155,6 +163,11 @@ fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option
         Takes::Switch => word(reader, capability, &["true", "false"], field),
         Takes::OneOf(words) => word(reader, capability, words, field),
         Takes::Range => range(reader, capability, field),
+        Takes::Sizes => {
+            let items = reader.filled_list(field).into_iter();
+            let sizes = items.filter_map(|item| size(reader, capability, item));
+            Some(sizes.collect::<Vec<_>>().join(","))
+        }
         Takes::SomeOf(words) => {
             let items = reader.filled_list(field).into_iter();
             let chosen = items.filter_map(|item| word(reader, capability, words, item));
@@ -185,6 +198,15 @@ fn range(reader: &mut Reader, capability: &Capability, field: Field) -> Option<S
         let is_range = numbers.is_some_and(|(fewest, most)| fewest <= most);
         let expected = || format!("two numbers like 128-32768 ({})", capability.meaning);
         is_range.then(|| text.to_owned()).ok_or_else(expected)
+    };
+    reader.value(field, parse).map(|placed| placed.value)
+}
+
+fn size(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+    let parse = |text: &str| {
+        let known = PictureSize::of_pixels(text).is_some();
+        let expected = || format!("pixels like 1024x1536 ({})", capability.meaning);
+        known.then(|| text.to_owned()).ok_or_else(expected)
     };
     reader.value(field, parse).map(|placed| placed.value)
 }

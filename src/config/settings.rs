@@ -17,6 +17,7 @@ pub struct Config {
     /// Absent: limits of keys hold per process.
     pub limits_store: Option<LimitsStore>,
     pub journal: Journal,
+    pub images: Images,
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
     pub models: Vec<Model>,
@@ -89,6 +90,41 @@ pub struct Journal {
     pub path: PathBuf,
     /// In bytes; what would go beyond is not written.
     pub limit: u64,
+}
+
+/// Pictures that are made later, and files that are kept for their addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Images {
+    pub tasks: Tasks,
+    /// Whether pictures that come as addresses are fetched at once and served from here.
+    pub persist: bool,
+    pub files: Files,
+    /// What addresses of files begin with; absent: as the client wrote the gateway's own.
+    pub public_url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tasks {
+    /// Those that run at once.
+    pub at_once: u64,
+    /// Those that may wait for their turn.
+    pub waiting: u64,
+    /// From the request until its result is gone.
+    pub ttl: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Of one file.
+    pub limit: usize,
+    /// Of all of them.
+    pub size: usize,
+    pub ttl: Duration,
+    /// For fetching one.
+    pub timeout: Duration,
+    /// Hosts, with a port where they need one, that are trusted although they are not on the
+    /// public network.
+    pub hosts: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -352,9 +388,14 @@ impl TimeoutChanges {
 }
 
 impl Model {
+    /// It answers with pictures and with nothing else.
+    pub fn is_image_model(&self) -> bool {
+        self.model_type == "image"
+    }
+
     pub fn has_image_output(&self) -> bool {
         let mut features = self.features.iter();
-        self.model_type == "image" || features.any(|feature| feature == "image_output")
+        self.is_image_model() || features.any(|feature| feature == "image_output")
     }
 }
 

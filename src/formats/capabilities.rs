@@ -1,6 +1,6 @@
 //! What an upstream's model takes, where models of one format differ.
 
-use crate::model::Effort;
+use crate::model::{Effort, PictureSize};
 
 /// Set per model; the defaults are what most models of a format take today.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Capabilities {
     pub native_function_response_parts: bool,
     /// Pictures in answers.
     pub native_image_output: bool,
+    /// The sizes that pictures may have; empty: any.
+    pub image_sizes: Vec<PictureSize>,
     /// `max_tokens` instead of the newer name.
     pub chat_old_max_field: bool,
     pub chat_developer_role: bool,
@@ -96,6 +98,13 @@ fn range(value: &str) -> Result<(u64, u64), String> {
     parsed.ok_or_else(|| "native_thinking_range is two numbers, like 128-32768".to_owned())
 }
 
+/// As `1024x1024,1536x1024`.
+fn sizes(value: &str) -> Result<Vec<PictureSize>, String> {
+    let read = value.split(',').map(str::trim).map(PictureSize::of_pixels);
+    let read: Option<Vec<_>> = read.collect();
+    read.ok_or_else(|| "image_sizes is a list of sizes like 1024x1536".to_owned())
+}
+
 impl Default for Capabilities {
     fn default() -> Capabilities {
         Capabilities {
@@ -110,6 +119,7 @@ impl Default for Capabilities {
             native_thinking_range: None,
             native_function_response_parts: false,
             native_image_output: true,
+            image_sizes: Vec::new(),
             chat_old_max_field: false,
             chat_developer_role: false,
             chat_returns_reasoning: false,
@@ -166,6 +176,7 @@ impl Capabilities {
                 self.native_function_response_parts = switch()?;
             }
             "native_image_output" => self.native_image_output = switch()?,
+            "image_sizes" => self.image_sizes = sizes(value)?,
             "chat_max_field" => {
                 self.chat_old_max_field = word("max_completion_tokens", "max_tokens")?;
             }

@@ -8,10 +8,12 @@ mod counter;
 mod few;
 mod free_text;
 mod identity;
+mod images;
 mod keeper;
 mod messages;
 mod names;
 mod native;
+mod public_address;
 mod responses;
 mod written;
 
@@ -23,8 +25,8 @@ use serde_json::value::RawValue;
 
 use crate::json::{self, Edit};
 use crate::model::{
-    Allowance, Event, Fault, Format, Losses, Memory, Place, Recall, Request, Response, Thread,
-    Usage, shortened,
+    Allowance, Event, Fault, Format, Losses, Memory, PictureSize, Place, Recall, Request, Response,
+    Thread, Usage, shortened,
 };
 use crate::sse::SseWriter;
 
@@ -32,8 +34,10 @@ pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use counter::{Counter, Question};
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
+pub use images::{addresses as picture_addresses, picture_type};
 pub use keeper::{Items, Keeper};
 pub use names::NameRule;
+pub use public_address::{is_public, is_public_https};
 
 /// Everything one format knows.
 pub trait Codec: Sync {
@@ -108,8 +112,28 @@ pub trait Codec: Sync {
     /// The same for one event of a stream.
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault>;
 
+    /// The header that goes with a request's body.
+    fn content_type(&self, _body: &[u8]) -> Cow<'static, str> {
+        "application/json".into()
+    }
+    /// A model's name as it stands in a body.
+    fn spelled(&self, _body: &[u8], name: &str) -> Vec<u8> {
+        quoted(name)
+    }
+    /// Whether a reply holds what clients of this format ask for; else it is told as a fault.
+    fn accept_response(&self, _response: &Response<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Below the upstream's base URL.
     fn upstream_path(&self, operation: Operation, model: &str) -> String;
+    /// What an upstream of this format is asked to do with a request that was translated for it.
+    fn operation_of(&self, _request: &Request<'_>, stream: bool) -> Operation {
+        match stream {
+            true => Operation::Stream(Framing::Sse),
+            false => Operation::Generate,
+        }
+    }
     /// What must be in the query of a request that was translated into this format.
     fn upstream_query(&self, _stream: bool) -> Option<&'static str> {
         None
@@ -172,6 +196,8 @@ pub enum Operation {
     /// A stream because the path says so.
     Stream(Framing),
     CountTokens,
+    /// Pictures made from pictures.
+    Edit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +214,10 @@ pub struct Head<'a> {
     pub stream: bool,
     /// The model is known to answer with words only.
     pub text_only: bool,
+    /// Pictures are to be made from pictures.
+    pub edits: bool,
+    /// The sizes that the model's pictures may have; empty: any.
+    pub sizes: &'a [PictureSize],
     /// The reply will be kept if the client wants that.
     pub keeps: bool,
     /// For clients that do not send back what they do not know.
@@ -205,6 +235,8 @@ pub struct Target<'a> {
     pub capabilities: &'a Capabilities,
     /// What stands for the vendor in the names of an upstream's own tools.
     pub brand: &'a str,
+    /// The model answers with nothing else.
+    pub pictures_only: bool,
 }
 
 /// What a reply must know of its request.
@@ -229,6 +261,17 @@ pub struct Peek<'a> {
     pub ask_usage: Option<Edit>,
     /// In formats that have a keeper.
     pub thread: Option<Thread>,
+    /// What is said to the gateway alone, in formats that have a way to.
+    pub aside: Option<Aside>,
+}
+
+/// A word to the gateway, which no upstream gets to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aside {
+    /// The reply is to be fetched later.
+    pub later: bool,
+    /// Takes it out of the body.
+    pub removal: Edit,
 }
 
 /// The longest answer that a request asks for.
@@ -273,6 +316,8 @@ pub struct Watch {
     pub begun: bool,
     /// The format's own mark of a proper end has come.
     pub ended: bool,
+    /// Pictures that have come, where they are told apart.
+    pub pictures: u64,
     /// Whoever reads the reply may stop here: what comes after it changes nothing any more. Formats
     /// whose streams just end never say so.
     pub closed: bool,
@@ -359,6 +404,7 @@ impl Format {
             Format::Messages => &messages::Messages,
             Format::Native => &native::Native,
             Format::Responses => &responses::Responses,
+            Format::Images => &images::Images,
         }
     }
 }

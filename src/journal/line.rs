@@ -42,6 +42,8 @@ struct Line<'a> {
     #[serde(default, skip_serializing_if = "is_nothing")]
     audio_output: u64,
     #[serde(default, skip_serializing_if = "is_nothing")]
+    image_input: u64,
+    #[serde(default, skip_serializing_if = "is_nothing")]
     image_output: u64,
     #[serde(default, skip_serializing_if = "is_nothing")]
     images: u64,
@@ -75,6 +77,7 @@ impl<'a> From<&'a Receipt> for Line<'a> {
             thinking: usage.thinking,
             audio_input: usage.audio_input,
             audio_output: usage.audio_output,
+            image_input: usage.image_input,
             image_output: usage.image_output,
             images: receipt.images,
             estimated: receipt.estimated,
@@ -103,6 +106,7 @@ impl Line<'_> {
                 thinking: self.thinking,
                 audio_input: self.audio_input,
                 audio_output: self.audio_output,
+                image_input: self.image_input,
                 image_output: self.image_output,
             },
             images: self.images,
@@ -162,6 +166,7 @@ mod tests {
                 thinking: 4,
                 audio_input: 5,
                 audio_output: 6,
+                image_input: 9,
                 image_output: 7,
             },
             images: 8,

@@ -29,6 +29,7 @@ const USAGE: Usage = Usage {
     audio_input: 0,
     audio_output: 0,
     image_output: 0,
+    image_input: 0,
 };
 
 #[test]

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::images::PICTURE;
+use super::images;
 use super::proofs;
 use super::schema::example;
 use super::script::{Answer, Ending, Plan, WantedCall};
@@ -51,6 +51,7 @@ impl Fingerprint {
             Format::Messages => "msg_mock",
             Format::Native => "mock-",
             Format::Responses => "resp_mock",
+            Format::Images => "img-mock-",
         };
         format!("{prefix}{}", self.short())
     }
@@ -102,9 +103,10 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
             Answer::Shaped => kinds.push(say(shaped(&asking.request.output.shape))),
             Answer::Echo => kinds.push(say((asking.echo)())),
             Answer::Digest => kinds.push(say(asking.fingerprint.told())),
+            Answer::Picture if plan.ending == Ending::Filtered => {}
             Answer::Picture => {
                 kinds.push(say("Here is a picture.".to_owned()));
-                kinds.push(PartKind::Media(picture()));
+                kinds.push(PartKind::Media(picture(plan)));
             }
             Answer::Calls(calls) => {
                 if plan.proofs {
@@ -128,10 +130,10 @@ fn say(text: String) -> PartKind<'static> {
     PartKind::Text(text.into())
 }
 
-fn picture() -> Media<'static> {
+fn picture(plan: &Plan) -> Media<'static> {
     Media {
         mime: "image/png".into(),
-        source: Source::Base64(PICTURE.into()),
+        source: Source::Base64(images::picture(plan).into()),
         name: None,
         detail: None,
     }
@@ -180,7 +182,7 @@ fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'st
         Format::Chat | Format::Responses => Some(format!("call_mock{mark}{number}")),
         Format::Messages => Some(format!("toolu_mock{mark}{number}")),
         // Native models do not number their calls.
-        Format::Native => None,
+        Format::Native | Format::Images => None,
     };
     let kind = tool.map_or(ToolKind::Function, |tool| tool.kind);
     let arguments = match (kind, tool.and_then(|tool| tool.schema.as_ref())) {

@@ -68,7 +68,7 @@ pub(super) fn read<'a>(
     let question = counter.decode_question(body, &mut Losses::default())?;
     let fields = fields(body)?;
     match entry.format {
-        Format::Chat => {}
+        Format::Chat | Format::Images => {}
         Format::Messages => {
             refuse_others(&fields, MESSAGES, |name| {
                 format!("{name}: Extra inputs are not permitted")

@@ -1,18 +1,44 @@
-//! The image endpoints, whose shape belongs to none of the four formats.
+//! The image endpoints, spelled here a second time: what checks a format must not be made of it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use memchr::memmem;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::Fingerprint;
+use super::received::Received;
 use super::script::{Answer, Plan};
 use crate::model::Fault;
+use crate::sse::SseWriter;
 
 /// A valid PNG of one blue pixel, in base64.
-pub(super) const PICTURE: &str =
+const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
 const MOST_PICTURES: usize = 10;
 const PICTURE_TOKENS: usize = 272;
+
+/// The picture, made heavier by what readers of such files skip.
+pub(super) fn picture(plan: &Plan) -> String {
+    let mut text = PICTURE.to_owned();
+    let more = plan.weight.saturating_sub(text.len()).div_ceil(4);
+    text.reserve(more * 4);
+    (0..more).for_each(|_| text.push_str("AAAA"));
+    text
+}
+
+pub(super) fn file() -> Vec<u8> {
+    STANDARD
+        .decode(PICTURE)
+        .expect("base64, as it stands above")
+}
+
+pub(super) fn refused() -> Fault {
+    let mut fault = Fault::invalid("Your request was rejected by the safety system.");
+    fault.code = Some("moderation_blocked".to_owned());
+    fault
+}
 
 /// What a request for pictures says, as far as the mock cares.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -21,15 +47,24 @@ pub(super) struct Wanted {
     pub model: String,
     pub prompt: String,
     n: Option<usize>,
+    size: Option<String>,
+    response_format: Option<String>,
+    pub stream: bool,
+    partial_images: Option<usize>,
 }
 
 impl Wanted {
     pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Wanted, Fault> {
         if content_type.starts_with("multipart/") {
+            let field = |name| form_field(body, name);
             return Ok(Wanted {
-                model: form_field(body, "model").unwrap_or_default(),
-                prompt: form_field(body, "prompt").unwrap_or_default(),
-                n: form_field(body, "n").and_then(|n| n.parse().ok()),
+                model: field("model").unwrap_or_default(),
+                prompt: field("prompt").unwrap_or_default(),
+                n: field("n").and_then(|n| n.parse().ok()),
+                size: field("size"),
+                response_format: field("response_format"),
+                stream: field("stream").as_deref() == Some("true"),
+                partial_images: field("partial_images").and_then(|count| count.parse().ok()),
             });
         }
         serde_json::from_slice(body)
@@ -37,38 +72,100 @@ impl Wanted {
     }
 }
 
-pub(super) fn answer(
-    wanted: &Wanted,
-    plan: &Plan,
-    fingerprint: &Fingerprint,
-    created: i64,
-    echo: &dyn Fn() -> String,
-) -> Vec<u8> {
-    let revised = match &plan.answer {
-        Answer::Echo => echo(),
-        Answer::Digest => fingerprint.told(),
-        Answer::Text(text) => text.clone(),
-        _ => wanted.prompt.clone(),
-    };
-    let count = wanted.n.unwrap_or(1).clamp(1, MOST_PICTURES);
-    let picture = json!({"b64_json": PICTURE, "revised_prompt": revised});
-    let input = wanted.prompt.split_whitespace().count();
-    let output = PICTURE_TOKENS * count;
-    let body = json!({
-        "created": created,
-        "background": "opaque",
-        "output_format": "png",
-        "quality": "low",
-        "size": "1024x1024",
-        "data": vec![picture; count],
-        "usage": {
+/// A request for pictures about to be answered.
+pub(super) struct Painting<'p> {
+    pub wanted: &'p Wanted,
+    pub plan: &'p Plan,
+    pub fingerprint: &'p Fingerprint,
+    pub created: i64,
+    pub received: &'p Received,
+}
+
+impl Painting<'_> {
+    pub(super) fn whole(&self) -> Vec<u8> {
+        let count = self.wanted.n.unwrap_or(1).clamp(1, MOST_PICTURES);
+        let datum = match self.wanted.response_format.as_deref() {
+            Some("url") => json!({"url": self.address(), "revised_prompt": self.revised()}),
+            _ => json!({"b64_json": picture(self.plan), "revised_prompt": self.revised()}),
+        };
+        let mut body = self.look();
+        body["created"] = self.created.into();
+        body["data"] = vec![datum; count].into();
+        body["usage"] = self.usage(count);
+        body.to_string().into_bytes()
+    }
+
+    /// The drafts, then the picture.
+    pub(super) fn pieces(&self) -> Vec<Bytes> {
+        let edits = self.received.head.uri.path().ends_with("/edits");
+        let kind = if edits {
+            "image_edit"
+        } else {
+            "image_generation"
+        };
+        let mut pieces = Vec::new();
+        let mut tell = |name: String, mut event: Value| {
+            let mut writer = SseWriter::default();
+            event["type"] = name.as_str().into();
+            event["created_at"] = self.created.into();
+            event["b64_json"] = picture(self.plan).into();
+            writer.event(&name, &event);
+            pieces.push(writer.take());
+        };
+        for number in 0..self.wanted.partial_images.unwrap_or(0) {
+            let mut draft = self.look();
+            draft["partial_image_index"] = number.into();
+            tell(format!("{kind}.partial_image"), draft);
+        }
+        if !self.plan.no_end {
+            let mut whole = self.look();
+            whole["usage"] = self.usage(1);
+            tell(format!("{kind}.completed"), whole);
+        }
+        pieces
+    }
+
+    fn look(&self) -> Value {
+        let size = self.wanted.size.as_deref().unwrap_or("1024x1024");
+        json!({"background": "opaque", "output_format": "png", "quality": "low", "size": size})
+    }
+
+    fn usage(&self, count: usize) -> Value {
+        let (input, output) = match self.plan.usage {
+            Some(usage) => (usage.input, usage.output),
+            None => {
+                let words = self.wanted.prompt.split_whitespace().count();
+                (words as u64, (PICTURE_TOKENS * count) as u64)
+            }
+        };
+        json!({
             "input_tokens": input,
             "input_tokens_details": {"image_tokens": 0, "text_tokens": input},
             "output_tokens": output,
+            "output_tokens_details": {"image_tokens": output, "text_tokens": 0},
             "total_tokens": input + output,
-        },
-    });
-    body.to_string().into_bytes()
+        })
+    }
+
+    fn revised(&self) -> String {
+        match &self.plan.answer {
+            Answer::Echo => self.received.echo(),
+            Answer::Digest => self.fingerprint.told(),
+            Answer::Text(text) => text.clone(),
+            _ => self.wanted.prompt.clone(),
+        }
+    }
+
+    /// Where the picture can be fetched; `mock:text=gone` names one that cannot.
+    fn address(&self) -> String {
+        let host = self.received.head.headers.get(http::header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or("mock");
+        let name = match &self.plan.answer {
+            Answer::Text(text) if text == "gone" => "gone",
+            _ => self.fingerprint.short(),
+        };
+        format!("http://{host}/mock/files/{name}.png")
+    }
 }
 
 /// A short text field of a form. Pictures are stepped over unread: nothing here needs them.
@@ -98,10 +195,7 @@ mod tests {
 
     #[test]
     fn the_picture_is_a_png() {
-        use base64::Engine as _;
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(PICTURE)
-            .unwrap();
+        let bytes = file();
         assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.ends_with(b"IEND\xaeB`\x82"));
     }
 }

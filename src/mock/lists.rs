@@ -28,7 +28,9 @@ pub(super) fn format_of_list(path: &str, headers: &http::HeaderMap) -> Format {
 pub(super) fn models(format: Format) -> Value {
     let listed: Vec<Value> = MODELS.iter().map(|id| entry(format, id)).collect();
     match format {
-        Format::Chat | Format::Responses => json!({"object": "list", "data": listed}),
+        Format::Chat | Format::Responses | Format::Images => {
+            json!({"object": "list", "data": listed})
+        }
         Format::Messages => json!({
             "data": listed,
             "has_more": false,
@@ -42,7 +44,7 @@ pub(super) fn models(format: Format) -> Value {
 /// Every name is a model here, as every name may be asked.
 pub(super) fn entry(format: Format, id: &str) -> Value {
     match format {
-        Format::Chat | Format::Responses => {
+        Format::Chat | Format::Responses | Format::Images => {
             json!({"id": id, "object": "model", "created": CREATED, "owned_by": "mock"})
         }
         Format::Messages => json!({

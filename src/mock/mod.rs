@@ -83,6 +83,7 @@ pub fn router() -> Router {
         .route("/v1beta/models", get(models))
         .route("/v1/images/generations", post(paint))
         .route("/v1/images/edits", post(paint))
+        .route("/mock/files/{name}", get(file))
         .route("/mock/signal/{name}", post(signal))
         .route("/mock/seen/{name}", get(seen))
         .route("/mock/stats", get(stats))
@@ -143,7 +144,7 @@ async fn converse(stage: &Stage, entry: Entry, request: Request) -> Response {
 }
 
 async fn paint(State(stage): Shared, request: Request) -> Response {
-    respond(&stage, Format::Chat, request, reply::paint).await
+    respond(&stage, Format::Images, request, reply::paint).await
 }
 
 /// The reply is complete before anything is awaited again, so the request's memory is free while it travels.
@@ -178,6 +179,14 @@ async fn model(Path(id): Path<String>, uri: Uri, headers: HeaderMap) -> Response
 async fn signal(State(stage): Shared, Path(name): Path<String>) -> StatusCode {
     stage.signal(&name).add_permits(1);
     StatusCode::NO_CONTENT
+}
+
+/// The one picture there is; one called `gone.png` is not there any more.
+async fn file(Path(name): Path<String>) -> Response {
+    match name.as_str() {
+        "gone.png" => StatusCode::NOT_FOUND.into_response(),
+        _ => ([(header::CONTENT_TYPE, "image/png")], images::file()).into_response(),
+    }
 }
 
 async fn seen(State(stage): Shared, Path(name): Path<String>) -> Response {

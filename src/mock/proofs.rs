@@ -11,7 +11,7 @@ const DIGITS: usize = 12;
 /// The proof of a thought, in the formats that have one.
 pub(super) fn of_thought(format: Format, mark: &str, text: &str) -> Option<Seal<'static>> {
     let (issuer, data) = match format {
-        Format::Chat => return None,
+        Format::Chat | Format::Images => return None,
         Format::Messages => (Issuer::Thinking, signed(format, mark, text)),
         Format::Native => (Issuer::Native, signed(format, mark, "")),
         Format::Responses => {

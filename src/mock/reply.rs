@@ -10,7 +10,7 @@ use super::counters;
 use super::images::{self, Wanted};
 use super::proofs;
 use super::received::Received;
-use super::script::{Delivery, Instead, Plan};
+use super::script::{Delivery, Ending, Instead, Plan};
 use super::stream::{broken_off, pieces};
 use crate::formats::{Asked, Framing, Head, Operation};
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
@@ -87,7 +87,7 @@ fn plan_conversation(
     let codec = entry.format.codec();
     let peek = codec.peek(&received.body)?;
     let (stream, framing) = match entry.operation {
-        Operation::Generate => (peek.stream, Framing::Sse),
+        Operation::Generate | Operation::Edit => (peek.stream, Framing::Sse),
         Operation::Stream(framing) => (true, framing),
         Operation::CountTokens => (false, Framing::Sse),
     };
@@ -249,22 +249,39 @@ fn fault(status: u16, message: Option<&str>) -> Fault {
     }
 }
 
-/// Images answer in JSON only, and their errors look like those of the chat format.
+/// Pictures, whose wire shape the mock knows by itself.
 pub(super) fn paint(received: &Received) -> (Reply, Delivery) {
     let fingerprint = Fingerprint::of(&received.body);
-    let id = fingerprint.id(Format::Chat);
+    let id = fingerprint.id(Format::Images);
+    let refuse = |fault: &Fault, delivery| (Reply::fault(Format::Images, fault, &id), delivery);
     let planned = Wanted::read(received.content_type(), &received.body)
         .and_then(|wanted| Ok((Plan::for_prompt(&wanted.prompt, &wanted.model)?, wanted)));
     let (plan, wanted) = match planned {
         Ok(planned) => planned,
-        Err(fault) => return (Reply::fault(Format::Chat, &fault, &id), Delivery::default()),
+        Err(fault) => return refuse(&fault, Delivery::default()),
     };
-    let reply = if let Some(instead) = &plan.instead {
-        instead_of_json(instead, Format::Chat, &id)
-    } else {
-        let created = if plan.now { unix_now() } else { CREATED };
-        let echo = || received.echo();
-        Reply::json(images::answer(&wanted, &plan, &fingerprint, created, &echo))
+    if let Some(instead) = &plan.instead {
+        let reply = instead_of_json(instead, Format::Images, &id);
+        return (reply, plan.delivery);
+    }
+    if plan.ending == Ending::Filtered {
+        return refuse(&images::refused(), plan.delivery);
+    }
+    let painting = images::Painting {
+        wanted: &wanted,
+        plan: &plan,
+        fingerprint: &fingerprint,
+        created: if plan.now { unix_now() } else { CREATED },
+        received,
+    };
+    let reply = match wanted.stream {
+        false => Reply::json(painting.whole()),
+        true => Reply {
+            status: StatusCode::OK,
+            content_type: EVENTS,
+            header: None,
+            body: Payload::Pieces(painting.pieces()),
+        },
     };
     (reply, plan.delivery)
 }

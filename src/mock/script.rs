@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub stream_error: Option<usize>,
     pub no_end: bool,
     pub now: bool,
+    /// How many bytes of base64 a picture has at least.
+    pub weight: usize,
     pub delivery: Delivery,
 }
 
@@ -97,6 +99,7 @@ pub(super) struct Delivery {
 
 const LONG_WORDS: usize = 400;
 const MOST_WORDS: usize = 1_000_000;
+const HEAVIEST: usize = 64 << 20;
 const MOST_CALLS: usize = 64;
 /// A repeated prompt is cut here: what came in may be megabytes, the answer should stay an answer.
 const REPEATED_CHARACTERS: usize = 1000;
@@ -158,6 +161,7 @@ impl Plan {
             "stream_error" => self.stream_error = Some(number(word, Some(0))?),
             "no_end" => self.no_end = true,
             "now" => self.now = true,
+            "weight" => self.weight = number(word, None)?.min(HEAVIEST),
             "error" => self.instead = Some(error(word)?),
             "status_200_error" => self.instead = Some(Instead::ErrorAsSuccess),
             "html" => self.instead = Some(Instead::Html),

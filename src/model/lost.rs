@@ -66,7 +66,21 @@ pub enum Setting {
     ServiceTier,
     Metadata,
     Images,
+    Picture(PictureSetting),
     Sound,
+}
+
+/// How pictures are to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureSetting {
+    Size,
+    Quality,
+    File,
+    Compression,
+    Background,
+    Moderation,
+    Mask,
+    Drafts,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,6 +11,8 @@ pub struct Memory {
     pub namespaced: Vec<Namespaced>,
     /// The upstream writes its thoughts into the text, between tags.
     pub think_tags: bool,
+    /// Pictures are made from pictures.
+    pub edits: bool,
     pub thread: Option<Thread>,
 }
 

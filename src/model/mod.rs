@@ -8,6 +8,7 @@ mod lost;
 mod memory;
 mod money;
 mod owned;
+mod picture;
 mod proofs;
 mod receipt;
 mod request;
@@ -21,9 +22,10 @@ pub use allowance::{Allowance, Rate};
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lease::{LeaseGiven, LeaseNeed};
-pub use lost::{Action, Losses, Lost, Place, Setting};
+pub use lost::{Action, Losses, Lost, PictureSetting, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
 pub use money::{MAX_DIGITS, Money};
+pub use picture::{Picture, PictureSize, Scale};
 pub use proofs::{Proof, Proofs, Recall};
 pub use receipt::Receipt;
 pub use request::{
@@ -44,14 +46,26 @@ pub enum Format {
     Messages,
     Native,
     Responses,
+    /// Pictures by request: no conversation is held in it.
+    Images,
 }
 
 impl Format {
+    /// Those that conversations are held in.
     pub const ALL: [Format; 4] = [
         Format::Chat,
         Format::Messages,
         Format::Native,
         Format::Responses,
+    ];
+
+    /// With the one that has no conversations.
+    pub const EVERY: [Format; 5] = [
+        Format::Chat,
+        Format::Messages,
+        Format::Native,
+        Format::Responses,
+        Format::Images,
     ];
 
     /// The word for it in configs, logs and metrics.
@@ -61,10 +75,13 @@ impl Format {
             Format::Messages => "messages",
             Format::Native => "native",
             Format::Responses => "responses",
+            Format::Images => "images",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
+        Format::EVERY
+            .into_iter()
+            .find(|format| format.name() == name)
     }
 }

@@ -1,6 +1,6 @@
 //! A conversation as a client sends it.
 
-use super::{Json, Media, Seal, Text};
+use super::{Json, Media, Picture, Seal, Text};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request<'a> {
@@ -143,6 +143,8 @@ pub enum Effort {
 pub struct Output<'a> {
     pub shape: Shape<'a>,
     pub images: bool,
+    /// How they are to be made.
+    pub picture: Picture<'a>,
     pub sound: bool,
     pub verbosity: Option<Text<'a>>,
 }

@@ -29,9 +29,31 @@ pub(super) async fn json(
     body: Vec<u8>,
     extra: &[(&'static str, String)],
 ) -> Result<()> {
+    let kind = HeaderValue::from_static("application/json");
+    whole(session, exchange, (status, kind), body.into(), extra).await
+}
+
+/// A picture that is kept here.
+pub(super) async fn file(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    mime: &'static str,
+    body: Bytes,
+) -> Result<()> {
+    let kind = HeaderValue::from_static(mime);
+    whole(session, exchange, (200, kind), body, &[]).await
+}
+
+async fn whole(
+    session: &mut Session,
+    exchange: &mut Exchange,
+    (status, kind): (u16, HeaderValue),
+    body: Bytes,
+    extra: &[(&'static str, String)],
+) -> Result<()> {
     let mut header = head(StatusCode::from_u16(status).unwrap_or_default());
     let headers = &mut header.headers;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, kind);
     headers.insert(CONTENT_LENGTH, body.len().into());
     put(headers, request_id(exchange))?;
     put(headers, extra.iter().cloned())?;
@@ -47,7 +69,7 @@ pub(super) async fn json(
     let written = async {
         let header = Box::new(header.into());
         session.write_response_header(header).await?;
-        session.write_response_body(Bytes::from(body), true).await
+        session.write_response_body(body, true).await
     };
     let written = written.await;
     exchange.writing = false;
@@ -176,7 +198,7 @@ pub(super) fn listing(
             .find(|model| model.id == *id)
             .map(|model| catalog::single(*shape, model))
             .ok_or_else(|| unknown_model(id)),
-        Entry::Call { .. } | Entry::Kept(..) => {
+        Entry::Call { .. } | Entry::Kept(..) | Entry::Tasks(_) | Entry::File(_) => {
             Err(Fault::new(FaultKind::Internal, "this is no list"))
         }
     }

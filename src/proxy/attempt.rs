@@ -1,5 +1,6 @@
 //! One attempt at one upstream: its peer, the request it gets, what its header means.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
@@ -14,7 +15,6 @@ use std::net::SocketAddr;
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
 use crate::config::{Protocol, UpstreamTimeouts};
-use crate::formats::{Framing, Operation};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
@@ -68,7 +68,8 @@ pub(super) fn request(
     let mut head = head(Method::POST, &attempt.upstream, target, http2)?;
     let same_format = attempt.upstream.format == exchange.format;
     head.headers.insert(CONTENT_LENGTH, length.into());
-    add_headers(&mut head.headers, &client.headers, attempt, same_format);
+    let own = same_format.then_some(&exchange.body[..]);
+    add_headers(&mut head.headers, &client.headers, attempt, own)?;
     Ok(head.into())
 }
 
@@ -81,13 +82,8 @@ fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result
     let (operation, query) = if same {
         (wanted.operation, query.and_then(without_key))
     } else {
-        let operation = match wanted.operation {
-            Operation::CountTokens => Operation::CountTokens,
-            _ if wanted.stream => Operation::Stream(Framing::Sse),
-            _ => Operation::Generate,
-        };
         let query = codec.upstream_query(wanted.stream);
-        (operation, query.map(str::to_owned))
+        (exchange.operation, query.map(str::to_owned))
     };
     target.push_str(&codec.upstream_path(operation, &attempt.model));
     if let Some(query) = query {
@@ -139,13 +135,30 @@ pub(super) fn head(
 }
 
 /// Only what is named here goes on: a client's key cannot leak by being forgotten.
-fn add_headers(headers: &mut HeaderMap, client: &HeaderMap, attempt: &Attempt, same_format: bool) {
+fn add_headers(
+    headers: &mut HeaderMap,
+    client: &HeaderMap,
+    attempt: &Attempt,
+    own: Option<&[u8]>,
+) -> Result<()> {
     let upstream = &attempt.upstream;
     let configured = |name: &str| upstream.headers.iter().any(|(known, _)| known == name);
-    let json = HeaderValue::from_static("application/json");
-    headers.entry(CONTENT_TYPE).or_insert(json);
     let codec = upstream.format.codec();
-    if same_format {
+    // What was translated is JSON; only the client's own bytes can be a form.
+    match codec.content_type(own.unwrap_or_default()) {
+        Cow::Borrowed(json) => {
+            let json = HeaderValue::from_static(json);
+            headers.entry(CONTENT_TYPE).or_insert(json);
+        }
+        Cow::Owned(form) => {
+            let form = HeaderValue::try_from(form);
+            let form = form.map_err(|error| {
+                Error::because(ErrorType::InvalidHTTPHeader, "the type of a form", error)
+            })?;
+            headers.insert(CONTENT_TYPE, form);
+        }
+    }
+    if own.is_some() {
         for name in codec.own_headers().iter().filter(|name| !configured(name)) {
             for value in client.get_all(*name) {
                 headers.append(HeaderName::from_static(name), value.clone());
@@ -157,6 +170,7 @@ fn add_headers(headers: &mut HeaderMap, client: &HeaderMap, attempt: &Attempt, s
     {
         headers.insert(HeaderName::from_static(name), value);
     }
+    Ok(())
 }
 
 /// The client's query goes through, but for the key that may stand in it.

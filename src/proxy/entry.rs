@@ -4,6 +4,7 @@ use http::header::UPGRADE;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 
+use super::later::TaskAsk;
 use crate::formats::{Framing, Operation};
 use crate::model::{Fault, FaultKind, Format, shortened};
 
@@ -18,6 +19,10 @@ pub(super) enum Entry {
     },
     /// A reply of the responses format, or what led to it, by its id.
     Kept(Ask, String),
+    /// A picture that is kept, by its id.
+    File(String),
+    /// Pictures that are made later.
+    Tasks(TaskAsk),
     Models(Format),
     Model(Format, String),
     Catalog,
@@ -56,6 +61,8 @@ pub(super) fn error_format(path: &str) -> Format {
         Format::Messages
     } else if is_below(path, "/v1/responses") {
         Format::Responses
+    } else if is_below(path, "/v1/images") {
+        Format::Images
     } else if is_below(path, "/v1beta")
         || is_below(path, UPLOAD)
         || (path.starts_with("/v1/models/") && verb(path).is_some())
@@ -84,6 +91,15 @@ pub(super) fn read(
     {
         return kept(method, path, rest);
     }
+    if let Some(rest) = path.strip_prefix("/v1/images/tasks/") {
+        return task(method, path, rest);
+    }
+    if let Some(id) = path.strip_prefix("/v1/images/files/") {
+        return match *method {
+            Method::GET => Ok(Entry::File(id.to_owned())),
+            _ => Err(not_allowed(method, "GET")),
+        };
+    }
     let (entry, allowed) = match path {
         "/v1/chat/completions" => (call(Format::Chat, Operation::Generate), Method::POST),
         "/v1/messages" => (call(Format::Messages, Operation::Generate), Method::POST),
@@ -95,6 +111,9 @@ pub(super) fn read(
             call(Format::Responses, Operation::CountTokens),
             Method::POST,
         ),
+        "/v1/images/generations" => (call(Format::Images, Operation::Generate), Method::POST),
+        "/v1/images/edits" => (call(Format::Images, Operation::Edit), Method::POST),
+        "/v1/images/tasks" => (Entry::Tasks(TaskAsk::List), Method::GET),
         "/api/models" => (Entry::Catalog, Method::GET),
         "/v1/models" => (Entry::Models(list_shape(headers)), Method::GET),
         "/v1beta/models" => (Entry::Models(Format::Native), Method::GET),
@@ -139,6 +158,18 @@ fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, Fault> {
     };
     let id = percent_decode_str(id).decode_utf8_lossy().into_owned();
     Ok(Entry::Kept(ask, id))
+}
+
+fn task(method: &Method, path: &str, id: &str) -> Result<Entry, Fault> {
+    if id.is_empty() || id.contains('/') {
+        return Err(unknown(path));
+    }
+    let id = percent_decode_str(id).decode_utf8_lossy().into_owned();
+    match *method {
+        Method::GET => Ok(Entry::Tasks(TaskAsk::Show(id))),
+        Method::DELETE => Ok(Entry::Tasks(TaskAsk::Cancel(id))),
+        _ => Err(not_allowed(method, "GET, DELETE")),
+    }
 }
 
 fn call(format: Format, operation: Operation) -> Entry {

@@ -10,11 +10,12 @@ use tokio::time::Instant as Moment;
 use super::bill::Bill;
 use super::{kept, settle};
 use crate::access::Admission;
+use crate::formats::Operation;
 use crate::journal::Journal;
 use crate::metrics::{InFlight, Metrics};
 use crate::model::{Fault, FaultKind, Format, Losses, Memory};
 use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
-use crate::translate::{Reply, Wanted};
+use crate::translate::{Reply, Traits, Wanted};
 
 pub struct Exchange {
     /// Taken once, so that a reload never changes a request halfway.
@@ -24,10 +25,16 @@ pub struct Exchange {
     /// The format of the path; errors are told in it.
     pub(super) format: Format,
     pub(super) key: Option<Arc<Key>>,
+    /// What the key is known by of a request that was admitted before, when it was handed in.
+    pub(super) job: Option<[u8; 32]>,
+    /// And how its client called the gateway then.
+    pub(super) origin: Option<String>,
     pub(super) model: Option<Arc<Model>>,
     pub(super) wanted: Option<Wanted>,
     /// What the current attempt's format cannot say of the request.
     pub(super) losses: Losses,
+    /// What the current attempt's upstream is asked to do.
+    pub(super) operation: Operation,
     /// How the current attempt's upstream calls the request's tools.
     pub(super) memory: Memory,
     /// The client's body, kept as long as another attempt may need it.
@@ -84,7 +91,8 @@ pub struct Exchange {
     pub(super) last_sent: Instant,
     pub(super) journal: Option<Arc<Journal>>,
     pub(super) metrics: Arc<Metrics>,
-    _in_flight: InFlight,
+    /// Taken out where it must outlive the exchange.
+    in_flight: Option<InFlight>,
 }
 
 /// A task that is dropped, as by a panic, never comes to the last hook: what it took is paid all
@@ -109,9 +117,12 @@ impl Exchange {
             started: Instant::now(),
             format: Format::Chat,
             key: None,
+            job: None,
+            origin: None,
             model: None,
             wanted: None,
             losses: Losses::default(),
+            operation: Operation::Generate,
             memory: Memory::default(),
             body: Bytes::new(),
             thread: kept::Thread::default(),
@@ -144,9 +155,14 @@ impl Exchange {
             client_left: false,
             last_sent: Instant::now(),
             journal,
-            _in_flight: metrics.in_flight(),
+            in_flight: Some(metrics.in_flight()),
             metrics,
         }
+    }
+
+    /// All is over but for what its result is needed for.
+    pub(super) fn take_in_flight(&mut self) -> Option<InFlight> {
+        self.in_flight.take()
     }
 
     /// The attempt under way.
@@ -212,10 +228,13 @@ impl Exchange {
             && self.give_up.is_none_or(|at| Moment::now() < at)
     }
 
-    /// The model that was asked for answers with words only.
-    pub(super) fn is_text_only(&self) -> bool {
-        let model = self.model.as_ref().map(|model| &model.settings);
-        model.is_some_and(|model| !model.has_image_output())
+    /// What the request must know of the model that was asked for.
+    pub(super) fn traits(&self) -> Traits<'_> {
+        let model = self.model.as_ref();
+        Traits {
+            text_only: model.is_some_and(|model| !model.settings.has_image_output()),
+            sizes: model.map_or(&[], |model| &model.capabilities.image_sizes),
+        }
     }
 
     /// The name of the upstream that is answering, or that was tried last.

@@ -7,7 +7,7 @@ use pingora_core::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::exchange::Exchange;
-use crate::model::{Fault, FaultKind, shortened};
+use crate::model::{Fault, FaultKind, Format, shortened};
 
 /// Room reserved on a client's word alone.
 const TRUSTED_LENGTH: usize = 1 << 20;
@@ -27,7 +27,8 @@ pub(super) async fn read(
     if length.is_some_and(|length| length > limit as u64) {
         return Err(Refused::Fault(too_large(limit)));
     }
-    json_or_nothing(session).map_err(Refused::Fault)?;
+    let takes_forms = exchange.format == Format::Images;
+    right_type(session, takes_forms).map_err(Refused::Fault)?;
     plain(session).map_err(Refused::Fault)?;
     session.set_read_timeout(Some(exchange.snapshot.server.timeouts.body_idle));
     if session.get_header(EXPECT).is_some() {
@@ -102,13 +103,16 @@ fn length(session: &Session) -> Option<u64> {
     value.to_str().ok()?.trim().parse().ok()
 }
 
-fn json_or_nothing(session: &Session) -> Result<(), Fault> {
+fn right_type(session: &Session, takes_forms: bool) -> Result<(), Fault> {
     let Some(value) = session.get_header(CONTENT_TYPE) else {
         return Ok(());
     };
     let mime = value.to_str().unwrap_or("").split(';').next().unwrap_or("");
     let mime = mime.trim().to_ascii_lowercase();
     if mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json")) {
+        return Ok(());
+    }
+    if takes_forms && mime == "multipart/form-data" {
         return Ok(());
     }
     let mut fault = Fault::invalid(format!(

@@ -9,9 +9,11 @@ mod counting;
 mod drive;
 mod entry;
 mod exchange;
+mod files;
 mod front;
 mod intake;
 mod kept;
+mod later;
 mod outgoing;
 mod plain;
 mod receipt;
@@ -25,6 +27,7 @@ mod silence;
 mod steps;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::connectors::http::Connector;
@@ -40,6 +43,7 @@ pub use front::{Door, Front};
 pub use settle::AccessLog;
 
 use crate::access::{Keyring, Leases, SharedLimits};
+use crate::images::{Desk, Files};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{Fault, FaultKind};
@@ -65,9 +69,18 @@ pub struct Gateway {
     pub connector: Connector,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
+    /// And then this says so for good.
+    pub stopped: Arc<AtomicBool>,
+    pub desk: Arc<Desk>,
+    pub files: Arc<Files>,
 }
 
 impl Gateway {
+    /// Requests in flight have been told to end.
+    fn is_leaving(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
     /// One request of a connection, and the connection itself, if another may follow on it.
     pub(super) async fn serve(
         &self,

@@ -17,6 +17,8 @@ pub(super) struct Prepared {
     pub(super) body: Bytes,
     pub(super) losses: Losses,
     pub(super) memory: Memory,
+    /// What the upstream is asked to do with it.
+    pub(super) operation: Operation,
 }
 
 /// The client's own bytes for its own format, a translation for any other.
@@ -39,6 +41,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
                 thread: exchange.thread.told(attempt),
                 ..Memory::default()
             },
+            operation: wanted.operation,
         });
     }
     let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
@@ -46,7 +49,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
     let head = Head {
         keeps: conversations.are_kept(),
         recall: Some(&recall),
-        ..wanted.head(exchange.is_text_only())
+        ..wanted.head(&exchange.traits())
     };
     let target = Target {
         model: &attempt.model,
@@ -54,6 +57,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
         max_output_tokens: attempt.settings.settings.max_output_tokens,
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
+        pictures_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, given) = (exchange.format, upstream.format, &exchange.body);
     let outgoing = if wanted.operation == Operation::CountTokens {
@@ -62,6 +66,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
             // Without a counter nobody is asked; then only the losses matter.
             body: question.unwrap_or_default(),
             memory: Memory::default(),
+            operation: Operation::CountTokens,
         }
     } else {
         let translated = translate::request(from, to, &head, given, &target, &mut losses);
@@ -77,6 +82,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
     }
     Ok(Prepared {
         body: outgoing.body.into(),
+        operation: outgoing.operation,
         losses,
         memory: Memory {
             thread: exchange.thread.told(attempt),
@@ -92,7 +98,7 @@ pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
         stream: wanted.stream,
         framing: match wanted.operation {
             Operation::Stream(framing) => framing,
-            Operation::Generate | Operation::CountTokens => Framing::Sse,
+            Operation::Generate | Operation::CountTokens | Operation::Edit => Framing::Sse,
         },
         include_usage: !wanted.hides_usage(),
         request_id: exchange.request_id.clone(),

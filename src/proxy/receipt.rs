@@ -45,8 +45,10 @@ fn receipt(exchange: &Exchange, bill: &Bill, now: Timestamp) -> Receipt {
         stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
         status: exchange.status,
         usage: bill.metered.usage,
-        // Conversations are paid for by their tokens, pictures in them included.
-        images: 0,
+        images: exchange
+            .reply
+            .as_ref()
+            .map_or(0, |reply| reply.watch().pictures),
         estimated: bill.metered.estimated,
         cost: bill.cost.unwrap_or_default(),
     }

@@ -6,7 +6,7 @@ use pingora_core::Result;
 use super::entry::{self, Ask, Entry};
 use super::exchange::Exchange;
 use super::intake::{self, Refused};
-use super::{Gateway, answer, bill, kept, route};
+use super::{Gateway, answer, bill, kept, later, route};
 use crate::access::{self, Caller};
 use crate::config::Limits;
 use crate::model::Fault;
@@ -29,8 +29,15 @@ impl Gateway {
             operation, model, ..
         } = &entry
         else {
+            if let Entry::File(id) = &entry {
+                let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
+                return match self.files.get(owner, id) {
+                    Ok(file) => answer::file(session, exchange, file.mime, file.bytes).await,
+                    Err(fault) => Err(self.park(exchange, fault)),
+                };
+            }
             return match self.answer_here(session, exchange, &entry).await {
-                Ok(body) => answer::json(session, exchange, 200, body, &[]).await,
+                Ok((status, body)) => answer::json(session, exchange, status, body, &[]).await,
                 Err(fault) => Err(self.park(exchange, fault)),
             };
         };
@@ -51,13 +58,12 @@ impl Gateway {
             let client = &session.req_header().headers;
             routed = route::route(conversations, exchange, client, *operation, model);
         }
-        let leases = self.leases.as_deref();
-        let reserved = match routed.and_then(|()| bill::reserve(leases, exchange)) {
-            Ok(None) => Ok(()),
-            Ok(Some(waiting)) => {
-                let held = Box::pin(waiting.end()).await;
-                held.map(|hold| exchange.hold = Some(hold))
-            }
+        let client = &session.req_header().headers;
+        if routed.is_ok() && later::is_wanted(exchange, client) {
+            return Box::pin(self.accept(session, exchange)).await;
+        }
+        let reserved = match routed {
+            Ok(()) => self.reserve(exchange).await,
             Err(fault) => Err(fault),
         };
         match reserved {
@@ -66,17 +72,27 @@ impl Gateway {
         }
     }
 
-    /// Lists, and replies that were kept.
+    /// Holds back what the request may cost; where the rest of the cap is elsewhere, that is waited for.
+    pub(super) async fn reserve(&self, exchange: &mut Exchange) -> Result<(), Fault> {
+        if let Some(waiting) = bill::reserve(self.leases.as_deref(), exchange)? {
+            exchange.hold = Some(Box::pin(waiting.end()).await?);
+        }
+        Ok(())
+    }
+
+    /// Lists, tasks, and replies that were kept; with the status of the answer.
     async fn answer_here(
         &self,
         session: &mut Session,
         exchange: &Exchange,
         entry: &Entry,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<(u16, Vec<u8>), Fault> {
         let conversations = &self.runtime.conversations;
-        let Entry::Kept(ask, id) = entry else {
-            let query = session.req_header().uri.query();
-            return answer::listing(exchange, entry, query);
+        let query = session.req_header().uri.query();
+        let (ask, id) = match entry {
+            Entry::Kept(ask, id) => (ask, id),
+            Entry::Tasks(ask) => return Box::pin(self.tasks(exchange, ask, query)).await,
+            _ => return answer::listing(exchange, entry, query).map(|body| (200, body)),
         };
         let archive = self.archive.as_deref();
         if let Some(archive) = archive {
@@ -87,7 +103,7 @@ impl Gateway {
         if let (Some(archive), Ask::Deletion) = (archive, ask) {
             Box::pin(kept::forget(archive, exchange, id)).await?;
         }
-        Ok(answered)
+        Ok((200, answered))
     }
 
     /// What is asked, and by whom, where that matters.
@@ -107,6 +123,10 @@ impl Gateway {
         }
         let query = query.filter(|_| entry.key_in_query());
         let keyring = self.keyring.as_deref();
+        if let Some(hash) = exchange.job {
+            let caller = access::readmit(&exchange.snapshot, keyring, hash)?;
+            return Ok((entry, Some(caller)));
+        }
         let caller = access::admit(&exchange.snapshot, keyring, &header.headers, query)?;
         Ok((entry, Some(caller)))
     }
@@ -128,7 +148,8 @@ impl Gateway {
             (Some(Caller::Unheard(_)), None) => return Err(access::invalid()),
         };
         exchange.key = Some(key.clone());
-        if let Entry::Call { .. } = entry {
+        // What was handed in has been counted then.
+        if exchange.job.is_none() && matches!(entry, Entry::Call { .. }) {
             let snapshot = exchange.snapshot.clone();
             let shared = self.shared_limits.as_deref();
             let admission = match shared.filter(|_| key.limits != Limits::default()) {

@@ -57,6 +57,7 @@ pub(super) async fn whole(
             break piece.unwrap_or_default();
         }
     };
+    let body = gateway.persist(session, exchange, body).await?;
     let mut out = answer::head(header.status);
     pass_headers(exchange, &header, &mut out.headers);
     out.headers.insert(CONTENT_LENGTH, body.len().into());

@@ -10,7 +10,7 @@ use super::kept;
 use crate::access;
 use crate::config::Balance;
 use crate::formats::Operation;
-use crate::model::Fault;
+use crate::model::{Fault, Format};
 use crate::runtime::{Conversations, Model, attempts};
 use crate::translate::Wanted;
 
@@ -42,6 +42,9 @@ pub(super) fn route(
         &model,
         affinity(exchange, client, &model),
     );
+    if exchange.format == Format::Images {
+        must_draw(&model)?;
+    }
     let limit = model.settings.retries.total_timeout;
     exchange.give_up = limit.map(|limit| Instant::now() + limit);
     exchange.model = Some(model);
@@ -49,10 +52,21 @@ pub(super) fn route(
     let mut formats = exchange.attempts.iter();
     if formats.any(|attempt| attempt.upstream.format == format) {
         let by_the_rules = exchange.snapshot.server.validate_native;
-        wanted.inspect(codec, &exchange.body, exchange.is_text_only(), by_the_rules)?;
+        wanted.inspect(codec, &exchange.body, &exchange.traits(), by_the_rules)?;
     }
     exchange.wanted = Some(wanted);
     Ok(())
+}
+
+fn must_draw(model: &Model) -> Result<(), Fault> {
+    if model.settings.has_image_output() {
+        return Ok(());
+    }
+    let id = &model.settings.id;
+    let message = format!("invalid model: `{id}` makes no pictures");
+    let mut fault = Fault::invalid(message).at("model");
+    fault.code = Some("invalid_model".to_owned());
+    Err(fault)
 }
 
 /// What ties a conversation to one of several upstreams.

@@ -45,6 +45,7 @@ impl Gateway {
             Ok(prepared) => {
                 exchange.losses = prepared.losses;
                 exchange.memory = prepared.memory;
+                exchange.operation = prepared.operation;
                 Ok(prepared.body)
             }
             Err(fault) => {

@@ -49,6 +49,11 @@ impl Key {
         }
     }
 
+    /// What it is known by, which is not what opens it.
+    pub const fn fingerprint(&self) -> [u8; 32] {
+        self.sha256
+    }
+
     /// Whether anything it does is counted per minute.
     pub fn is_limited(&self) -> bool {
         self.limits.requests_per_minute.is_some() || self.limits.tokens_per_minute.is_some()

@@ -44,6 +44,8 @@ pub struct Runtime {
     limits_store: Option<LimitsStore>,
     /// Its folder was locked when the process began.
     journal: config::Journal,
+    /// For files that are kept.
+    started_with_room: usize,
     pub names: Names,
     pub live: Live,
     pub conversations: Conversations,
@@ -58,6 +60,7 @@ impl Runtime {
             store: config.store.clone(),
             limits_store: config.limits_store.clone(),
             journal: config.journal.clone(),
+            started_with_room: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
             names: Names::default(),
@@ -81,6 +84,9 @@ impl Runtime {
         names.extend(other_store.then_some("store"));
         names.extend(other_limits_store.then_some("limits_store"));
         names.extend(other_journal.then_some("journal"));
+        if next.images.files.size != self.started_with_room {
+            names.push("images.files.size");
+        }
         names
     }
 }

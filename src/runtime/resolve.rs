@@ -21,7 +21,11 @@ impl Names {
         if let Some(literal) = upstream.literal {
             return Ok(vec![literal]);
         }
-        let host = upstream.base.host.as_str();
+        self.of_host(&upstream.base.host, upstream.base.port).await
+    }
+
+    /// The same for a name that is no upstream's.
+    pub async fn of_host(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let resolver = self.resolver()?;
         let found = resolver
             .lookup_ip(host)
@@ -31,7 +35,7 @@ impl Names {
         let addresses: Vec<_> = [first(IpAddr::is_ipv4), first(IpAddr::is_ipv6)]
             .into_iter()
             .flatten()
-            .map(|address| SocketAddr::new(address, upstream.base.port))
+            .map(|address| SocketAddr::new(address, port))
             .collect();
         if addresses.is_empty() {
             return Err(format!("cannot resolve {host}: no address"));

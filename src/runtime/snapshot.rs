@@ -9,6 +9,7 @@ use crate::formats::Capabilities;
 
 pub struct Snapshot {
     pub server: Server,
+    pub images: config::Images,
     pub upstreams: Vec<Arc<Upstream>>,
     pub models: HashMap<String, Arc<Model>>,
     /// In the order of the file, for lists.
@@ -64,6 +65,7 @@ impl Snapshot {
             .collect();
         Snapshot {
             server: config.server,
+            images: config.images,
             upstreams: upstreams.into_values().collect(),
             models: listed
                 .iter()

@@ -131,6 +131,17 @@ impl Store {
         rows.iter().map(Task::read).collect()
     }
 
+    /// How many wait to be claimed, of all keys.
+    pub async fn waiting_tasks(&self) -> Result<u64, StoreError> {
+        let count = "SELECT COUNT(*) FROM tasks WHERE status = 'queued' AND expires > $1";
+        let row = sqlx::query(count)
+            .bind(milliseconds_now())
+            .fetch_one(&self.pool)
+            .await?;
+        let count: i64 = row.try_get(0)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
     /// Takes the oldest task that waits, or that runs but has not been heard of since a moment:
     /// whoever ran it is gone. Nobody else gets the same.
     pub async fn claim_task(&self, unheard_since: i64) -> Result<Option<Task>, StoreError> {

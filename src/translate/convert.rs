@@ -4,14 +4,16 @@ use super::proofs;
 use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
-use crate::formats::{Asked, Head, SearchUse, Target, Watch};
-use crate::model::{Fault, Format, Losses, Memory, Place, Request, Setting};
+use crate::formats::{Asked, Head, Operation, SearchUse, Target, Watch};
+use crate::model::{Fault, Format, Losses, Memory, PictureSetting, Place, Request, Setting};
 
 /// A body for an upstream, and what the reply to it must know to speak of the same tools.
 #[derive(Debug)]
 pub struct Outgoing {
     pub body: Vec<u8>,
     pub memory: Memory,
+    /// What the upstream is asked to do with it.
+    pub operation: Operation,
 }
 
 /// A client's body as the body for an upstream of another format.
@@ -28,14 +30,41 @@ pub fn request(
         proofs::restore(&mut request, to, recall);
     }
     limit_search(&mut request, target.capabilities.search, losses);
+    check_pictures(&request, from, to, target).map_err(|fault| in_words_of(from, fault))?;
     let memory = Memory {
+        edits: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)
     };
     match to.codec().encode_request(&request, target, losses) {
-        Ok(body) => Ok(Outgoing { body, memory }),
+        Ok(body) => Ok(Outgoing {
+            body,
+            memory,
+            operation: to.codec().operation_of(&request, target.stream),
+        }),
         Err(fault) => Err(in_words_of(from, fault)),
     }
+}
+
+/// A model that draws is not asked to speak, and nobody else takes a mask.
+fn check_pictures(
+    request: &Request<'_>,
+    from: Format,
+    to: Format,
+    target: &Target<'_>,
+) -> Result<(), Fault> {
+    // Native models that draw do so unasked, and their clients rely on it.
+    if target.pictures_only && !request.output.images && from != Format::Native {
+        let message = "this model makes pictures: ask for them";
+        let mut fault = Fault::invalid(message).about(Place::Setting(Setting::Images));
+        fault.code = Some("invalid_model".to_owned());
+        return Err(fault);
+    }
+    if request.output.picture.mask.is_some() && to != Format::Images {
+        let place = Place::Setting(Setting::Picture(PictureSetting::Mask));
+        return Err(Fault::invalid("the upstream of this model takes no mask").about(place));
+    }
+    Ok(())
 }
 
 /// Search is left out where the model does not take it.
@@ -117,6 +146,7 @@ mod tests {
                 max_output_tokens: None,
                 capabilities: &capabilities,
                 brand: "google",
+                pictures_only: false,
             };
             let body = format!(r#"{{"model":"m","input":"Hi","tools":[{tools}]}}"#);
             let mut losses = Losses::default();

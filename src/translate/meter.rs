@@ -92,6 +92,15 @@ pub(super) fn heard(response: &Response<'_>) -> Heard {
     heard
 }
 
+pub(super) fn pictures(response: &Response<'_>) -> u64 {
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    parts.filter(|part| is_picture(&part.kind)).count() as u64
+}
+
+fn is_picture(part: &PartKind<'_>) -> bool {
+    matches!(part, PartKind::Media(media) if media.mime.starts_with("image/"))
+}
+
 /// The same of one that passes unread. Only backends that count nothing make it worth the reading.
 pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> Heard {
     let response = codec.decode_response(body, &mut Losses::default());
@@ -127,7 +136,7 @@ impl Bulk {
             let middle = part.len() / 2;
             let glimpse = &part[middle..part.len().min(middle + GLIMPSE)];
             let bytes = part.len() as u64;
-            match part.len() == stretch && is_base64(glimpse) {
+            match part.len() == stretch && (is_base64(glimpse) || !is_text(glimpse)) {
                 true => bulk.data += bytes,
                 false => bulk.text += bytes,
             }
@@ -154,6 +163,15 @@ impl Bulk {
 fn is_base64(bytes: &[u8]) -> bool {
     let in_alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     bytes.iter().all(in_alphabet)
+}
+
+/// Characters may be cut in two at either end.
+fn is_text(bytes: &[u8]) -> bool {
+    let start = bytes.iter().take_while(|byte| *byte & 0xc0 == 0x80).count();
+    match std::str::from_utf8(&bytes[start.min(3)..]) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
 }
 
 #[cfg(test)]

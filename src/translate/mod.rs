@@ -26,9 +26,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::formats::{Codec, Head, Operation, quoted};
+use crate::formats::{Codec, Head, Operation};
 use crate::json::{Edit, replace};
-use crate::model::{Fault, Thread};
+use crate::model::{Fault, PictureSize, Thread};
 
 /// What routing learned of a request; it stays beside the body for every attempt.
 #[derive(Debug, Clone)]
@@ -42,8 +42,21 @@ pub struct Wanted {
     ask_usage: Option<Edit>,
     /// Where a word in the body stands for the upstream's vendor.
     vendor_at: Vec<Range<usize>>,
+    /// Takes out of the body what is said to the gateway alone.
+    aside: Option<Edit>,
+    /// The reply is to be fetched later.
+    pub later: bool,
     /// In formats in which a conversation can go on from a reply that was kept.
     pub thread: Option<Thread>,
+}
+
+/// What a request must know of the model that it asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traits<'a> {
+    /// It is known to answer with words only.
+    pub text_only: bool,
+    /// The sizes that its pictures may have; empty: any.
+    pub sizes: &'a [PictureSize],
 }
 
 impl Wanted {
@@ -65,7 +78,7 @@ impl Wanted {
             return Err(Fault::invalid("model: expected the id of a model").at("model"));
         }
         let stream = match operation {
-            Operation::Generate => peek.stream,
+            Operation::Generate | Operation::Edit => peek.stream,
             Operation::Stream(_) => true,
             Operation::CountTokens => false,
         };
@@ -76,6 +89,8 @@ impl Wanted {
             stream,
             ask_usage: peek.ask_usage.filter(|_| stream),
             vendor_at: Vec::new(),
+            later: peek.aside.as_ref().is_some_and(|aside| aside.later),
+            aside: peek.aside.map(|aside| aside.removal),
             thread: peek.thread,
         })
     }
@@ -86,20 +101,30 @@ impl Wanted {
         &mut self,
         codec: &dyn Codec,
         body: &[u8],
-        text_only: bool,
+        model: &Traits<'_>,
         by_the_rules: bool,
     ) -> Result<(), Fault> {
-        let head = self.head(text_only);
+        let head = self.head(model);
         self.vendor_at = codec.inspect(&head, body, by_the_rules)?;
         Ok(())
     }
 
-    pub fn head(&self, text_only: bool) -> Head<'_> {
+    pub fn head<'a>(&'a self, model: &Traits<'a>) -> Head<'a> {
         Head {
             path_model: self.model_at.is_none().then_some(self.model.as_str()),
             stream: self.stream,
-            text_only,
+            text_only: model.text_only,
+            sizes: model.sizes,
+            edits: self.operation == Operation::Edit,
             ..Head::default()
+        }
+    }
+
+    /// The body without what is said to the gateway alone.
+    pub fn without_aside(&self, body: &Bytes) -> Bytes {
+        match &self.aside {
+            Some(removal) => replace(body, std::slice::from_ref(removal)),
+            None => body.clone(),
         }
     }
 
@@ -117,9 +142,10 @@ impl Wanted {
         upstream_model: &str,
         brand: &str,
     ) -> Bytes {
-        let mut edits: Vec<Edit> = self.ask_usage.clone().into_iter().collect();
+        let asides = self.ask_usage.iter().chain(&self.aside);
+        let mut edits: Vec<Edit> = asides.cloned().collect();
         if upstream_model != self.model {
-            let with = quoted(upstream_model);
+            let with = codec.spelled(body, upstream_model);
             edits.extend(self.model_at.clone().map(|range| Edit { range, with }));
             let counter = codec
                 .counter()

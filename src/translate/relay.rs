@@ -175,7 +175,12 @@ fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
         Event::End => (watch.ended, watch.closed) = (true, true),
         Event::Start { .. } => watch.opened = true,
         // What is only opened holds nothing yet.
-        Event::Open { block, .. } => *thinks = matches!(block, Block::Thought),
+        Event::Open { block, .. } => {
+            *thinks = matches!(block, Block::Thought);
+            if let Block::Media(media) = block {
+                watch.pictures += u64::from(media.mime.starts_with("image/"));
+            }
+        }
     }
 }
 

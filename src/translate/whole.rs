@@ -110,6 +110,8 @@ impl Whole {
                 let mut response = from.codec().decode_response(&body, &mut losses)?;
                 undo::whole(&mut response, &asked.memory);
                 watch.usage = response.usage;
+                watch.pictures = meter::pictures(&response);
+                to.codec().accept_response(&response)?;
                 if watch.usage.unwrap_or_default().is_blank() {
                     watch.unmetered = meter::heard(&response);
                 }

@@ -7,6 +7,7 @@ mod command;
 mod counting;
 mod demo;
 mod drain;
+mod images;
 mod keys;
 mod lists;
 mod logging;

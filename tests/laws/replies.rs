@@ -67,7 +67,7 @@ fn thought(format: Format) -> impl Strategy<Value = PartKind<'static>> {
 /// Pictures, and sound where the format has it; messages has no media in answers.
 fn media(format: Format) -> impl Strategy<Value = PartKind<'static>> {
     let kinds: &[&str] = match format {
-        Format::Chat | Format::Messages | Format::Responses => &["image/png"],
+        Format::Chat | Format::Messages | Format::Responses | Format::Images => &["image/png"],
         Format::Native => &["image/png", "image/webp", "audio/wav"],
     };
     (select(kinds), select(&["QUJD", "AAAA+/=="][..])).prop_map(|(mime, data)| {
@@ -99,7 +99,7 @@ fn usage(written: bool) -> impl Strategy<Value = Usage> {
 /// Ends that the format has a word for, when nothing was called and nothing refused.
 fn ends(format: Format) -> &'static [Finish<'static>] {
     match format {
-        Format::Chat | Format::Native => &[Finish::Stop, Finish::Length],
+        Format::Chat | Format::Native | Format::Images => &[Finish::Stop, Finish::Length],
         Format::Responses => &[Finish::Stop, Finish::Length, Finish::Filtered(None)],
         Format::Messages => &[
             Finish::Stop,
@@ -114,7 +114,7 @@ fn ends(format: Format) -> &'static [Finish<'static>] {
 
 fn issuer(format: Format) -> Issuer {
     match format {
-        Format::Chat | Format::Messages => Issuer::Thinking,
+        Format::Chat | Format::Messages | Format::Images => Issuer::Thinking,
         Format::Native => Issuer::Native,
         Format::Responses => Issuer::Responses,
     }

@@ -60,6 +60,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "vendor",
+            pictures_only: false,
         };
         let mut losses = Losses::default();
         let (from, head) = (recording.format, head(recording));
@@ -150,6 +151,7 @@ fn every_request_can_be_counted_wherever_it_can_be_said() {
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "vendor",
+            pictures_only: false,
         };
         for to in others(from) {
             let (head, losses) = (head(&recording), &mut Losses::default());

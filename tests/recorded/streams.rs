@@ -82,7 +82,7 @@ pub fn wanted(format: Format, operation: Operation, model: &str) -> Wanted {
 pub fn streamed(format: Format, model: &str) -> Wanted {
     let operation = match format {
         Format::Native => Operation::Stream(Framing::Sse),
-        Format::Chat | Format::Messages | Format::Responses => Operation::Generate,
+        Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
     wanted(format, operation, model)
 }
@@ -217,6 +217,7 @@ pub fn ending(format: Format, bytes: &[u8]) -> End {
         Format::Chat => last == "[DONE]",
         Format::Messages => kind == "message_stop",
         Format::Responses => matches!(kind, "response.completed" | "response.incomplete"),
+        Format::Images => kind.ends_with(".completed"),
         Format::Native => {
             let finished = |(_, data): &(String, String)| {
                 data.contains("\"finishReason\"") || data.contains("\"blockReason\"")

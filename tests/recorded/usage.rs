@@ -13,7 +13,7 @@ fn told(format: Format, body: &Value) -> Option<(Option<u64>, Option<u64>)> {
         Format::Messages if body["message"]["usage"].is_object() => &body["message"]["usage"],
         Format::Messages => &body["usage"],
         Format::Responses if body["response"]["usage"].is_object() => &body["response"]["usage"],
-        Format::Responses => &body["usage"],
+        Format::Responses | Format::Images => &body["usage"],
     };
     usage.as_object()?;
     let sum = |keys: &[&str]| {
@@ -43,7 +43,7 @@ fn told(format: Format, body: &Value) -> Option<(Option<u64>, Option<u64>)> {
             ]),
             sum(&["output_tokens"]),
         ),
-        Format::Responses => (sum(&["input_tokens"]), sum(&["output_tokens"])),
+        Format::Responses | Format::Images => (sum(&["input_tokens"]), sum(&["output_tokens"])),
     })
 }
 

@@ -14,6 +14,9 @@ import types
 
 FORMATS = ("chat", "messages", "native", "responses")
 
+# Models that make pictures, by the format of their upstream.
+PAINTERS = ("art-images", "art-native")
+
 # The key of everything, one that opens only the models `first-*`, and one that nobody has.
 KEY = "sk-of-everything"
 KEY_OF_SOME = "sk-of-some"
@@ -71,7 +74,11 @@ def config(mock_url, listen, admin):
     for name in FORMATS:
         prefix = "/v1" if name in ("chat", "responses") else ""
         lines.append(f"  - {{name: mock-{name}, format: {name}, base_url: '{mock_url}{prefix}'}}")
+    lines.append(f"  - {{name: mock-images, format: images, base_url: '{mock_url}/v1'}}")
     lines.append("models:")
+    for id in PAINTERS:
+        upstream = id.replace("art", "mock")
+        lines.append(f"  - {{id: {id}, model_type: image, upstreams: [{{name: {upstream}}}]}}")
     for name in FORMATS:
         lines.append(f"  - {{id: {first_model(name)}, upstreams: [{{name: mock-{name}}}]}}")
         theirs = f"upstreams: [{{name: mock-{name}, model: theirs}}]"

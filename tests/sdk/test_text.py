@@ -142,7 +142,7 @@ def test_the_answer_names_itself(talk):
 def test_models(talk):
     namings = (stage.first_model, stage.second_model)
     every = [naming(name) for name in stage.FORMATS for naming in namings]
-    assert sorted(talk.speak.list_models(talk.client)) == sorted(every)
+    assert sorted(talk.speak.list_models(talk.client)) == sorted([*every, *stage.PAINTERS])
     assert talk.speak.get_model(talk.client, talk.model) == talk.model
 
 

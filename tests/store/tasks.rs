@@ -31,11 +31,13 @@ async fn a_task_goes_from_its_request_to_its_result() {
         // Nothing is told of one that nobody works at.
         let early = store.update_task(&id, TaskNews::Done(Vec::new())).await;
         assert!(!early.expect("an answer"));
+        assert_eq!(store.waiting_tasks().await.expect("a count"), 1);
 
         let claimed = store.claim_task(0).await.expect("an answer");
         let claimed = claimed.expect("the task");
         assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
         assert!(claimed.started.is_some());
+        assert_eq!(store.waiting_tasks().await.expect("a count"), 0);
         assert_eq!(store.claim_task(0).await.expect("an answer"), None);
         assert!(
             store

@@ -2,7 +2,7 @@
 
 use crate::formats::{Capabilities, Head, Items, Operation, Target};
 use crate::model::{Fault, Format, Losses};
-use crate::translate::{self, Wanted};
+use crate::translate::{self, Traits, Wanted};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -50,6 +50,7 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
         max_output_tokens: None,
         capabilities,
         brand: "vendor",
+        pictures_only: false,
     };
     let mut losses = Losses::default();
     let outcome = translate::request(from, to, &head(stream), body, &target, &mut losses);
@@ -115,9 +116,11 @@ fn passes(format: Format, body: &[u8]) {
         Ok(wanted) => wanted,
         Err(fault) => return refused(format, &fault),
     };
-    let looked_through = wanted.clone().inspect(format.codec(), body, false, true);
+    let looked_through = wanted
+        .clone()
+        .inspect(format.codec(), body, &Traits::default(), true);
     if let Err(fault) = looked_through {
-        let head = wanted.head(false);
+        let head = wanted.head(&Traits::default());
         let decoded = format
             .codec()
             .decode_request(&head, body, &mut Losses::default());

@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) {
 fn start(from: Format, to: Format, framing: Framing, mime: &str) -> Reply {
     let operation = match to {
         Format::Native => Operation::Stream(framing),
-        Format::Chat | Format::Messages | Format::Responses => Operation::Generate,
+        Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
     let wanted = wanted(to, operation, true);
     let reply = Reply::choose(to, from, &wanted, &asked(true), mime, usize::MAX);

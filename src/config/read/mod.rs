@@ -1,5 +1,6 @@
 //! From the tree to the settings: a file per entry of the config, a function per table.
 
+mod images;
 mod journal;
 mod key;
 mod model;
@@ -23,6 +24,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         store: None,
         limits_store: None,
         journal: journal::default(),
+        images: images::default(),
         keys: Vec::new(),
         upstreams: Vec::new(),
         models: Vec::new(),
@@ -51,6 +53,11 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         && let Some(table) = reader.table("journal", field)
     {
         config.journal = journal::read(reader, table);
+    }
+    if let Some(field) = table.take("images")
+        && let Some(table) = reader.table("images", field)
+    {
+        config.images = images::read(reader, table);
     }
     config.keys = entries(reader, &mut table, ("keys", "a key"), &mut names, key::read);
     config.upstreams = entries(

@@ -35,7 +35,7 @@ const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Upstream> {
     let name = reader.required(&mut table, "name", values::name);
     names.upstreams.extend(name.clone());
-    let choices = Format::ALL.map(|format| (format.name(), format));
+    let choices = Format::EVERY.map(|format| (format.name(), format));
     let format = reader.required(&mut table, "format", values::one_of(&choices));
     let base_url = reader.required_field(&mut table, "base_url");
     let base_url = base_url.and_then(|field| reader.hidden(field, values::base_url));

@@ -167,6 +167,7 @@ pub(super) fn encode(
 
 /// Pictures are no official answer of this format, sound is.
 fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'static str>> {
+    output.picture.drop_all(losses);
     if !output.images && !output.sound {
         return None;
     }

@@ -63,6 +63,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         stream,
         ask_usage,
         thread: None,
+        aside: None,
     })
 }
 

@@ -46,7 +46,7 @@ const fn field(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Sound => "modalities",
+        Setting::Images | Setting::Picture(_) | Setting::Sound => "modalities",
     }
 }
 

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Json, Labels, Losses, Output, Place, Request, Sampling, Search, Shape,
-    Text, Thinking,
+    Depth, Effort, Fault, Json, Labels, Losses, Output, Picture, Place, Request, Sampling, Search,
+    Shape, Text, Thinking,
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
@@ -102,6 +102,7 @@ fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<O
         shape,
         images,
         sound,
+        picture: Picture::default(),
         verbosity: verbosity.map(Text::Borrowed),
     })
 }

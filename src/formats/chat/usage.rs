@@ -23,6 +23,7 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
     audio_tokens: Option<u64>,
+    image_tokens: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -58,6 +59,7 @@ impl RawUsage {
             audio_output: completion
                 .and_then(|details| details.audio_tokens)
                 .unwrap_or(0),
+            image_input: prompt.and_then(|details| details.image_tokens).unwrap_or(0),
             image_output: completion
                 .and_then(|details| details.image_tokens)
                 .unwrap_or(0),

@@ -127,7 +127,7 @@ impl Codec for Messages {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::CountTokens => "/v1/messages/count_tokens",
-            Operation::Generate | Operation::Stream(_) => "/v1/messages",
+            Operation::Generate | Operation::Stream(_) | Operation::Edit => "/v1/messages",
         }
         .to_owned()
     }

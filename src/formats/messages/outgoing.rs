@@ -106,6 +106,7 @@ pub(super) fn prompt<'a>(
     losses: &mut Losses,
 ) -> Result<(Prompt<'a>, u64), Fault> {
     refuse_media(request)?;
+    request.output.picture.drop_all(losses);
     let conversation = turns_out::write(request, target.capabilities, losses)?;
     let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
     let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);

@@ -41,6 +41,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
         thread: None,
+        aside: None,
     })
 }
 

@@ -54,6 +54,6 @@ const fn word(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Sound => "modalities",
+        Setting::Images | Setting::Picture(_) | Setting::Sound => "modalities",
     }
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 use url::Url;
 
 use super::contents_out::Payload;
-use super::public_address::is_public_https;
 use crate::formats::base64_text;
+use crate::formats::public_address::is_public_https;
 use crate::model::{Fault, Losses, Media, Place, Source};
 
 #[derive(Serialize)]

@@ -12,7 +12,7 @@ mod outgoing;
 mod pairing;
 mod partial;
 mod pass;
-mod public_address;
+mod picture_out;
 mod reply_losses;
 mod request;
 mod response;
@@ -167,7 +167,7 @@ impl Codec for Native {
 
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
         let verb = match operation {
-            Operation::Generate => "generateContent",
+            Operation::Generate | Operation::Edit => "generateContent",
             Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
         };

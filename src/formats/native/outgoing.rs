@@ -137,6 +137,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
             "generationConfig.responseSchema"
         }
+        Setting::Picture(_) => "generationConfig.imageConfig",
         Setting::Images | Setting::Sound => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",

@@ -15,6 +15,7 @@ pub(super) const PEEK: Peek<'static> = Peek {
     stream: false,
     ask_usage: None,
     thread: None,
+    aside: None,
 };
 
 #[derive(Deserialize, Default)]

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::public_address::is_public_https;
 use super::setting_rules::{CONFIG_OF_TOOLS, GENERATION_CONFIG, SAFETY_SETTING};
 use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
+use crate::formats::public_address::is_public_https;
 use crate::json::{Clash, Field, Noted, Rule, Seen, Shape, check};
 use crate::model::Fault;
 

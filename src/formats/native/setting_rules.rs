@@ -32,11 +32,11 @@ const THRESHOLDS: &[&str] = &[
     "BLOCK_LOW_AND_ABOVE",
     "OFF",
 ];
-const ASPECT_RATIOS: &[&str] = &[
+pub(super) const ASPECT_RATIOS: &[&str] = &[
     "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8",
     "8:1",
 ];
-const IMAGE_SIZES: &[&str] = &["1K", "2K", "4K"];
+pub(super) const IMAGE_SIZES: &[&str] = &["1K", "2K", "4K"];
 const RESOLUTIONS: &[&str] = &[
     "MEDIA_RESOLUTION_LOW",
     "MEDIA_RESOLUTION_MEDIUM",

@@ -1,11 +1,15 @@
 //! `generationConfig`: how the reply is to be made.
 
-use super::setting_rules::{ENUM, JSON, KINDS, LEVELS, MODALITIES, PLAIN};
+use super::picture_out::{ratio_of, scale_of};
+use super::setting_rules::{
+    ASPECT_RATIOS, ENUM, IMAGE_SIZES, JSON, KINDS, LEVELS, MODALITIES, PLAIN,
+};
 use super::spelling::{self, Spellings};
 use super::tools::read_schema;
 use crate::json::{Fields, Node};
 use crate::model::{
-    Depth, Effort, Fault, Losses, Output, Request, Sampling, Shape, Text, Thinking,
+    Depth, Effort, Fault, Losses, Output, Picture, PictureSize, Request, Sampling, Shape, Text,
+    Thinking,
 };
 
 pub(super) fn read<'a>(
@@ -19,7 +23,6 @@ pub(super) fn read<'a>(
         if let Some(node) = spelling::node(&mut fields, spelling::THINKING_CONFIG) {
             request.thinking = node.fields(|fields| read_thinking(fields, losses))?;
         }
-        spelling::report(&mut fields, spelling::IMAGE_CONFIG, losses);
         spelling::report(&mut fields, spelling::MEDIA_RESOLUTION, losses);
         fields.finish(losses);
         Ok(())
@@ -66,6 +69,10 @@ fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<O
         shape,
         images,
         sound,
+        picture: Picture {
+            size: read_size(fields, losses)?,
+            ..Picture::default()
+        },
         verbosity: None,
     })
 }
@@ -100,6 +107,26 @@ fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), Fault> {
         Ok(())
     })?;
     Ok((images, sound))
+}
+
+/// A shape and a scale; words that nobody knows are reported.
+fn read_size(
+    fields: &mut Fields<'_, '_>,
+    losses: &mut Losses,
+) -> Result<Option<PictureSize>, Fault> {
+    let Some(node) = spelling::node(fields, spelling::IMAGE_CONFIG) else {
+        return Ok(None);
+    };
+    node.fields(|mut fields| {
+        let ratio = spelling::word(&mut fields, spelling::ASPECT_RATIO, ASPECT_RATIOS);
+        let scale = spelling::word(&mut fields, spelling::IMAGE_SIZE, IMAGE_SIZES);
+        fields.finish(losses);
+        let size = PictureSize::Shape {
+            ratio: ratio.and_then(ratio_of),
+            scale: scale.and_then(scale_of),
+        };
+        Ok((ratio.is_some() || scale.is_some()).then_some(size))
+    })
 }
 
 fn read_thinking(mut fields: Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, Fault> {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::picture_out::{self, ImageConfig};
 use super::schema_out::{self, Written};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
@@ -45,6 +46,8 @@ pub(super) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    image_config: Option<ImageConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     media_resolution: Option<&'static str>,
 }
 
@@ -82,6 +85,7 @@ pub(super) fn write<'a>(
         losses.dropped(Place::Setting(Setting::Verbosity));
     }
     config.thinking_config = write_thinking(request.thinking, capabilities, losses);
+    config.image_config = picture_out::write(&request.output.picture, losses);
     config.media_resolution = write_resolution(&request.turns, losses);
     (config != GenerationConfig::default()).then_some(config)
 }

@@ -50,6 +50,7 @@ impl RawUsage {
             thinking: self.thoughts_token_count.unwrap_or_default(),
             audio_input: share(AUDIO, self.prompt_tokens_details.as_ref()),
             audio_output: share(AUDIO, self.candidates_tokens_details.as_ref()),
+            image_input: share(IMAGE, self.prompt_tokens_details.as_ref()),
             image_output: share(IMAGE, self.candidates_tokens_details.as_ref()),
         }
     }
@@ -65,10 +66,10 @@ pub(super) struct UsageMetadata {
     cached_content_token_count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thoughts_token_count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt_tokens_details: Option<[Share; 1]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    candidates_tokens_details: Option<[Share; 1]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prompt_tokens_details: Vec<Share>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates_tokens_details: Vec<Share>,
 }
 
 #[derive(Serialize)]
@@ -81,11 +82,13 @@ struct Share {
 impl From<Usage> for UsageMetadata {
     fn from(usage: Usage) -> UsageMetadata {
         let counted = |count: u64| (count > 0).then_some(count);
-        let share = |token_count| {
-            [Share {
-                modality: AUDIO,
+        let shares = |sound: u64, pictures: u64| {
+            let share = |(modality, token_count)| Share {
+                modality,
                 token_count,
-            }]
+            };
+            let told = [(AUDIO, sound), (IMAGE, pictures)].into_iter();
+            told.filter(|(_, count)| *count > 0).map(share).collect()
         };
         UsageMetadata {
             prompt_token_count: usage.input,
@@ -93,8 +96,8 @@ impl From<Usage> for UsageMetadata {
             total_token_count: usage.input.saturating_add(usage.output),
             cached_content_token_count: counted(usage.cached),
             thoughts_token_count: counted(usage.thinking),
-            prompt_tokens_details: counted(usage.audio_input).map(share),
-            candidates_tokens_details: counted(usage.audio_output).map(share),
+            prompt_tokens_details: shares(usage.audio_input, usage.image_input),
+            candidates_tokens_details: shares(usage.audio_output, usage.image_output),
         }
     }
 }

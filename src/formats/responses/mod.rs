@@ -14,6 +14,7 @@ mod kept;
 mod outgoing;
 mod pairs_out;
 mod pass;
+mod picture;
 mod places;
 mod progress;
 mod reply;
@@ -119,7 +120,7 @@ impl Codec for Responses {
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
         match operation {
             Operation::CountTokens => "/responses/input_tokens",
-            Operation::Generate | Operation::Stream(_) => "/responses",
+            Operation::Generate | Operation::Stream(_) | Operation::Edit => "/responses",
         }
         .to_owned()
     }

@@ -46,6 +46,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
+        aside: None,
         thread: Some(Thread {
             previous: request.previous_response_id.map(Cow::into_owned),
             // Unless told otherwise, the format keeps what is said.

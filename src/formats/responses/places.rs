@@ -46,7 +46,7 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::Metadata => "metadata",
         Setting::Sound => "modalities",
         // Each of them is a tool here.
-        Setting::Search | Setting::CodeExecution | Setting::Images => "tools",
+        Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Picture(_) => "tools",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tools, and how the model may choose among them.
 
+use super::picture;
 use crate::json::{Fields, Node, Path};
 use crate::model::{Fault, Json, Losses, Place, Request, Search, Text, Tool, ToolChoice, ToolKind};
 
@@ -71,7 +72,10 @@ fn read_tool<'a>(
             read_container(&mut fields, losses)?;
             request.code_execution = true;
         }
-        ("image_generation", None) => request.output.images = true,
+        ("image_generation", None) => {
+            request.output.images = true;
+            request.output.picture = picture::read(&mut fields)?;
+        }
         _ => {
             let path = &fields.path;
             let message = format!("{path}: the tool {kind} has no counterpart");

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::picture::{self, Painting};
 use super::strict;
 use crate::model::{Json, Losses, Place, Request, Search, Text, ToolChoice, ToolKind};
 
@@ -34,7 +35,7 @@ pub(super) enum Tool<'r> {
     CodeInterpreter {
         container: Container,
     },
-    ImageGeneration,
+    ImageGeneration(Painting<'r>),
 }
 
 #[derive(Serialize)]
@@ -91,7 +92,10 @@ pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<To
         tools.push(Tool::CodeInterpreter { container });
     }
     if request.output.images {
-        tools.push(Tool::ImageGeneration);
+        let painting = picture::write(&request.output.picture, losses);
+        tools.push(Tool::ImageGeneration(painting));
+    } else {
+        request.output.picture.drop_all(losses);
     }
     tools
 }

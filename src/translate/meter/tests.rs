@@ -11,6 +11,7 @@ const TOLD: Usage = Usage {
     audio_input: 0,
     audio_output: 0,
     image_output: 0,
+    image_input: 0,
 };
 
 fn watch(usage: Option<Usage>, ended: bool, said: u64, thought: u64) -> Watch {

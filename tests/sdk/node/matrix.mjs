@@ -51,7 +51,7 @@ export function cover(way) {
 
   test(`${way.name}: models`, things.patience, async () => {
     const { listed, got } = await way.models(client, 'first-chat');
-    assert.ok(listed.includes('first-chat') && listed.length === 8, listed.join());
+    assert.ok(listed.includes('first-chat') && listed.length === 10, listed.join());
     assert.equal(got, 'first-chat');
   });
 

@@ -22,6 +22,7 @@ fn translate(
         max_output_tokens: None,
         capabilities: &known,
         brand: "google",
+        pictures_only: false,
     };
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();

@@ -17,6 +17,7 @@ fn ask(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses) {
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "vendor",
+        pictures_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();

@@ -24,6 +24,7 @@ fn send(
         max_output_tokens: limit,
         capabilities: &capabilities,
         brand: "vendor",
+        pictures_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();

@@ -19,6 +19,7 @@ fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<Strin
         max_output_tokens: None,
         capabilities: &Capabilities::default(),
         brand: "vendor",
+        pictures_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();

@@ -20,6 +20,7 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
         max_output_tokens: None,
         capabilities: &known,
         brand: "google",
+        pictures_only: false,
     };
     let body = serde_json::to_vec(body).unwrap();
     let sent = translate::request(

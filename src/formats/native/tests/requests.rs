@@ -2,8 +2,8 @@
 
 use super::{decode, seal};
 use crate::model::{
-    Action, Arguments, Depth, Effort, Issuer, PartKind, Role, Search, Shape, Source, Text,
-    ToolChoice,
+    Action, Arguments, Depth, Effort, Issuer, PartKind, PictureSize, Role, Scale, Search, Shape,
+    Source, Text, ToolChoice,
 };
 
 fn read(body: &str) -> crate::model::Request<'_> {
@@ -368,7 +368,7 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         "toolConfig":{"retrievalConfig":{"latLng":{"latitude":1,"longitude":2}}},
         "safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],
         "generation_config":{"mediaResolution":"MEDIA_RESOLUTION_LOW","speechConfig":{},
-            "imageConfig":{"aspectRatio":"16:9","imageSize":"4K"}},
+            "imageConfig":{"aspectRatio":"16:9","imageSize":"4K","novel":1}},
         "serviceTier":"novel","labels":{"a":"b"},"novel":1}"#,
     )
     .unwrap();
@@ -385,7 +385,7 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         dropped("tools[0].google_search.timeRangeFilter"),
         dropped("toolConfig.retrievalConfig"),
         dropped("safetySettings"),
-        dropped("generation_config.imageConfig"),
+        dropped("generation_config.imageConfig.novel"),
         dropped("generation_config.mediaResolution"),
         dropped("generation_config.speechConfig"),
         dropped("serviceTier"),
@@ -393,6 +393,11 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         dropped("novel"),
     ];
     assert_eq!(lost, expected);
+    let size = PictureSize::Shape {
+        ratio: Some((16, 9)),
+        scale: Some(Scale::Four),
+    };
+    assert_eq!(request.output.picture.size, Some(size));
     assert_eq!(request.turns[0].parts[0].kind, PartKind::Text("a".into()));
     assert_eq!(request.turns[1].parts[0].kind, PartKind::Text("2".into()));
 }

@@ -21,6 +21,7 @@ fn a_counter_is_told_what_is_read_and_not_how_to_answer() {
         max_output_tokens: Some(100),
         capabilities: &Capabilities::default(),
         brand: "google",
+        pictures_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();

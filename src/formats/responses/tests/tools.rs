@@ -80,7 +80,7 @@ fn hosted_tools_with_a_counterpart_become_settings() {
             "filters":{"allowed_domains":["a.example"],"blocked_domains":["b.example"]},
             "user_location":{"type":"approximate","city":"Rome","country":"IT"}},
             {"type":"code_interpreter","container":{"type":"auto"}},
-            {"type":"image_generation","quality":"high"}]}"#,
+            {"type":"image_generation","quality":"high","novel":1}]}"#,
     );
     let search = request.search.expect("a search");
     assert_eq!(search.context_size.as_deref(), Some("low"));
@@ -89,10 +89,8 @@ fn hosted_tools_with_a_counterpart_become_settings() {
     assert_eq!(search.allowed_domains, ["a.example"]);
     assert!(request.code_execution);
     assert!(request.output.images);
-    assert_eq!(
-        lost,
-        ["tools[0].filters.blocked_domains", "tools[2].quality"]
-    );
+    assert_eq!(request.output.picture.quality.as_deref(), Some("high"));
+    assert_eq!(lost, ["tools[0].filters.blocked_domains", "tools[2].novel"]);
 }
 
 #[test]

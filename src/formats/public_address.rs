@@ -1,6 +1,6 @@
 //! Which addresses anybody can fetch: HTTPS, no credentials, and a host on the public network.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
@@ -16,7 +16,7 @@ const PRIVATE_NAMES: [&str; 8] = [
     "corp",
 ];
 
-pub(super) fn is_public_https(address: &str) -> bool {
+pub fn is_public_https(address: &str) -> bool {
     // The parser reads every spelling of an address: 0x7f.1, 2130706433, 0177.0.0.1, ①.
     let Ok(url) = Url::parse(address) else {
         return false;
@@ -27,6 +27,14 @@ pub(super) fn is_public_https(address: &str) -> bool {
         Some(Host::Ipv4(address)) => is_public_v4(address),
         Some(Host::Ipv6(address)) => is_public_v6(address),
         None => false,
+    }
+}
+
+/// Whether an address that a name led to is on the public network.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
     }
 }
 

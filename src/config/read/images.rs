@@ -1,0 +1,80 @@
+//! The `images` table.
+
+use std::time::Duration;
+
+use crate::config::settings::{Files, Images, Tasks};
+use crate::config::table::{Field, Reader, Table};
+use crate::config::values;
+
+const DEFAULT_TASKS: Tasks = Tasks {
+    at_once: 4,
+    waiting: 100,
+    ttl: Duration::from_secs(3600),
+};
+
+pub fn default() -> Images {
+    Images {
+        tasks: DEFAULT_TASKS,
+        persist: false,
+        files: Files {
+            limit: 32 << 20,
+            size: 256 << 20,
+            ttl: Duration::from_secs(3600),
+            timeout: Duration::from_secs(30),
+            hosts: Vec::new(),
+        },
+        public_url: None,
+    }
+}
+
+pub fn read(reader: &mut Reader, mut table: Table) -> Images {
+    let default = self::default();
+    let tasks = table.take("tasks");
+    let tasks = tasks.and_then(|field| read_tasks(reader, field));
+    let choices = [("true", true), ("false", false)];
+    let persist = reader.optional(&mut table, "persist", values::one_of(&choices));
+    let files = table.take("files");
+    let files = files.and_then(|field| read_files(reader, field, &default.files));
+    let public_url = reader.optional(&mut table, "public_url", values::document_url);
+    reader.finish(table);
+    Images {
+        tasks: tasks.unwrap_or(default.tasks),
+        persist: persist.unwrap_or(default.persist),
+        files: files.unwrap_or(default.files),
+        public_url,
+    }
+}
+
+fn read_tasks(reader: &mut Reader, field: Field) -> Option<Tasks> {
+    let mut table = reader.table("tasks", field)?;
+    let at_once = reader.optional(&mut table, "at_once", values::count);
+    let waiting = reader.optional(&mut table, "waiting", values::count);
+    let ttl = reader.optional(&mut table, "ttl", values::duration);
+    reader.finish(table);
+    Some(Tasks {
+        at_once: at_once.unwrap_or(DEFAULT_TASKS.at_once),
+        waiting: waiting.unwrap_or(DEFAULT_TASKS.waiting),
+        ttl: ttl.unwrap_or(DEFAULT_TASKS.ttl),
+    })
+}
+
+fn read_files(reader: &mut Reader, field: Field, default: &Files) -> Option<Files> {
+    let mut table = reader.table("files", field)?;
+    let limit = reader.optional(&mut table, "limit", values::size);
+    let size = reader.optional(&mut table, "size", values::size);
+    let ttl = reader.optional(&mut table, "ttl", values::duration);
+    let timeout = reader.optional(&mut table, "timeout", values::duration);
+    let hosts = table.take("hosts").map(|field| {
+        let hosts = reader.filled_list(field).into_iter();
+        let hosts = hosts.filter_map(|host| reader.value(host, values::label));
+        hosts.map(|host| host.value).collect()
+    });
+    reader.finish(table);
+    Some(Files {
+        limit: limit.unwrap_or(default.limit),
+        size: size.unwrap_or(default.size),
+        ttl: ttl.unwrap_or(default.ttl),
+        timeout: timeout.unwrap_or(default.timeout),
+        hosts: hosts.unwrap_or_default(),
+    })
+}

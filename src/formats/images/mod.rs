@@ -1,0 +1,158 @@
+//! The images format: `POST /v1/images/generations` and `/v1/images/edits`.
+
+mod error;
+mod form;
+mod given;
+mod outgoing;
+mod pass;
+mod picture;
+mod reply;
+mod request;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use picture::picture_type;
+pub use reply::addresses;
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{
+    Asked, Codec, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch, quoted,
+};
+use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
+use crate::sse::SseWriter;
+
+pub(super) struct Images;
+
+impl Codec for Images {
+    fn decode_request<'a>(
+        &self,
+        head: &Head<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, Fault> {
+        request::decode(head, body, losses)
+    }
+
+    /// There are no tools.
+    fn name_rule(&self) -> NameRule {
+        NameRule::up_to(64)
+    }
+
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &Target<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, Fault> {
+        outgoing::encode(request, target, losses)
+    }
+
+    fn path_of(&self, place: &Place) -> String {
+        request::path_of(place)
+    }
+
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        _losses: &mut Losses,
+    ) -> Result<Response<'a>, Fault> {
+        reply::decode(body)
+    }
+
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        asked: &Asked,
+        _losses: &mut Losses,
+    ) -> Vec<u8> {
+        reply::encode(response, asked)
+    }
+
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
+        Box::new(stream::Decoder::default())
+    }
+
+    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+        Box::new(stream::Encoder::new(asked))
+    }
+
+    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+        error::decode(status, body)
+    }
+
+    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(fault)
+    }
+
+    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
+        error::encode_in_stream(fault, out);
+    }
+
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+        pass::peek(body)
+    }
+
+    fn most(&self, body: &[u8]) -> Most {
+        pass::most(body)
+    }
+
+    /// Pictures are looked at before anybody is paid for them.
+    fn inspect(
+        &self,
+        head: &Head<'_>,
+        body: &[u8],
+        _by_the_rules: bool,
+    ) -> Result<Vec<Range<usize>>, Fault> {
+        given::read(head, body, &mut Losses::default())?;
+        Ok(Vec::new())
+    }
+
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_reply(body, watch)
+    }
+
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+        pass::glance_event(data, watch)
+    }
+
+    fn content_type(&self, body: &[u8]) -> Cow<'static, str> {
+        match form::boundary(body).filter(|_| form::is_form(body)) {
+            Some(boundary) => format!("multipart/form-data; boundary=\"{boundary}\"").into(),
+            None => "application/json".into(),
+        }
+    }
+
+    fn spelled(&self, body: &[u8], name: &str) -> Vec<u8> {
+        match form::is_form(body) {
+            true => name.as_bytes().to_vec(),
+            false => quoted(name),
+        }
+    }
+
+    fn accept_response(&self, response: &Response<'_>) -> Result<(), Fault> {
+        reply::accept(response)
+    }
+
+    fn upstream_path(&self, operation: Operation, _model: &str) -> String {
+        match operation {
+            Operation::Edit => "/images/edits".to_owned(),
+            _ => "/images/generations".to_owned(),
+        }
+    }
+
+    fn operation_of(&self, request: &Request<'_>, _stream: bool) -> Operation {
+        outgoing::operation_of(request)
+    }
+
+    fn own_headers(&self) -> &'static [&'static str] {
+        &["openai-beta", "idempotency-key", "x-client-request-id"]
+    }
+
+    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
+        super::chat::allowance_headers(allowance)
+    }
+}

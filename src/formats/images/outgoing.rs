@@ -1,0 +1,270 @@
+//! Requests to an upstream of this format, from clients of others.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::formats::base64_text;
+use crate::formats::written::written;
+use crate::formats::{Operation, Target};
+use crate::model::{
+    Depth, Fault, Losses, Media, PartKind, Picture, PictureSetting, PictureSize, Place, Request,
+    Sampling, Setting, Shape, Source, Turn,
+};
+
+/// Where a model does not say which sizes it makes.
+const USUAL_SIZES: [PictureSize; 3] = [pixels(1024, 1024), pixels(1536, 1024), pixels(1024, 1536)];
+
+const fn pixels(width: u32, height: u32) -> PictureSize {
+    PictureSize::Pixels { width, height }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    prompt: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<Given<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask: Option<Given<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_format: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_compression: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moderation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_images: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Given<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_url: Option<Address<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_id: Option<&'a str>,
+}
+
+enum Address<'a> {
+    Url(&'a str),
+    Data { mime: &'a str, data: Cow<'a, str> },
+}
+
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Url(url) => out.write_str(url),
+            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
+        }
+    }
+}
+
+impl Serialize for Address<'_> {
+    /// Written piece by piece: the data may be many megabytes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+pub(super) fn encode(
+    request: &Request<'_>,
+    target: &Target<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, Fault> {
+    if !request.output.images {
+        return Err(only_pictures());
+    }
+    if request.output.sound {
+        let message = "the upstream of this model answers with pictures only";
+        return Err(Fault::invalid(message).about(Place::Setting(Setting::Sound)));
+    }
+    let (prompt, images) = said(&request.turns, losses)?;
+    if prompt.trim().is_empty() {
+        let place = Place::Turn { turn: Some(0) };
+        return Err(Fault::invalid("a picture needs words that describe it").about(place));
+    }
+    let picture = &request.output.picture;
+    report(request, losses);
+    let body = Body {
+        model: target.model,
+        prompt,
+        mask: picture.mask.as_ref().and_then(given),
+        images,
+        n: request.sampling.choices,
+        size: size(picture, target, losses),
+        quality: picture.quality.as_deref(),
+        output_format: picture.file.as_deref(),
+        output_compression: picture.compression,
+        background: picture.background.as_deref(),
+        moderation: picture.moderation.as_deref(),
+        user: request.labels.user.as_deref(),
+        stream: target.stream.then_some(true),
+        partial_images: picture.drafts.filter(|_| target.stream),
+    };
+    Ok(written(&body, request.size()))
+}
+
+pub(super) fn operation_of(request: &Request<'_>) -> Operation {
+    let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    match parts.any(|part| matches!(part.kind, PartKind::Media(_))) {
+        true => Operation::Edit,
+        false => Operation::Generate,
+    }
+}
+
+/// For those who ask a model that draws as if it spoke.
+fn only_pictures() -> Fault {
+    let message = "this model answers with pictures only: ask for them";
+    let mut fault = Fault::invalid(message).about(Place::Setting(Setting::Images));
+    fault.code = Some("invalid_model".to_owned());
+    fault
+}
+
+/// All words in their order, and all pictures: the format knows no turns.
+fn said<'a>(
+    turns: &'a [Turn<'_>],
+    losses: &mut Losses,
+) -> Result<(Cow<'a, str>, Vec<Given<'a>>), Fault> {
+    let mut words: Vec<&'a str> = Vec::new();
+    let mut images = Vec::new();
+    for turn in turns {
+        for part in &turn.parts {
+            let place = Place::Part {
+                turn: turn.at,
+                part: part.at,
+            };
+            match &part.kind {
+                PartKind::Text(text) | PartKind::Refusal(text) => words.push(text),
+                PartKind::Media(media) => {
+                    let found = Some(media)
+                        .filter(|media| is_picture(media))
+                        .and_then(given);
+                    let message = "only pictures can be made into pictures";
+                    images.push(found.ok_or_else(|| Fault::invalid(message).about(place))?);
+                }
+                PartKind::Thought { .. } => losses.dropped(place),
+                PartKind::Call(_) | PartKind::Result(_) => {
+                    let message = "a model that makes pictures calls no tools";
+                    return Err(Fault::invalid(message).about(place));
+                }
+            }
+        }
+    }
+    for turn in turns.iter().rev().skip(1) {
+        losses.approximated(Place::Turn { turn: turn.at });
+    }
+    Ok(match words[..] {
+        [only] => (only.into(), images),
+        _ => (words.join("\n\n").into(), images),
+    })
+}
+
+fn is_picture(media: &Media<'_>) -> bool {
+    media.mime.is_empty() || media.mime.starts_with("image/")
+}
+
+fn given<'a>(media: &'a Media<'_>) -> Option<Given<'a>> {
+    let (image_url, file_id) = match &media.source {
+        Source::Url(url) => (Some(Address::Url(url)), None),
+        Source::Base64(data) => {
+            let mime = match &*media.mime {
+                "" | "image/*" => "image/png",
+                mime => mime,
+            };
+            let data = base64_text::standard(data);
+            (Some(Address::Data { mime, data }), None)
+        }
+        Source::File(id) => (None, Some(&**id)),
+        Source::Plain(_) => return None,
+    };
+    Some(Given { image_url, file_id })
+}
+
+fn size(picture: &Picture<'_>, target: &Target<'_>, losses: &mut Losses) -> Option<String> {
+    let wanted = picture.size?;
+    let sizes = match &target.capabilities.image_sizes[..] {
+        [] => &USUAL_SIZES[..],
+        sizes => sizes,
+    };
+    let found = match wanted {
+        PictureSize::Pixels { .. } => wanted,
+        PictureSize::Shape { .. } => {
+            let among: Vec<_> = sizes.iter().map(|size| (*size, *size)).collect();
+            wanted.nearest(&among)?
+        }
+    };
+    if !found.is_exactly(wanted) {
+        let place = Place::Setting(Setting::Picture(PictureSetting::Size));
+        losses.approximated(place);
+    }
+    match found {
+        PictureSize::Pixels { width, height } => Some(format!("{width}x{height}")),
+        PictureSize::Shape { .. } => None,
+    }
+}
+
+/// Nothing of how words are to be made has a meaning here.
+fn report(request: &Request<'_>, losses: &mut Losses) {
+    let sampling = &request.sampling;
+    let Sampling {
+        max_tokens,
+        temperature,
+        top_p,
+        top_k,
+        seed,
+        ..
+    } = sampling;
+    let labels = &request.labels;
+    let thinks = !matches!(
+        request.thinking.depth,
+        None | Some(Depth::Off | Depth::Dynamic)
+    );
+    let chooses = request.tool_choice.is_some();
+    let is_shaped = !matches!(request.output.shape, Shape::Text);
+    for (given, setting) in [
+        (max_tokens.is_some(), Setting::MaxTokens),
+        (temperature.is_some(), Setting::Temperature),
+        (top_p.is_some(), Setting::TopP),
+        (top_k.is_some(), Setting::TopK),
+        (seed.is_some(), Setting::Seed),
+        (!sampling.stop.is_empty(), Setting::Stop),
+        (
+            sampling.presence_penalty.is_some(),
+            Setting::PresencePenalty,
+        ),
+        (
+            sampling.frequency_penalty.is_some(),
+            Setting::FrequencyPenalty,
+        ),
+        (sampling.logprobs, Setting::Logprobs),
+        (thinks, Setting::Thinking),
+        (chooses, Setting::ToolChoice),
+        (is_shaped, Setting::OutputShape),
+        (request.output.verbosity.is_some(), Setting::Verbosity),
+        (request.search.is_some(), Setting::Search),
+        (request.code_execution, Setting::CodeExecution),
+        (labels.cache_key.is_some(), Setting::CacheKey),
+        (labels.service_tier.is_some(), Setting::ServiceTier),
+        (labels.metadata.is_some(), Setting::Metadata),
+    ] {
+        if given {
+            losses.dropped(Place::Setting(setting));
+        }
+    }
+    for tool in &request.tools {
+        losses.dropped(Place::Tool { tool: tool.at });
+    }
+}

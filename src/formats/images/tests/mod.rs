@@ -1,0 +1,248 @@
+//! The images format between its own clients and upstreams and those of others.
+
+use serde_json::{Value, json};
+
+use crate::formats::{Asked, Capabilities, Framing, Head, Operation, Target};
+use crate::model::{Action, Event, Fault, Format, Losses, Memory, Request};
+use crate::sse::SseWriter;
+
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
+
+/// The body for an upstream, and what was lost, in the client's words.
+fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<String>), Fault> {
+    let body = body.to_string();
+    let mut losses = Losses::default();
+    let request = from
+        .codec()
+        .decode_request(&Head::default(), body.as_bytes(), &mut losses)?;
+    let written = encode(to, &request, &mut losses)?;
+    let told = losses.0.iter().map(|lost| {
+        let sign = match lost.action {
+            Action::Dropped => '-',
+            Action::Approximated => '~',
+            Action::Added => '+',
+        };
+        format!("{sign}{}", from.codec().path_of(&lost.place))
+    });
+    let written = serde_json::from_slice(&written).expect("JSON");
+    Ok((written, told.collect()))
+}
+
+fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<u8>, Fault> {
+    let target = Target {
+        model: "theirs",
+        stream: false,
+        max_output_tokens: None,
+        capabilities: &Capabilities::default(),
+        brand: "google",
+        pictures_only: true,
+    };
+    to.codec().encode_request(request, &target, losses)
+}
+
+fn asked(edits: bool) -> Asked {
+    Asked {
+        model: "art".to_owned(),
+        stream: true,
+        framing: Framing::Sse,
+        include_usage: true,
+        request_id: "req_1".to_owned(),
+        at: 7,
+        memory: Memory {
+            edits,
+            ..Memory::default()
+        },
+    }
+}
+
+#[test]
+fn a_native_model_is_told_all_that_it_understands() {
+    let url = format!("data:image/jpeg;base64,{PIXEL}");
+    let body = json!({"model": "art", "prompt": "a hat", "n": 2, "size": "2048x2048", "seed": 7,
+        "background": "opaque", "output_format": "webp", "image": [url, "https://example.com/cat.webp"]});
+    let (sent, lost) = translated(Format::Images, Format::Native, &body).expect("a request");
+    let expected = json!({
+        "contents": [{"role": "user", "parts": [{"text": "a hat"},
+            // By its first bytes it is no JPEG.
+            {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+            {"fileData": {"mimeType": "image/webp", "fileUri": "https://example.com/cat.webp"}}]}],
+        "generationConfig": {"seed": 7, "candidateCount": 2, "responseModalities": ["TEXT", "IMAGE"],
+            "imageConfig": {"aspectRatio": "1:1", "imageSize": "2K"}},
+    });
+    assert_eq!(sent, expected);
+    assert_eq!(lost, ["-output_format", "-background"]);
+}
+
+#[test]
+fn a_conversation_becomes_a_prompt_and_its_pictures() {
+    let url = format!("data:image/png;base64,{PIXEL}");
+    let body = json!({"model": "art", "modalities": ["image"], "temperature": 1, "user": "u", "messages": [
+        {"role": "system", "content": "In oil."},
+        {"role": "user", "content": [{"type": "text", "text": "a hat"},
+            {"type": "image_url", "image_url": {"url": url}}]}]});
+    let (sent, lost) = translated(Format::Chat, Format::Images, &body).expect("a request");
+    let expected = json!({"model": "theirs", "prompt": "In oil.\n\na hat", "images": [{"image_url": url}], "user": "u"});
+    assert_eq!(sent, expected);
+    assert_eq!(lost, ["~messages[0]", "-temperature"]);
+    let mut losses = Losses::default();
+    let text = body.to_string();
+    let chat = Format::Chat.codec();
+    let request = chat.decode_request(&Head::default(), text.as_bytes(), &mut losses);
+    let codec = Format::Images.codec();
+    let request = request.expect("a request");
+    assert_eq!(codec.operation_of(&request, false), Operation::Edit);
+    assert_eq!(codec.upstream_path(Operation::Edit, "m"), "/images/edits");
+    assert_eq!(
+        codec.upstream_path(Operation::Generate, "m"),
+        "/images/generations"
+    );
+}
+
+#[test]
+fn what_cannot_be_made_into_a_picture_is_refused() {
+    let ask = |messages: Value| {
+        let body = json!({"model": "art", "modalities": ["image"], "messages": messages});
+        let refused = translated(Format::Chat, Format::Images, &body);
+        refused.err().map(|fault| fault.message)
+    };
+    let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
+    let refused = ask(json!([{"role": "user", "content": [{"type": "text", "text": "a"}, sound]}]));
+    assert!(refused.expect("a refusal").contains("only pictures"));
+    let call = json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let refused = ask(json!([{"role": "assistant", "tool_calls": [call]}]));
+    assert!(refused.expect("a refusal").contains("calls no tools"));
+    assert!(
+        ask(json!([{"role": "user", "content": " "}]))
+            .expect("a refusal")
+            .contains("needs words")
+    );
+    let body = json!({"model": "art", "messages": [{"role": "user", "content": "hello"}]});
+    let fault = translated(Format::Chat, Format::Images, &body).expect_err("a refusal");
+    assert_eq!(fault.code.as_deref(), Some("invalid_model"));
+}
+
+#[test]
+fn shapes_become_the_pixels_that_the_model_makes() {
+    for (shape, size, lost) in [
+        (json!({"aspectRatio": "1:1"}), "1024x1024", 0),
+        (json!({"aspectRatio": "21:9"}), "1536x1024", 1),
+        (
+            json!({"aspectRatio": "3:4", "imageSize": "2K"}),
+            "1024x1536",
+            1,
+        ),
+    ] {
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": "a"}]}],
+            "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": shape}});
+        let (sent, told) = translated(Format::Native, Format::Images, &body).expect("a request");
+        assert_eq!((&sent["size"], told.len()), (&json!(size), lost), "{shape}");
+    }
+}
+
+#[test]
+fn replies_come_back_with_what_can_be_seen_of_them() {
+    let usage = json!({"promptTokenCount": 5, "candidatesTokenCount": 1290, "totalTokenCount": 1295,
+        "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 2}],
+        "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 1290}]});
+    let parts =
+        json!([{"text": "Here."}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]);
+    let reply = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage});
+    let body = reply.to_string();
+    let native = Format::Native.codec();
+    let response = native.decode_response(body.as_bytes(), &mut Losses::default());
+    let response = response.expect("a reply");
+    let images = Format::Images.codec();
+    images.accept_response(&response).expect("a picture");
+    let told = images.encode_response(&response, &asked(false), &mut Losses::default());
+    let told: Value = serde_json::from_slice(&told).expect("JSON");
+    let expected = json!({"created": 7, "background": "opaque", "output_format": "png", "size": "1x1",
+        "data": [{"b64_json": PIXEL}],
+        "usage": {"input_tokens": 5, "input_tokens_details": {"image_tokens": 2, "text_tokens": 3},
+            "output_tokens": 1290, "output_tokens_details": {"image_tokens": 1290, "text_tokens": 0},
+            "total_tokens": 1295}});
+    assert_eq!(told, expected);
+    // And what was written can be read.
+    let text = told.to_string();
+    let again = images
+        .decode_response(text.as_bytes(), &mut Losses::default())
+        .expect("a reply");
+    let native = native.encode_response(&again, &asked(false), &mut Losses::default());
+    let native: Value = serde_json::from_slice(&native).expect("JSON");
+    let part = &native["candidates"][0]["content"]["parts"][0];
+    assert_eq!(
+        part["inlineData"],
+        json!({"mimeType": "image/png", "data": PIXEL})
+    );
+}
+
+#[test]
+fn an_answer_without_a_picture_says_why() {
+    let native = |reply: Value| {
+        let body = reply.to_string();
+        let codec = Format::Native.codec();
+        let response = codec.decode_response(body.as_bytes(), &mut Losses::default());
+        let fault = Format::Images
+            .codec()
+            .accept_response(&response.expect("a reply"));
+        let fault = fault.expect_err("no picture");
+        (fault.status, fault.code.unwrap_or_default(), fault.message)
+    };
+    let (status, code, message) =
+        native(json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}));
+    assert_eq!((status, &*code), (400, "content_policy_violation"));
+    assert!(message.contains("PROHIBITED_CONTENT"), "{message}");
+    let words = json!({"parts": [{"text": "I would rather talk."}]});
+    let (status, code, message) =
+        native(json!({"candidates": [{"content": words, "finishReason": "STOP"}]}));
+    assert_eq!((status, &*code), (400, "no_image"));
+    assert!(message.contains("rather talk"), "{message}");
+    let (_, code, _) = native(json!({"candidates": [{"finishReason": "IMAGE_SAFETY"}]}));
+    assert_eq!(code, "content_policy_violation");
+}
+
+#[test]
+fn streams_of_pictures_are_read_and_written() {
+    let events = [
+        json!({"type": "image_generation.partial_image", "b64_json": "AAAA", "partial_image_index": 0}),
+        json!({"type": "image_generation.completed", "b64_json": PIXEL, "created_at": 9,
+            "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}}),
+    ];
+    let codec = Format::Images.codec();
+    for (edits, name) in [
+        (false, "image_generation.completed"),
+        (true, "image_edit.completed"),
+    ] {
+        let mut decoder = codec.stream_decoder();
+        let mut encoder = codec.stream_encoder(&asked(edits));
+        let mut out = SseWriter::default();
+        let mut pass = |event: Event<'_>| encoder.event(event, &mut out);
+        for event in &events {
+            decoder
+                .event(&event.to_string(), &mut pass)
+                .expect("an event");
+        }
+        decoder.close(&mut pass).expect("the end");
+        let written = out.take();
+        let written = std::str::from_utf8(&written).expect("text");
+        let data = written
+            .strip_prefix(&format!("event: {name}\ndata: "))
+            .expect("one event");
+        let event: Value = serde_json::from_str(data.trim()).expect("JSON");
+        assert_eq!(
+            (&event["b64_json"], &event["created_at"]),
+            (&json!(PIXEL), &json!(9))
+        );
+        assert_eq!(event["usage"]["total_tokens"], 3);
+    }
+    let mut decoder = codec.stream_decoder();
+    decoder
+        .event(&events[0].to_string(), &mut |_| {})
+        .expect("a draft");
+    assert!(decoder.close(&mut |_| {}).is_err());
+    let error = json!({"type": "error", "error": {"message": "No.", "code": "moderation_blocked"}});
+    let fault = codec
+        .stream_decoder()
+        .event(&error.to_string(), &mut |_| {});
+    assert_eq!(fault.expect_err("a fault").message, "No.");
+}

@@ -1,0 +1,193 @@
+//! How a picture is to be made, and how near one size comes to another.
+
+use super::{Losses, Media, PictureSetting, Place, Setting, Text};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Picture<'a> {
+    pub size: Option<PictureSize>,
+    pub quality: Option<Text<'a>>,
+    /// The kind of file: `png`, `jpeg` or `webp`.
+    pub file: Option<Text<'a>>,
+    pub compression: Option<u64>,
+    pub background: Option<Text<'a>>,
+    pub moderation: Option<Text<'a>>,
+    /// Where the first of the pictures given may be changed.
+    pub mask: Option<Media<'a>>,
+    /// How many drafts a stream shows before the picture.
+    pub drafts: Option<u64>,
+}
+
+impl Picture<'_> {
+    /// Reports all that was asked for, where none of it can be said.
+    pub fn drop_all(&self, losses: &mut Losses) {
+        if self.size.is_some() {
+            let size = Setting::Picture(PictureSetting::Size);
+            losses.dropped(Place::Setting(size));
+        }
+        self.drop_all_but_size(losses);
+    }
+
+    /// The same, where the size can.
+    pub fn drop_all_but_size(&self, losses: &mut Losses) {
+        for (given, setting) in [
+            (self.quality.is_some(), PictureSetting::Quality),
+            (self.file.is_some(), PictureSetting::File),
+            (self.compression.is_some(), PictureSetting::Compression),
+            (self.background.is_some(), PictureSetting::Background),
+            (self.moderation.is_some(), PictureSetting::Moderation),
+            (self.drafts.is_some(), PictureSetting::Drafts),
+        ] {
+            if given {
+                losses.dropped(Place::Setting(Setting::Picture(setting)));
+            }
+        }
+    }
+}
+
+/// Some formats count pixels, some name a shape and a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureSize {
+    Pixels {
+        width: u32,
+        height: u32,
+    },
+    Shape {
+        /// Width to height, as `16:9`.
+        ratio: Option<(u32, u32)>,
+        scale: Option<Scale>,
+    },
+}
+
+/// The side of a square with as many pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    One,
+    Two,
+    Four,
+}
+
+impl Scale {
+    pub const ALL: [Scale; 3] = [Scale::One, Scale::Two, Scale::Four];
+
+    pub const fn side(self) -> u32 {
+        match self {
+            Scale::One => 1024,
+            Scale::Two => 2048,
+            Scale::Four => 4096,
+        }
+    }
+}
+
+impl PictureSize {
+    /// `1024x1536`
+    pub fn of_pixels(text: &str) -> Option<PictureSize> {
+        let (width, height) = text.split_once(['x', 'X'])?;
+        let (width, height) = (width.parse().ok()?, height.parse().ok()?);
+        (width > 0 && height > 0).then_some(PictureSize::Pixels { width, height })
+    }
+
+    /// Width and height, as far as they are known.
+    const fn sides(self) -> (u32, u32) {
+        match self {
+            PictureSize::Pixels { width, height } => (width, height),
+            PictureSize::Shape { ratio: Some(r), .. } => r,
+            PictureSize::Shape { ratio: None, .. } => (1, 1),
+        }
+    }
+
+    /// About how many pixels a side of it would have if it were a square.
+    fn side(self) -> f64 {
+        match self {
+            PictureSize::Pixels { width, height } => (f64::from(width) * f64::from(height)).sqrt(),
+            PictureSize::Shape { scale, .. } => f64::from(scale.unwrap_or(Scale::One).side()),
+        }
+    }
+
+    /// The one of several whose shape is nearest, then whose scale is.
+    pub fn nearest<T: Copy>(self, among: &[(PictureSize, T)]) -> Option<T> {
+        let distance = |other: PictureSize| {
+            let shape = (ratio(self.sides()) / ratio(other.sides())).ln().abs();
+            let scale = (self.side() / other.side()).ln().abs();
+            // Shapes that differ by less than a hundredth are the same to the eye.
+            ((shape * 100.0).round(), scale)
+        };
+        let nearer = |(one, _): &&(PictureSize, T), (other, _): &&(PictureSize, T)| {
+            let (one, other) = (distance(*one), distance(*other));
+            one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1))
+        };
+        among.iter().min_by(nearer).map(|(_, found)| *found)
+    }
+
+    /// Whether the other is the very same, not only near.
+    pub fn is_exactly(self, other: PictureSize) -> bool {
+        let ((width, height), (w, h)) = (self.sides(), other.sides());
+        let shape = u64::from(width) * u64::from(h) == u64::from(w) * u64::from(height);
+        shape && (self.side() - other.side()).abs() < 0.5
+    }
+}
+
+fn ratio((width, height): (u32, u32)) -> f64 {
+    f64::from(width) / f64::from(height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn pixels(width: u32, height: u32) -> PictureSize {
+        PictureSize::Pixels { width, height }
+    }
+
+    #[test]
+    fn the_shape_counts_before_the_scale() {
+        let among = [
+            (pixels(1024, 1024), 'a'),
+            (pixels(2048, 2048), 'b'),
+            (pixels(1536, 1024), 'c'),
+            (pixels(1024, 1536), 'd'),
+        ];
+        for (wanted, found) in [
+            (pixels(512, 512), 'a'),
+            (pixels(1800, 1800), 'b'),
+            (pixels(4096, 2731), 'c'),
+            (pixels(9, 16), 'd'),
+        ] {
+            assert_eq!(wanted.nearest(&among), Some(found), "{wanted:?}");
+        }
+        let none: [(PictureSize, char); 0] = [];
+        assert_eq!(pixels(1, 1).nearest(&none), None);
+    }
+
+    #[test]
+    fn only_the_same_pixels_are_exact() {
+        let shape = |ratio, scale| PictureSize::Shape {
+            ratio: Some(ratio),
+            scale,
+        };
+        assert!(pixels(1024, 1024).is_exactly(shape((1, 1), None)));
+        assert!(pixels(2048, 2048).is_exactly(shape((1, 1), Some(Scale::Two))));
+        assert!(!pixels(2048, 2048).is_exactly(shape((1, 1), None)));
+        assert!(!pixels(1536, 1024).is_exactly(shape((3, 2), None)));
+        assert!(!pixels(1024, 1536).is_exactly(shape((1, 1), None)));
+    }
+
+    #[test]
+    fn pixels_are_read_as_they_are_written() {
+        assert_eq!(
+            PictureSize::of_pixels("1024x1536"),
+            Some(pixels(1024, 1536))
+        );
+        for wrong in [
+            "",
+            "1024",
+            "x",
+            "0x10",
+            "10x0",
+            "1024x1536x1",
+            "-1x1",
+            "auto",
+        ] {
+            assert_eq!(PictureSize::of_pixels(wrong), None, "{wrong}");
+        }
+    }
+}

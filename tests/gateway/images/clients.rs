@@ -1,0 +1,109 @@
+//! Clients of other formats whose model draws, on upstreams that draw.
+
+use serde_json::{Value, json};
+
+use super::{PIXEL, Stage, header};
+
+#[tokio::test]
+async fn chat_clients_get_pictures_beside_their_message() {
+    let stage = Stage::start();
+    for (model, stream) in [
+        ("art", false),
+        ("native-art", false),
+        ("art", true),
+        ("native-art", true),
+    ] {
+        let body = json!({"model": model, "modalities": ["text", "image"], "stream": stream,
+            "messages": [{"role": "user", "content": "a cat"}]});
+        let response = stage.post("/v1/chat/completions", &body).await;
+        assert_eq!(response.status(), 200, "{model} {stream}");
+        let text = response.text().await.expect("a body");
+        assert!(
+            text.contains(&format!("data:image/png;base64,{PIXEL}")),
+            "{model} {stream}: {text}"
+        );
+        assert_eq!(text.contains("[DONE]"), stream, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn responses_clients_get_a_picture_for_an_item_and_say_how_it_is_made() {
+    let stage = Stage::start();
+    for stream in [false, true] {
+        let body = json!({"model": "art", "input": "a cat", "stream": stream,
+            "tools": [{"type": "image_generation", "size": "1024x1536", "quality": "high", "partial_images": 1}]});
+        let response = stage.post("/v1/responses", &body).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(header(&response, "x-omniglot-dropped"), "");
+        let text = response.text().await.expect("a body");
+        let item = "\"type\":\"image_generation_call\"";
+        assert!(text.contains(item) && text.contains(PIXEL), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn native_clients_get_inline_data_and_their_shape_becomes_pixels() {
+    let stage = Stage::start();
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "a cat"}]}],
+        "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": "16:9"}}});
+    let response = stage
+        .post("/v1beta/models/art:generateContent", &body)
+        .await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(
+        header(&response, "x-omniglot-adjusted"),
+        "generationConfig.imageConfig"
+    );
+    let told: Value = response.json().await.expect("JSON");
+    let part = &told["candidates"][0]["content"]["parts"][0]["inlineData"];
+    assert_eq!(part, &json!({"mimeType": "image/png", "data": PIXEL}));
+    assert_eq!(
+        told["usageMetadata"]["candidatesTokensDetails"][0]["modality"],
+        "IMAGE"
+    );
+
+    let parts = json!([{"text": "a hat mock:name=edit"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]);
+    let body = json!({"contents": [{"role": "user", "parts": parts}],
+        "generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}});
+    let stream = stage
+        .post("/v1beta/models/art:streamGenerateContent?alt=sse", &body)
+        .await;
+    let text = stream.text().await.expect("a stream");
+    assert!(
+        text.contains(PIXEL) && text.contains("\"finishReason\":\"STOP\""),
+        "{text}"
+    );
+    stage.mock.until_seen("edit", "finished", 1).await;
+}
+
+#[tokio::test]
+async fn a_model_that_draws_is_not_asked_to_speak() {
+    let stage = Stage::start();
+    let user = json!([{"role": "user", "content": "hello"}]);
+    for (path, body) in [
+        (
+            "/v1/chat/completions",
+            json!({"model": "art", "messages": user}),
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"model": "native-art", "messages": user}),
+        ),
+        ("/v1/responses", json!({"model": "art", "input": "hello"})),
+    ] {
+        let (status, code, message) = stage.refused(path, &body).await;
+        assert_eq!(
+            (status, &*code),
+            (400, "invalid_model"),
+            "{path}: {message}"
+        );
+    }
+    let body = json!({"model": "art", "max_tokens": 9, "messages": user});
+    let response = stage.post("/v1/messages", &body).await;
+    assert_eq!(response.status(), 400);
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]});
+    let response = stage
+        .post("/v1beta/models/art:generateContent", &body)
+        .await;
+    assert_eq!(response.status(), 400);
+}

@@ -1,0 +1,112 @@
+//! Pictures that come as addresses: fetched where that may be, served to their key, gone in time.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::given::pixel;
+use super::tasks::{OTHER, hand_in, send, until};
+use super::{Stage, header, refusal};
+use crate::stage::{Gateway, KEY, Mock, eventually};
+
+fn stage(files: &str) -> Stage {
+    let mock = Mock::start();
+    let files = files.replace("MOCK", &mock.address.to_string());
+    let config = super::config(&mock) + &format!("images: {{persist: true, files: {{{files}}}}}\n");
+    Stage {
+        gateway: Gateway::start(&config),
+        mock,
+    }
+}
+
+async fn address(stage: &Stage, prompt: &str) -> String {
+    let body = json!({"model": "art", "prompt": prompt, "response_format": "url", "n": 2});
+    let response = stage.generate(&body).await;
+    assert_eq!(response.status(), 200);
+    let told: Value = response.json().await.expect("JSON");
+    assert_eq!(told["data"].as_array().map(Vec::len), Some(2));
+    told["data"][1]["url"]
+        .as_str()
+        .expect("an address")
+        .to_owned()
+}
+
+#[tokio::test]
+async fn an_address_becomes_one_of_ours_until_it_expires() {
+    let stage = stage("hosts: [\"MOCK\"], ttl: 2s");
+    let url = address(&stage, "a cat").await;
+    let own = stage.gateway.url("/v1/images/files/");
+    let id = url.strip_prefix(&own).expect("an address of ours");
+    let path = format!("/v1/images/files/{id}");
+    let response = send(&stage.gateway, Method::GET, &path, KEY).await;
+    assert_eq!(
+        (
+            response.status().as_u16(),
+            header(&response, "content-type")
+        ),
+        (200, "image/png")
+    );
+    assert_eq!(response.bytes().await.expect("a file"), pixel());
+    let response = send(&stage.gateway, Method::GET, &path, OTHER).await;
+    assert_eq!(refusal(response).await.0, 404);
+    let response = send(&stage.gateway, Method::GET, &path, "no-key").await;
+    assert_eq!(refusal(response).await.0, 401);
+    let response = send(&stage.gateway, Method::DELETE, &path, KEY).await;
+    assert_eq!(
+        (response.status().as_u16(), header(&response, "allow")),
+        (405, "GET")
+    );
+    let response = send(&stage.gateway, Method::GET, "/v1/images/files/x", KEY).await;
+    assert_eq!(refusal(response).await.1, "file_not_found");
+    eventually("it expires", async || {
+        let response = send(&stage.gateway, Method::GET, &path, KEY).await;
+        (response.status() == 410).then_some(())
+    })
+    .await;
+    let response = send(&stage.gateway, Method::GET, &path, KEY).await;
+    assert_eq!(refusal(response).await.1, "expired");
+}
+
+#[tokio::test]
+async fn what_may_not_or_cannot_be_fetched_stays_where_it_is() {
+    for (files, prompt) in [
+        ("ttl: 1h", "a cat"),
+        ("hosts: [\"other.example\"]", "a cat"),
+        ("hosts: [\"MOCK\"], limit: 20B", "a cat"),
+        ("hosts: [\"MOCK\"]", "mock:text=gone"),
+    ] {
+        let stage = stage(files);
+        let url = address(&stage, prompt).await;
+        let theirs = stage.mock.url("/mock/files/");
+        assert!(url.starts_with(&theirs), "{files}: {url}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_keep_their_pictures_too() {
+    let mock = Mock::start();
+    let config = super::config(&mock)
+        + &format!(
+            "images: {{persist: true, public_url: \"https://art.example/\", files: {{hosts: [\"{}\"]}}}}\n",
+            mock.address
+        );
+    let stage = Stage {
+        gateway: Gateway::start(&config),
+        mock,
+    };
+    let body = json!({"model": "art", "prompt": "a cat", "response_format": "url", "async": true});
+    let response = stage.generate(&body).await;
+    let path = header(&response, "location").to_owned();
+    let task = until(&stage.gateway, &path, "succeeded").await;
+    let url = task["result"]["data"][0]["url"]
+        .as_str()
+        .expect("an address");
+    let path = url
+        .strip_prefix("https://art.example")
+        .expect("the public address");
+    let response = send(&stage.gateway, Method::GET, path, KEY).await;
+    assert_eq!(response.bytes().await.expect("a file"), pixel());
+    // Data needs no address.
+    let path = hand_in(&stage, "a cat").await;
+    let task = until(&stage.gateway, &path, "succeeded").await;
+    assert_eq!(task["result"]["data"][0]["b64_json"], super::PIXEL);
+}
