@@ -2,12 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use jiff::Timestamp;
 use omniglot::config;
-use omniglot::store::{KeyChange, Store, StoreError};
+use omniglot::model::{LeaseNeed, Money};
+use omniglot::store::{Holder, KeyChange, LeaseAsk, Store, StoreError};
 use secrecy::ExposeSecret as _;
-use sqlx::{AnyConnection, Connection as _};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
-use crate::Place;
+use crate::{Place, money};
 
 #[tokio::test]
 async fn a_store_is_made_once_and_opened_again() {
@@ -39,19 +41,62 @@ async fn all_of_many_that_start_at_once_succeed() {
     }
 }
 
+/// Past the store itself.
+async fn connect(place: &Place) -> AnyConnection {
+    sqlx::any::install_default_drivers();
+    let address = match &place.settings {
+        config::Store::Sqlite(path) => {
+            let path = path.to_str().expect("text");
+            let path = path.replace('%', "%25").replace('?', "%3F");
+            format!("sqlite:{}?mode=rwc", path.replace('#', "%23"))
+        }
+        config::Store::Postgres(address) => address.url.expose_secret().to_owned(),
+    };
+    AnyConnection::connect(&address).await.expect("connected")
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_version_is_brought_up_to_date() {
+    for place in Place::all() {
+        let mut tables = include_str!("../../src/store/migrations/0001.sql").to_owned();
+        if let config::Store::Sqlite(_) = &place.settings {
+            tables = tables.replace("BYTEA", "BLOB");
+        }
+        tables += "CREATE TABLE schema_version (version BIGINT NOT NULL);
+             INSERT INTO schema_version (version) VALUES (1);
+             INSERT INTO spending (key_name, period, amount) VALUES ('dev', '', '7.5');";
+        let mut connection = connect(&place).await;
+        sqlx::raw_sql(AssertSqlSafe(tables))
+            .execute(&mut connection)
+            .await
+            .expect("made");
+        let now = Timestamp::now();
+        let store = place.open().await.held_by(Holder {
+            id: "1".to_owned(),
+            journal: "a".to_owned(),
+            began: now,
+        });
+        let need = LeaseNeed {
+            cap: money("10"),
+            floor: Money::ZERO,
+            least: Money::ZERO,
+            wanted: money("5"),
+        };
+        let ask = LeaseAsk {
+            key: "dev".to_owned(),
+            reset: config::Reset::Never,
+            need,
+        };
+        let given = store.lease(&[ask], now).await.expect("leased");
+        assert_eq!(given[0].amount, money("2.5"));
+    }
+}
+
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused() {
     for place in Place::all() {
         drop(place.open().await);
-        let address = match &place.settings {
-            config::Store::Sqlite(path) => {
-                let path = path.to_str().expect("text");
-                let path = path.replace('%', "%25").replace('?', "%3F");
-                format!("sqlite:{}", path.replace('#', "%23"))
-            }
-            config::Store::Postgres(address) => address.url.expose_secret().to_owned(),
-        };
-        let mut connection = AnyConnection::connect(&address).await.expect("connected");
+        let mut connection = connect(&place).await;
         sqlx::raw_sql("UPDATE schema_version SET version = 1000")
             .execute(&mut connection)
             .await

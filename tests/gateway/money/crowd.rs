@@ -133,6 +133,8 @@ async fn nothing_stays_held_however_requests_end() {
     while left > 0 {
         let answer = send(asking(&gateway, 0, "mock:usage=5,0,100,0", false)).await;
         if answer.status == 200 {
+            // Its client has it all a moment before it is paid.
+            gateway.until_idle().await;
             continue;
         }
         let message = answer.error("chat");
