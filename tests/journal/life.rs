@@ -1,6 +1,6 @@
 //! A journal from one process to the next, and where there is no room for it.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::asking::post;
 use crate::ledger::{Ledger, leave, number, until_carried, upstreams};
@@ -87,6 +87,8 @@ fn limit_files(command: &mut Command) {
     let mut limited = Command::new("prlimit");
     limited.arg("--fsize=1009").arg(command.get_program());
     limited.args(command.get_args());
+    // Where the log is a file, it would count as one too.
+    limited.stderr(Stdio::null());
     *command = limited;
 }
 
