@@ -1,11 +1,15 @@
 //! What the YAML file says, as plain data: one struct per table of the config reference.
 
+mod stores;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
+
+pub use stores::{Journal, LimitsStore, ServerUrl, Store};
 
 use crate::model::{Format, Money};
 
@@ -21,75 +25,6 @@ pub struct Config {
     pub keys: Vec<Key>,
     pub upstreams: Vec<Upstream>,
     pub models: Vec<Model>,
-}
-
-/// Where keys, usage and spending are kept.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Store {
-    Sqlite(PathBuf),
-    Postgres(ServerUrl),
-}
-
-/// Shown without its password.
-#[derive(Debug, Clone)]
-pub struct ServerUrl {
-    pub url: SecretString,
-    shown: String,
-}
-
-impl ServerUrl {
-    /// The scheme as it is shown.
-    pub fn new(scheme: &str, url: &url::Url) -> ServerUrl {
-        let user = match url.username() {
-            "" => String::new(),
-            user => format!("{user}@"),
-        };
-        let port = url.port().map(|port| format!(":{port}"));
-        // Parameters may hold a password too.
-        let shown = format!(
-            "{scheme}://{user}{}{}{}",
-            url.host_str().unwrap_or_default(),
-            port.unwrap_or_default(),
-            url.path()
-        );
-        ServerUrl {
-            url: url.as_str().into(),
-            shown,
-        }
-    }
-}
-
-impl PartialEq for ServerUrl {
-    fn eq(&self, other: &ServerUrl) -> bool {
-        self.url.expose_secret() == other.url.expose_secret()
-    }
-}
-
-/// A Redis where gateways together count what keys do.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LimitsStore(pub ServerUrl);
-
-impl fmt::Display for LimitsStore {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.shown)
-    }
-}
-
-impl fmt::Display for Store {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Store::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
-            Store::Postgres(address) => out.write_str(&address.shown),
-        }
-    }
-}
-
-/// Where receipts wait until the store has them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Journal {
-    pub path: PathBuf,
-    /// In bytes; what would go beyond is not written.
-    pub limit: u64,
 }
 
 /// Pictures that are made later, and files that are kept for their addresses.

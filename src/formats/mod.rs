@@ -1,5 +1,6 @@
 //! One folder per wire format; no field name of a format is spelled anywhere else.
 
+mod address;
 mod base64_text;
 mod blocks;
 mod capabilities;
@@ -15,6 +16,7 @@ mod names;
 mod native;
 mod public_address;
 mod responses;
+mod watch;
 mod written;
 
 use std::borrow::Cow;
@@ -38,6 +40,7 @@ pub use images::{addresses as picture_addresses, picture_type};
 pub use keeper::{Items, Keeper};
 pub use names::NameRule;
 pub use public_address::{is_public, is_public_https};
+pub use watch::{Heard, Passed, Watch};
 
 /// Everything one format knows.
 pub trait Codec: Sync {
@@ -304,90 +307,6 @@ pub struct Named<'a> {
     pub range: Range<usize>,
 }
 
-/// What has been learned of a reply so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watch {
-    pub usage: Option<Usage>,
-    /// What has come since those counts.
-    pub unmetered: Heard,
-    /// The event that opens the reply has come, in formats that have one.
-    pub opened: bool,
-    /// Content has come, not only the frame around it.
-    pub begun: bool,
-    /// The format's own mark of a proper end has come.
-    pub ended: bool,
-    /// Pictures that have come, where they are told apart.
-    pub pictures: u64,
-    /// Whoever reads the reply may stop here: what comes after it changes nothing any more. Formats
-    /// whose streams just end never say so.
-    pub closed: bool,
-    /// The upstream itself reported a failure in the stream.
-    pub fault: Option<Fault>,
-    /// One bit per choice: those that have appeared, and those that are complete.
-    appeared: u128,
-    completed: u128,
-    /// The number of the next event, where a format counts them.
-    next_event: u64,
-    /// Id and time of the reply, where the format ends a stream with the whole of it.
-    reply: Option<(String, i64)>,
-}
-
-/// How much of an answer has come, in bytes: the words for those who ask, and the thoughts before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heard {
-    pub said: u64,
-    pub thought: u64,
-}
-
-/// What a client has seen of a stream that goes no further.
-#[derive(Debug, Clone, Copy)]
-pub struct Passed<'a> {
-    pub watch: &'a Watch,
-    /// The id that the client asked for.
-    pub model: &'a str,
-}
-
-impl Heard {
-    /// A JSON string as it stands in the body, where there is one.
-    fn say(&mut self, raw: Option<&RawValue>) {
-        self.said += length(raw);
-    }
-
-    fn think(&mut self, raw: Option<&RawValue>) {
-        self.thought += length(raw);
-    }
-}
-
-/// Of a string without its quotes; escapes count as they are written.
-fn length(raw: Option<&RawValue>) -> u64 {
-    let written = raw.map_or("", RawValue::get);
-    match written.as_bytes() {
-        [b'"', inner @ .., b'"'] => inner.len() as u64,
-        _ => 0,
-    }
-}
-
-impl Watch {
-    /// Counts from the upstream stand for all that has come before them.
-    pub fn meter(&mut self, usage: Usage) {
-        self.usage = Some(usage);
-        if !usage.is_blank() {
-            self.unmetered = Heard::default();
-        }
-    }
-
-    /// Notes a piece of a choice. A stream has ended when every choice that appeared has.
-    fn choice(&mut self, index: u32, complete: bool) {
-        let bit = 1u128 << index.min(127);
-        self.appeared |= bit;
-        if complete {
-            self.completed |= bit;
-            self.begun = true;
-        }
-        self.ended = self.appeared == self.completed;
-    }
-}
-
 /// What one piece of a reply holds that pass-through may have to touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Glance {
@@ -460,67 +379,4 @@ fn unreadable(why: &dyn std::fmt::Display) -> Fault {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Most, Watch};
-    use crate::model::{Format, Losses};
-
-    #[test]
-    fn the_longest_answer_is_read_in_every_format() {
-        let most = |format: Format, body: &str| {
-            let Most { output, choices } = format.codec().most(body.as_bytes());
-            (output, choices)
-        };
-        for (format, body, output, choices) in [
-            (Format::Chat, r#"{"max_tokens":7}"#, Some(7), 1),
-            (
-                Format::Chat,
-                r#"{"max_tokens":7,"max_completion_tokens":9,"n":3}"#,
-                Some(9),
-                3,
-            ),
-            (Format::Chat, r#"{"max_tokens":1e2,"n":null}"#, Some(100), 1),
-            (Format::Chat, r#"{"max_tokens":-1,"n":0}"#, None, 1),
-            (Format::Chat, r#"{"max_tokens":"many"}"#, None, 1),
-            (Format::Chat, "[", None, 1),
-            (
-                Format::Messages,
-                r#"{"max_tokens":7,"messages":[]}"#,
-                Some(7),
-                1,
-            ),
-            (Format::Responses, r#"{"max_output_tokens":7}"#, Some(7), 1),
-            (
-                Format::Native,
-                r#"{"generationConfig":{"maxOutputTokens":7,"candidateCount":2}}"#,
-                Some(7),
-                2,
-            ),
-            (
-                Format::Native,
-                r#"{"generation_config":{"max_output_tokens":"7","candidate_count":2}}"#,
-                Some(7),
-                2,
-            ),
-            (Format::Native, r#"{"generationConfig":null}"#, None, 1),
-        ] {
-            assert_eq!(most(format, body), (output, choices), "{body}");
-        }
-    }
-
-    #[test]
-    fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {
-        for codec in Format::ALL.map(Format::codec) {
-            let list = r#"["m",null,null,null,null,null,null,null,null]"#;
-            let watch = &mut Watch::default();
-            let bytes = list.as_bytes();
-            assert!(codec.glance_reply(bytes, watch).is_err());
-            assert!(codec.glance_event(list, watch).is_err());
-            assert!(
-                codec
-                    .decode_response(bytes, &mut Losses::default())
-                    .is_err()
-            );
-            assert!(codec.stream_decoder().event(list, &mut |_| {}).is_err());
-        }
-    }
-}
+mod tests;

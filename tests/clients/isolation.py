@@ -14,7 +14,7 @@ def homes(parent):
     """Fresh directories: a home, and one to work in."""
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix="home-") as home:
-        work = os.path.join(home, "work")
+        work = os.path.join(home, "project")
         os.mkdir(work)
         yield home, work
 

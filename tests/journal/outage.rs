@@ -63,7 +63,6 @@ async fn a_database_that_is_stopped_under_load_costs_no_request_and_no_receipt()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes more than a minute"]
 async fn a_database_that_is_stopped_for_a_minute_costs_no_more() {
     if let Some(postgres) = Postgres::start() {
         stopped_for(&postgres, Duration::from_secs(60)).await;

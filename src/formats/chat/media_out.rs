@@ -1,11 +1,11 @@
 //! Pictures, sound and files as content parts of a message.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::paths::refuse;
+use crate::formats::address::Address;
 use crate::formats::base64_text;
 use crate::model::{Detail, Fault, Losses, Media, Place, Source};
 
@@ -39,28 +39,6 @@ pub(super) struct File<'a> {
     file_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     filename: Option<Cow<'a, str>>,
-}
-
-#[derive(Debug)]
-enum Address<'a> {
-    Url(&'a str),
-    Data { mime: &'a str, data: Cow<'a, str> },
-}
-
-impl fmt::Display for Address<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Url(url) => out.write_str(url),
-            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
-        }
-    }
-}
-
-impl Serialize for Address<'_> {
-    /// Written piece by piece: the data may be many megabytes.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 /// What kind of media a type is, as far as this format cares.

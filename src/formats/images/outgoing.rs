@@ -1,10 +1,10 @@
 //! Requests to an upstream of this format, from clients of others.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use crate::formats::address::Address;
 use crate::formats::base64_text;
 use crate::formats::written::written;
 use crate::formats::{Operation, Target};
@@ -56,27 +56,6 @@ struct Given<'a> {
     image_url: Option<Address<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_id: Option<&'a str>,
-}
-
-enum Address<'a> {
-    Url(&'a str),
-    Data { mime: &'a str, data: Cow<'a, str> },
-}
-
-impl fmt::Display for Address<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Url(url) => out.write_str(url),
-            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
-        }
-    }
-}
-
-impl Serialize for Address<'_> {
-    /// Written piece by piece: the data may be many megabytes.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 pub(super) fn encode(

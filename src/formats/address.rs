@@ -1,0 +1,28 @@
+//! Media by their address: a URL, or the data themselves.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+#[derive(Debug)]
+pub(super) enum Address<'a> {
+    Url(&'a str),
+    Data { mime: &'a str, data: Cow<'a, str> },
+}
+
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Url(url) => out.write_str(url),
+            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
+        }
+    }
+}
+
+impl Serialize for Address<'_> {
+    /// Written piece by piece: the data may be many megabytes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

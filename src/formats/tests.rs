@@ -1,0 +1,64 @@
+//! What holds for every format.
+
+use super::{Most, Watch};
+use crate::model::{Format, Losses};
+
+#[test]
+fn the_longest_answer_is_read_in_every_format() {
+    let most = |format: Format, body: &str| {
+        let Most { output, choices } = format.codec().most(body.as_bytes());
+        (output, choices)
+    };
+    for (format, body, output, choices) in [
+        (Format::Chat, r#"{"max_tokens":7}"#, Some(7), 1),
+        (
+            Format::Chat,
+            r#"{"max_tokens":7,"max_completion_tokens":9,"n":3}"#,
+            Some(9),
+            3,
+        ),
+        (Format::Chat, r#"{"max_tokens":1e2,"n":null}"#, Some(100), 1),
+        (Format::Chat, r#"{"max_tokens":-1,"n":0}"#, None, 1),
+        (Format::Chat, r#"{"max_tokens":"many"}"#, None, 1),
+        (Format::Chat, "[", None, 1),
+        (
+            Format::Messages,
+            r#"{"max_tokens":7,"messages":[]}"#,
+            Some(7),
+            1,
+        ),
+        (Format::Responses, r#"{"max_output_tokens":7}"#, Some(7), 1),
+        (
+            Format::Native,
+            r#"{"generationConfig":{"maxOutputTokens":7,"candidateCount":2}}"#,
+            Some(7),
+            2,
+        ),
+        (
+            Format::Native,
+            r#"{"generation_config":{"max_output_tokens":"7","candidate_count":2}}"#,
+            Some(7),
+            2,
+        ),
+        (Format::Native, r#"{"generationConfig":null}"#, None, 1),
+    ] {
+        assert_eq!(most(format, body), (output, choices), "{body}");
+    }
+}
+
+#[test]
+fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {
+    for codec in Format::ALL.map(Format::codec) {
+        let list = r#"["m",null,null,null,null,null,null,null,null]"#;
+        let watch = &mut Watch::default();
+        let bytes = list.as_bytes();
+        assert!(codec.glance_reply(bytes, watch).is_err());
+        assert!(codec.glance_event(list, watch).is_err());
+        assert!(
+            codec
+                .decode_response(bytes, &mut Losses::default())
+                .is_err()
+        );
+        assert!(codec.stream_decoder().event(list, &mut |_| {}).is_err());
+    }
+}
