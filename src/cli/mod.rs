@@ -74,7 +74,6 @@ pub fn main() -> ExitCode {
     // Below warnings pingora prints headers as they came, keys included.
     env_logger::Builder::from_env(filter)
         .filter_module("pingora_core", log::LevelFilter::Warn)
-        .filter_module("pingora_proxy", log::LevelFilter::Warn)
         .init();
     let cli = Cli::parse();
     let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {

@@ -1,4 +1,4 @@
-//! The forwarding loop: the hooks in pingora's order, with the header held until there is
+//! The forwarding loop: the steps of each attempt, with the header held until there is
 //! something true to say, and every failure before that handed to the next attempt.
 
 use std::future::Future;
@@ -46,7 +46,7 @@ impl Gateway {
             let outcome = self.attempt(session, exchange).await;
             exchange.place = None;
             match outcome {
-                // A hook may have allowed it before the header went out.
+                // A step may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
                     exchange.forget_reply();
                     if !self.pause(session, exchange).await? {

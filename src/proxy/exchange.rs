@@ -1,4 +1,4 @@
-//! One request and its reply, from the first header to the last byte: the context of every hook.
+//! One request and its reply, from the first header to the last byte.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct Exchange {
     /// Where the upstream of this attempt may also be reached.
     pub(super) other_addresses: Vec<SocketAddr>,
     pub(super) reply: Option<Reply>,
-    /// Parked by the hook that failed, told to the client by `fail_to_proxy`.
+    /// Parked by the step that failed, told to the client by `tell`.
     pub(super) fault: Option<Fault>,
     /// The header is out: from here on a failure can only be told inside the stream.
     pub(super) header_sent: bool,
@@ -95,7 +95,7 @@ pub struct Exchange {
     in_flight: Option<InFlight>,
 }
 
-/// A task that is dropped, as by a panic, never comes to the last hook: what it took is paid all
+/// A task that is dropped, as by a panic, never comes to its settlement: what it took is paid all
 /// the same.
 impl Drop for Exchange {
     fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! The connection before its first hook: how long a client may take to send its header.
+//! The connection before its request: how long a client may take to send a header.
 
 use std::future::poll_fn;
 use std::pin::pin;
