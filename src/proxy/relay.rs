@@ -100,8 +100,10 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
-        // A header is no byte of the reply: until one comes, the upstream may still be thinking.
-        set_idle_timeout(upstream, exchange);
+        if !exchange.header_sent {
+            // A header is no byte of the reply: until one comes, the upstream may still be thinking.
+            set_idle_timeout(upstream, exchange);
+        }
         let mut batch = Gathered::default();
         let mut last = take(gateway, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.
