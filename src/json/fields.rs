@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::shape::{Noted, Shape};
+use super::walk::walk;
 use crate::model::{Fault, Json, Losses, Place, Text};
 
 /// Where a value stands, as `messages[3].content`; costs nothing until it is printed.
@@ -122,11 +124,31 @@ impl<'a> Fields<'a, 'static> {
 }
 
 impl<'a, 'p> Fields<'a, 'p> {
+    /// What is there against a table of rules; nothing is taken.
+    pub fn hold(&self, shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
+        let entries = self.entries.iter();
+        walk(
+            entries.map(|(name, value)| (&**name, value)),
+            shape,
+            &self.path,
+        )
+    }
+
     /// The value of a key, taken out; `null` is the same as absent.
     pub fn take(&mut self, key: &str) -> Option<Json<'a>> {
         let at = self.entries.iter().position(|(name, _)| name == key)?;
         let (_, value) = self.entries.remove(at);
         (!value.is_null()).then_some(value)
+    }
+
+    /// The same of a key that is written in several ways, the first of them before the others.
+    #[inline]
+    pub fn take_any<'k>(&mut self, keys: &[&'k str]) -> Option<(&'k str, Json<'a>)> {
+        // Once all is taken, nothing is looked for.
+        if self.entries.is_empty() {
+            return None;
+        }
+        keys.iter().find_map(|key| Some((*key, self.take(key)?)))
     }
 
     pub fn node<'s>(&'s mut self, key: &'s str) -> Option<Node<'a, 's>> {

@@ -71,9 +71,7 @@ pub(super) fn node<'a, 's>(
     fields: &'s mut Fields<'a, '_>,
     spellings: Spellings,
 ) -> Option<Node<'a, 's>> {
-    let (key, value) = spellings
-        .iter()
-        .find_map(|key| Some((*key, fields.take(key)?)))?;
+    let (key, value) = fields.take_any(spellings)?;
     Some(Node {
         value,
         path: Path::Key(&fields.path, key),
