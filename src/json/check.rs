@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
                 found: self.found,
             };
             if items.next_element_seed(seed)?.is_none() {
-                return Ok(Some(Value::Other));
+                return Ok(Some(Value::OTHER));
             }
             count += 1;
             if count > most {
@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
         }
         match seen.fault(self.path) {
             Some(fault) => Err(self.found.stop(fault)),
-            None => Ok(Some(Value::Other)),
+            None => Ok(Some(Value::OTHER)),
         }
     }
 }

@@ -151,20 +151,25 @@ struct Sight {
     value: Value,
 }
 
-/// What is kept of a value. Small, as every object has room for all of them.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value {
-    /// By its number in the rule.
-    Word(u8),
-    True,
-    Other,
+/// What is kept of a value: a word by its number in the rule. Small and zero at first, as every
+/// object has room for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value(u8);
+
+impl Value {
+    pub(super) const OTHER: Value = Value(0);
+    const TRUE: Value = Value(1);
+
+    const fn word(number: u8) -> Value {
+        Value(number + 2)
+    }
 }
 
 impl Seen {
     pub(super) fn new(shape: &'static Shape) -> Seen {
         let nothing = Sight {
             spelling: 0,
-            value: Value::Other,
+            value: Value::OTHER,
         };
         Seen {
             shape,
@@ -193,15 +198,13 @@ impl Seen {
 
     pub fn is_true(&self, field: &str) -> bool {
         let sight = self.sight(field);
-        sight.is_some_and(|(_, sight)| matches!(sight.value, Value::True))
+        sight.is_some_and(|(_, sight)| sight.value == Value::TRUE)
     }
 
     pub fn word(&self, field: &str) -> Option<&'static str> {
         let (field, sight) = self.sight(field)?;
-        match sight.value {
-            Value::Word(number) => field.rule.word(number),
-            Value::True | Value::Other => None,
-        }
+        let number = sight.value.0.checked_sub(Value::word(0).0)?;
+        field.rule.word(number)
     }
 
     /// The documented spellings of those that were there, in the order of the table.
@@ -281,12 +284,12 @@ impl Rule {
         if given.is_null() {
             return Ok(None);
         }
-        let other = |held: bool| held.then_some(Value::Other);
+        let other = |held: bool| held.then_some(Value::OTHER);
         let held = match self {
             Rule::Text => other(given.is_text()),
             Rule::Flag => given.flag().map(|flag| match flag {
-                true => Value::True,
-                false => Value::Other,
+                true => Value::TRUE,
+                false => Value::OTHER,
             }),
             Rule::Number(least, most) => {
                 let number = given.number();
@@ -302,7 +305,7 @@ impl Rule {
                     let given = given.unwrap_or_default();
                     let mut words = (0..).zip(*words);
                     let word = words.find(|(_, word)| word.eq_ignore_ascii_case(&given));
-                    word.map(|(number, _)| Value::Word(number))
+                    word.map(|(number, _)| Value::word(number))
                 }
             },
             Rule::Form(takes, _) => other(given.text().is_some_and(|given| takes(&given))),

@@ -2,29 +2,31 @@
 
 use std::borrow::Cow;
 
+use serde_json_borrow::ObjectAsVec;
+
 use super::fields::Path;
 use super::shape::{Given, Noted, Rule, Seen, Shape, Value, whole};
 use crate::model::{Fault, Json};
 
 /// The first breach is named, as where bytes are held.
-pub(super) fn walk<'t>(
-    entries: impl Iterator<Item = (&'t str, &'t Json<'t>)>,
+pub(super) fn walk(
+    given: &ObjectAsVec<'_>,
     shape: &'static Shape,
     path: &Path<'_>,
 ) -> Result<Vec<Noted>, Fault> {
     let mut noted = Vec::new();
-    object(entries, shape, path, &mut noted)?;
+    object(given, shape, path, &mut noted)?;
     Ok(noted)
 }
 
-fn object<'t>(
-    entries: impl Iterator<Item = (&'t str, &'t Json<'t>)>,
+fn object(
+    given: &ObjectAsVec<'_>,
     shape: &'static Shape,
     path: &Path<'_>,
     noted: &mut Vec<Noted>,
 ) -> Result<(), Fault> {
     let mut seen = Seen::new(shape);
-    for (name, given) in entries {
+    for (name, given) in given.iter() {
         let Some(known) = shape.find(name) else {
             continue;
         };
@@ -46,12 +48,12 @@ fn value(
 ) -> Result<Option<Value>, Fault> {
     match (rule, given) {
         (Rule::Noted(rule), _) => return value(given, rule, path, noted),
-        (Rule::Object(shape), Json::Object(inner)) => object(inner.iter(), shape, path, noted)?,
+        (Rule::Object(shape), Json::Object(inner)) => object(inner, shape, path, noted)?,
         (Rule::List(rule), Json::Array(items)) => list(items, rule, usize::MAX, path, noted)?,
         (Rule::Few(rule, most), Json::Array(items)) => list(items, rule, *most, path, noted)?,
         _ => return rule.hold(given, path),
     }
-    Ok(Some(Value::Other))
+    Ok(Some(Value::OTHER))
 }
 
 fn list(

@@ -67,11 +67,14 @@ pub(super) const ASPECT_RATIO: Spellings = &["aspectRatio", "aspect_ratio"];
 pub(super) const IMAGE_SIZE: Spellings = &["imageSize", "image_size"];
 pub(super) const MEDIA_RESOLUTION: Spellings = &["mediaResolution", "media_resolution"];
 
+#[inline]
 pub(super) fn node<'a, 's>(
     fields: &'s mut Fields<'a, '_>,
     spellings: Spellings,
 ) -> Option<Node<'a, 's>> {
-    let (key, value) = fields.take_any(spellings)?;
+    let (key, value) = spellings
+        .iter()
+        .find_map(|key| Some((*key, fields.take(key)?)))?;
     Some(Node {
         value,
         path: Path::Key(&fields.path, key),
