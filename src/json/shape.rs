@@ -121,6 +121,7 @@ impl Known {
     }
 
     /// What whoever checks is to be told of the field, if anything.
+    #[inline]
     pub(super) fn noted(
         self,
         shape: &Shape,

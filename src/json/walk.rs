@@ -32,7 +32,9 @@ fn object(
         };
         let inner = known.path(shape, path);
         if let Some(value) = value(given, known.rule(shape), &inner, noted)? {
-            noted.extend(known.noted(shape, path, None));
+            if let Some(told) = known.noted(shape, path, None) {
+                noted.push(told);
+            }
             seen.note(known, value);
         }
     }

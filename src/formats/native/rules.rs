@@ -94,14 +94,15 @@ static ANY_REQUEST: Shape = shape(&[
     field(&["tools"], Rule::List(&Rule::Object(&ANY_TOOL))),
 ]);
 
+/// What most requests hold stands first: it is looked for in this order.
 static REQUEST: Shape = shape(&[
-    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
     field(&["contents"], Rule::List(&Rule::Object(&CONTENT))),
+    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
     field(spelling::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
     field(&["tools"], Rule::List(&Rule::Object(&TOOL))),
     field(spelling::TOOL_CONFIG, Rule::Object(&CONFIG_OF_TOOLS)),
     field(spelling::SAFETY, Rule::List(&Rule::Object(&SAFETY_SETTING))),
-    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
+    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
     field(
         spelling::CACHED,
         Rule::Form(is_cached_content, "a name like cachedContents/{id}"),

@@ -50,9 +50,9 @@ const COUNT: Rule = Rule::Whole(1, i64::MAX);
 pub(super) static GENERATION_CONFIG: Shape = Shape::new(
     &[
         field(&["temperature"], Rule::Number(0.0, 2.0)),
+        field(spelling::MAX_OUTPUT_TOKENS, COUNT),
         field(spelling::TOP_P, Rule::Number(0.0, 1.0)),
         field(spelling::TOP_K, Rule::Whole(0, i64::MAX)),
-        field(spelling::MAX_OUTPUT_TOKENS, COUNT),
         field(spelling::CANDIDATE_COUNT, Rule::Whole(1, u32::MAX as i64)),
         field(spelling::STOP_SEQUENCES, Rule::Few(&Rule::Text, MOST_STOPS)),
         field(&["seed"], Rule::Whole(i64::MIN, i64::MAX)),
