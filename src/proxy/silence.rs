@@ -87,20 +87,23 @@ impl Silence {
         let Some(bell) = &mut self.bell else {
             return pending().await;
         };
-        let (sign, end) = (
-            self.sign.map(|limit| sent + limit),
-            self.end.map(|limit| asked + limit),
-        );
+        let sign = self.sign.map(|limit| sent + limit);
+        let end = self.end.map(|limit| asked + limit);
         loop {
             bell.as_mut().await;
             let now = Instant::now();
-            let dues = [sign, end].into_iter().flatten();
-            let next = dues.filter(|due| *due > now).min();
-            bell.as_mut().reset(next.unwrap_or(now).into());
             if end.is_some_and(|due| due <= now) {
                 return Lasted::Upstream;
             }
-            if sign.is_some_and(|due| due <= now) {
+            let is_due = sign.is_some_and(|due| due <= now);
+            let sign = match is_due {
+                true => self.sign.map(|limit| now + limit),
+                false => sign,
+            };
+            if let Some(next) = sign.into_iter().chain(end).min() {
+                bell.as_mut().reset(next.into());
+            }
+            if is_due {
                 return Lasted::Client;
             }
         }
