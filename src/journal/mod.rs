@@ -6,6 +6,7 @@
 //! every receipt by its id.
 
 mod carry;
+mod fresh;
 mod line;
 mod pen;
 mod reading;
@@ -130,10 +131,10 @@ impl Journal {
 
     /// Returns when the receipt survives the end of this process. One that cannot be written is
     /// counted and logged: a request is not refused for it.
-    pub fn append(&self, receipt: &Receipt) {
+    pub fn append(&self, receipt: Receipt) {
         let written = LINE.with_borrow_mut(|line| {
-            line::write(receipt, line);
-            self.pen().write(line)
+            line::write(&receipt, line);
+            self.pen().write(line, receipt)
         });
         match written {
             Ok(false) => {}
@@ -141,7 +142,7 @@ impl Journal {
                 "journal: {} is nearly full; the store takes no receipts",
                 self.folder.display()
             ),
-            Err(refused) => self.lose(receipt, &refused),
+            Err((receipt, refused)) => self.lose(&receipt, &refused),
         }
     }
 
