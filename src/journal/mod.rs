@@ -142,11 +142,11 @@ impl Journal {
                 "journal: {} is nearly full; the store takes no receipts",
                 self.folder.display()
             ),
-            Err((receipt, refused)) => self.lose(&receipt, &refused),
+            Err((id, refused)) => self.lose(&id, &refused),
         }
     }
 
-    fn lose(&self, receipt: &Receipt, refused: &Refused) {
+    fn lose(&self, id: &str, refused: &Refused) {
         let lost = self.tally.lost.fetch_add(1, Ordering::Relaxed) + 1;
         if self.lost.now() {
             let reason: Cow<'_, str> = match refused {
@@ -154,9 +154,8 @@ impl Journal {
                 Refused::Failed(error) => error.to_string().into(),
             };
             log::error!(
-                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {}",
+                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {id}",
                 self.folder.display(),
-                receipt.id
             );
         }
     }

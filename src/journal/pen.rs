@@ -83,15 +83,15 @@ impl Pen {
         })
     }
 
-    /// `true`: with this line the journal has become nearly full.
+    /// `true`: with this line the journal has become nearly full. One that is refused is named.
     pub(super) fn write(
         &mut self,
         line: &[u8],
         receipt: Receipt,
-    ) -> Result<bool, (Receipt, Refused)> {
+    ) -> Result<bool, (String, Refused)> {
         let (number, begin) = match self.put(line) {
             Ok(place) => place,
-            Err(refused) => return Err((receipt, refused)),
+            Err(refused) => return Err((receipt.id, refused)),
         };
         let length = line.len() as u64;
         self.fresh.put(receipt, number, begin, begin + length);
