@@ -24,9 +24,10 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
+    ("pingora_timeout", &["proxy/", "app.rs", "app/"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),

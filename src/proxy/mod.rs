@@ -5,6 +5,7 @@ mod archive;
 mod attempt;
 mod bill;
 mod checks;
+mod connections;
 mod counting;
 mod drive;
 mod entry;
@@ -22,15 +23,16 @@ mod relay;
 mod retry;
 mod route;
 mod secrets;
+mod send;
 mod settle;
 mod silence;
 mod steps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
-use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::ServerSession as Session;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::{Error, ErrorType, Result};
@@ -38,6 +40,7 @@ use tokio::sync::Notify;
 
 pub use archive::Archive;
 pub use checks::Checks;
+pub use connections::Connections;
 pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
@@ -66,7 +69,7 @@ pub struct Gateway {
     pub access_log: Option<AccessLog>,
     /// Absent: what requests took is kept in memory only.
     pub journal: Option<Arc<Journal>>,
-    pub connector: Connector,
+    pub connections: Connections,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
     /// And then this says so for good.
@@ -85,10 +88,10 @@ impl Gateway {
     pub(super) async fn serve(
         &self,
         mut session: Session,
+        header_limit: Duration,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        front::await_request(&mut session, shutdown).await?;
-        front::note_arrival(true);
+        front::await_request(&mut session, header_limit, shutdown).await?;
         if *shutdown.borrow() {
             session.set_keepalive(None);
         }
