@@ -22,6 +22,9 @@ const RENEWED: Duration = Duration::from_secs(5);
 /// Between two tries to reach a store that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// In milliseconds.
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
 /// Keys of one question: whoever else writes waits for it.
 const KEYS: usize = 100;
 
@@ -183,18 +186,26 @@ impl Leases {
         let _exact = self.exact.lock().await;
         let new = self.store.record(receipts).await?;
         let now = Timestamp::now();
-        for receipt in receipts.iter().filter(|one| !one.cost.is_zero()) {
-            let Ok(at) = Timestamp::from_millisecond(receipt.at) else {
+        let began = self.began.as_millisecond();
+        let is_own = |one: &&Receipt| one.at >= began && !one.cost.is_zero();
+        let own: Vec<&Receipt> = receipts.iter().filter(is_own).collect();
+        // Mostly those of a key come one after the other, and all are of today.
+        for some in own.chunk_by(|one, next| one.key == next.key && day(one) == day(next)) {
+            let Ok(at) = Timestamp::from_millisecond(some[0].at) else {
                 continue;
             };
-            if receipt.at >= self.began.as_millisecond()
-                && let Some(account) = self.runtime.live.known_account(&receipt.key)
-            {
-                account.note_recorded(receipt.cost, at, now);
+            if let Some(account) = self.runtime.live.known_account(&some[0].key) {
+                let cost = some.iter().map(|receipt| receipt.cost).sum();
+                account.note_recorded(cost, at, now);
             }
         }
         Ok(new)
     }
+}
+
+/// In UTC, as all that has a period is counted.
+const fn day(receipt: &Receipt) -> i64 {
+    receipt.at.div_euclid(DAY)
 }
 
 fn question((key, cap, need): &(&Arc<Key>, Cap, LeaseNeed)) -> LeaseAsk {

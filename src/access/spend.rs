@@ -42,7 +42,7 @@ pub fn reserve(
     };
     match (key.account.hold(most, cap, now), leases) {
         (Ok(hold), leases) => {
-            if let Some(leases) = leases.filter(|_| key.account.is_low(cap, now)) {
+            if let Some(leases) = leases.filter(|_| hold.leaves_little()) {
                 leases.want(key, cap);
             }
             Ok(Reserved::Now(Some(hold)))

@@ -99,7 +99,10 @@ pub trait Codec: Sync {
     /// What routing must know of a request, without building a tree of it.
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
     /// How much may come back at most, as the request itself says it.
-    fn most(&self, body: &[u8]) -> Most;
+    fn most(&self, body: &[u8]) -> Most {
+        let peek = self.peek(body).ok();
+        peek.and_then(|peek| peek.most).unwrap_or_default()
+    }
     /// Looks through a request that will pass unchanged, for what the format promises to refuse
     /// (`by_the_rules`) and for places where a word stands for the upstream's vendor.
     fn inspect(
@@ -262,6 +265,8 @@ pub struct Peek<'a> {
     pub stream: bool,
     /// What must change in the body so that the stream tells its usage; `None`: it does so already.
     pub ask_usage: Option<Edit>,
+    /// `None`: the body was not looked into.
+    pub most: Option<Most>,
     /// In formats that have a keeper.
     pub thread: Option<Thread>,
     /// What is said to the gateway alone, in formats that have a way to.
@@ -283,6 +288,12 @@ pub struct Most {
     /// Tokens of each choice; `None`: it does not say.
     pub output: Option<u64>,
     pub choices: u64,
+}
+
+impl Default for Most {
+    fn default() -> Most {
+        Most::of(None, None)
+    }
 }
 
 impl Most {

@@ -1,17 +1,19 @@
 //! From the journal to the books, in the background and for as long as it takes.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
+use super::pen::Segment;
 use super::reading::{BATCH, Batch, Reading};
 use super::seldom::Seldom;
 use super::{Books, Journal, segment};
 
 /// How long receipts gather before they are carried.
-const GATHER: Duration = Duration::from_millis(200);
+const GATHER: Duration = Duration::from_millis(500);
 /// Pauses after failures double up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Books that do not answer for so long are asked again.
@@ -38,6 +40,22 @@ async fn sync(journal: Arc<Journal>) {
         {
             log::error!("journal: cannot be put on the disk: {error}");
         }
+    }
+}
+
+impl Journal {
+    /// The next lines of a segment: as they were written, or from the file up to those.
+    fn batch(&self, reading: &mut Reading, segment: Segment) -> io::Result<Batch> {
+        let number = segment.number;
+        let until = {
+            let fresh = &mut self.pen().fresh;
+            if let Some(batch) = fresh.take(number, reading.offset()) {
+                return Ok(batch);
+            }
+            fresh.begins(number)
+        };
+        let until = until.unwrap_or(segment.length).min(segment.length);
+        reading.next(&self.folder, until)
     }
 }
 
@@ -102,7 +120,7 @@ impl Carrier {
     }
 
     /// Whole lines; segments that have nothing left in them are deleted on the way.
-    fn next(&mut self) -> std::io::Result<Option<Batch>> {
+    fn next(&mut self) -> io::Result<Option<Batch>> {
         loop {
             let Some(oldest) = self.journal.pen().oldest() else {
                 self.reading = None;
@@ -110,11 +128,11 @@ impl Carrier {
             };
             let reading = match self.reading.take().filter(|reading| reading.is_of(oldest)) {
                 Some(reading) => reading,
-                None => Reading::begin(&self.journal.folder, oldest.number)?,
+                None => Reading::begin(oldest.number),
             };
             let reading = self.reading.insert(reading);
             if !reading.is_at_end(oldest) {
-                let batch = reading.next(oldest.length)?;
+                let batch = self.journal.batch(reading, oldest)?;
                 if batch.lines > 0 {
                     return Ok(Some(batch));
                 }

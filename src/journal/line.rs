@@ -1,18 +1,18 @@
 //! A receipt as one line: a checksum, a blank, and JSON.
 
 use std::borrow::Cow;
-use std::io::Write as _;
 
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Money, Receipt, Usage};
+use crate::model::{LONGEST_AMOUNT, Money, Receipt, Usage};
 
 /// The checksum in hex digits, and the blank.
 const HEAD: usize = 9;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Counts of nothing are left out.
-#[derive(Serialize, Deserialize)]
+/// As it is read; counts of nothing are left out.
+#[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
     id: Cow<'a, str>,
@@ -27,63 +27,30 @@ struct Line<'a> {
     format: Cow<'a, str>,
     stream: bool,
     status: u16,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     input: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     cached: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     cache_written: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     output: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     thinking: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     audio_input: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     audio_output: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     image_input: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     image_output: u64,
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default)]
     images: u64,
     estimated: bool,
     /// As text: a number would be read as a float by whoever looks.
     #[serde(borrow)]
     cost: Cow<'a, str>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-const fn is_nothing(count: &u64) -> bool {
-    *count == 0
-}
-
-impl<'a> From<&'a Receipt> for Line<'a> {
-    fn from(receipt: &'a Receipt) -> Line<'a> {
-        let usage = receipt.usage;
-        Line {
-            id: (&*receipt.id).into(),
-            at: receipt.at,
-            key: (&*receipt.key).into(),
-            model: (&*receipt.model).into(),
-            upstream: (&*receipt.upstream).into(),
-            format: (&*receipt.format).into(),
-            stream: receipt.stream,
-            status: receipt.status,
-            input: usage.input,
-            cached: usage.cached,
-            cache_written: usage.cache_written,
-            output: usage.output,
-            thinking: usage.thinking,
-            audio_input: usage.audio_input,
-            audio_output: usage.audio_output,
-            image_input: usage.image_input,
-            image_output: usage.image_output,
-            images: receipt.images,
-            estimated: receipt.estimated,
-            cost: receipt.cost.to_string().into(),
-        }
-    }
 }
 
 impl Line<'_> {
@@ -92,10 +59,10 @@ impl Line<'_> {
             cost: Money::read(&self.cost)?,
             id: self.id.into_owned(),
             at: self.at,
-            key: self.key.into_owned(),
-            model: self.model.into_owned(),
-            upstream: self.upstream.into_owned(),
-            format: self.format.into_owned(),
+            key: self.key.into(),
+            model: self.model.into(),
+            upstream: self.upstream.into(),
+            format: Cow::Owned(self.format.into_owned()),
             stream: self.stream,
             status: self.status,
             usage: Usage {
@@ -119,11 +86,76 @@ impl Line<'_> {
 pub(super) fn write(receipt: &Receipt, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[b' '; HEAD]);
-    serde_json::to_writer(&mut *out, &Line::from(receipt))
-        .expect("a struct of plain fields serialises");
+    put(receipt, out);
     let sum = checksum(&out[HEAD..]);
-    write!(&mut out[..HEAD], "{sum:08x}").expect("there is room for eight digits");
+    for (place, digit) in out[..HEAD - 1].iter_mut().zip(0..) {
+        *place = DIGITS[(sum >> (28 - 4 * digit)) as usize & 0xf];
+    }
     out.push(b'\n');
+}
+
+/// By hand: a client waits for it, and a serialiser would look through every name of a field for
+/// what must be escaped in it.
+fn put(receipt: &Receipt, out: &mut Vec<u8>) {
+    for (name, text) in [
+        (r#"{"id":""#, &*receipt.id),
+        (r#"","key":""#, &receipt.key),
+        (r#"","model":""#, &receipt.model),
+        (r#"","upstream":""#, &receipt.upstream),
+        (r#"","format":""#, &receipt.format),
+    ] {
+        out.extend_from_slice(name.as_bytes());
+        put_text(text, out);
+    }
+    out.extend_from_slice(br#"","at":"#);
+    put_value(&receipt.at, out);
+    out.extend_from_slice(br#","status":"#);
+    put_value(&receipt.status, out);
+    let usage = &receipt.usage;
+    for (name, count) in [
+        (r#","input":"#, usage.input),
+        (r#","cached":"#, usage.cached),
+        (r#","cache_written":"#, usage.cache_written),
+        (r#","output":"#, usage.output),
+        (r#","thinking":"#, usage.thinking),
+        (r#","audio_input":"#, usage.audio_input),
+        (r#","audio_output":"#, usage.audio_output),
+        (r#","image_input":"#, usage.image_input),
+        (r#","image_output":"#, usage.image_output),
+        (r#","images":"#, receipt.images),
+    ] {
+        if count > 0 {
+            out.extend_from_slice(name.as_bytes());
+            put_value(&count, out);
+        }
+    }
+    let last = match (receipt.stream, receipt.estimated) {
+        (false, false) => r#","stream":false,"estimated":false,"cost":""#,
+        (false, true) => r#","stream":false,"estimated":true,"cost":""#,
+        (true, false) => r#","stream":true,"estimated":false,"cost":""#,
+        (true, true) => r#","stream":true,"estimated":true,"cost":""#,
+    };
+    out.extend_from_slice(last.as_bytes());
+    out.extend_from_slice(receipt.cost.spelled(&mut [0; LONGEST_AMOUNT]));
+    out.extend_from_slice(br#""}"#);
+}
+
+/// What stands between the quotes.
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+    // All of them are looked at: that is done many at a time, which looking for the first is not.
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        out.extend_from_slice(text.as_bytes());
+    } else {
+        let begin = out.len();
+        put_value(&text, out);
+        out.pop();
+        out.remove(begin);
+    }
+}
+
+fn put_value(value: &impl Serialize, out: &mut Vec<u8>) {
+    serde_json::to_writer(out, value).expect("plain values serialise");
 }
 
 /// A line without its end. `None`: it is not what was once written.
@@ -152,10 +184,10 @@ mod tests {
         let receipt = Receipt {
             id: "req_1".to_owned(),
             at: 1_760_000_000_123,
-            key: "a \"key\"\u{2028}".to_owned(),
-            model: "m".to_owned(),
-            upstream: "up".to_owned(),
-            format: "chat".to_owned(),
+            key: "a \"key\"\u{2028}".into(),
+            model: "m\\n".into(),
+            upstream: "up\n".into(),
+            format: "chat".into(),
             stream: true,
             status: 200,
             usage: Usage {

@@ -6,6 +6,7 @@
 //! every receipt by its id.
 
 mod carry;
+mod fresh;
 mod line;
 mod pen;
 mod reading;
@@ -130,10 +131,10 @@ impl Journal {
 
     /// Returns when the receipt survives the end of this process. One that cannot be written is
     /// counted and logged: a request is not refused for it.
-    pub fn append(&self, receipt: &Receipt) {
+    pub fn append(&self, receipt: Receipt) {
         let written = LINE.with_borrow_mut(|line| {
-            line::write(receipt, line);
-            self.pen().write(line)
+            line::write(&receipt, line);
+            self.pen().write(line, receipt)
         });
         match written {
             Ok(false) => {}
@@ -141,11 +142,11 @@ impl Journal {
                 "journal: {} is nearly full; the store takes no receipts",
                 self.folder.display()
             ),
-            Err(refused) => self.lose(receipt, &refused),
+            Err((id, refused)) => self.lose(&id, &refused),
         }
     }
 
-    fn lose(&self, receipt: &Receipt, refused: &Refused) {
+    fn lose(&self, id: &str, refused: &Refused) {
         let lost = self.tally.lost.fetch_add(1, Ordering::Relaxed) + 1;
         if self.lost.now() {
             let reason: Cow<'_, str> = match refused {
@@ -153,9 +154,8 @@ impl Journal {
                 Refused::Failed(error) => error.to_string().into(),
             };
             log::error!(
-                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {}",
+                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {id}",
                 self.folder.display(),
-                receipt.id
             );
         }
     }

@@ -24,7 +24,7 @@ pub use fault::{Fault, FaultKind};
 pub use lease::{LeaseGiven, LeaseNeed};
 pub use lost::{Action, Losses, Lost, PictureSetting, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
-pub use money::{MAX_DIGITS, Money};
+pub use money::{LONGEST_AMOUNT, MAX_DIGITS, Money};
 pub use picture::{Picture, PictureSize, Scale};
 pub use proofs::{Proof, Proofs, Recall};
 pub use receipt::Receipt;

@@ -15,6 +15,9 @@ const MILLISECONDS: u128 = 1_000;
 const DECIMALS: usize = 15;
 const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
+/// Of the largest amount, with its point: in bytes.
+pub const LONGEST_AMOUNT: usize = 40;
+
 /// An amount that is not negative, in units of 10^-15.
 ///
 /// A fixed point in an integer, because with it no product ever rounds: the dearest price times the
@@ -53,8 +56,15 @@ impl Money {
             return None;
         }
         let whole: u128 = whole.parse().ok()?;
-        let decimals: u128 = format!("{decimals:0<DECIMALS$}").parse().ok()?;
-        whole.checked_mul(ONE)?.checked_add(decimals).map(Money)
+        let scale = 10u128.pow(u32::try_from(DECIMALS - decimals.len()).ok()?);
+        let decimals: u128 = match decimals {
+            "" => 0,
+            digits => digits.parse().ok()?,
+        };
+        whole
+            .checked_mul(ONE)?
+            .checked_add(decimals * scale)
+            .map(Money)
     }
 
     pub const fn is_zero(self) -> bool {
@@ -64,6 +74,9 @@ impl Money {
     /// What so many tokens cost at this price for a million.
     #[must_use]
     pub fn for_tokens(self, count: u64) -> Money {
+        if count == 0 {
+            return Money::ZERO;
+        }
         // A price has nine decimals at most, so that nothing is left of the division.
         Money((self.0 / TOKENS).saturating_mul(u128::from(count)))
     }
@@ -71,6 +84,9 @@ impl Money {
     /// What so long costs at this price for a second.
     #[must_use]
     pub fn for_milliseconds(self, count: u64) -> Money {
+        if self.is_zero() {
+            return Money::ZERO;
+        }
         Money((self.0 / MILLISECONDS).saturating_mul(u128::from(count)))
     }
 
@@ -86,6 +102,45 @@ impl Money {
             Some(part) => part,
             None => 0,
         })
+    }
+
+    /// As `Display` writes it. Every request has it said several times, so that it is put together
+    /// here, and not by the formatter.
+    pub fn spelled(self, room: &mut [u8; LONGEST_AMOUNT]) -> &[u8] {
+        let (mut whole, mut decimals) = self.parts();
+        let mut start = LONGEST_AMOUNT;
+        if decimals > 0 {
+            let mut digits = DECIMALS;
+            while decimals.is_multiple_of(100_000) {
+                (decimals, digits) = (decimals / 100_000, digits - 5);
+            }
+            while decimals.is_multiple_of(10) {
+                (decimals, digits) = (decimals / 10, digits - 1);
+            }
+            for _ in 0..digits {
+                start -= 1;
+                room[start] = b'0' + (decimals % 10) as u8;
+                decimals /= 10;
+            }
+            start -= 1;
+            room[start] = b'.';
+        }
+        while start == LONGEST_AMOUNT || whole > 0 || room[start] == b'.' {
+            start -= 1;
+            room[start] = b'0' + (whole % 10) as u8;
+            whole /= 10;
+        }
+        &room[start..]
+    }
+
+    /// What stands before the point, and what behind it.
+    fn parts(self) -> (u128, u64) {
+        const ONE_OF_64: u64 = ONE as u64;
+        // Mostly it is small, and numbers of twice the size are slow to divide.
+        match u64::try_from(self.0) {
+            Ok(small) => (u128::from(small / ONE_OF_64), small % ONE_OF_64),
+            Err(_) => (self.0 / ONE, (self.0 % ONE) as u64),
+        }
     }
 
     /// For readers that know nothing but floats.
@@ -117,12 +172,9 @@ impl Sum for Money {
 /// `0.00125`: no exponent, no zeros at the end.
 impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, decimals) = (self.0 / ONE, self.0 % ONE);
-        if decimals == 0 {
-            return write!(out, "{whole}");
-        }
-        let decimals = format!("{decimals:0DECIMALS$}");
-        write!(out, "{whole}.{}", decimals.trim_end_matches('0'))
+        let mut room = [0; LONGEST_AMOUNT];
+        let digits = std::str::from_utf8(self.spelled(&mut room));
+        out.write_str(digits.unwrap_or_default())
     }
 }
 

@@ -1,7 +1,11 @@
 //! What is written down of a request that has been paid for.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use super::{Money, Usage};
 
+/// Its names are shared with what has them for as long as it runs: one is made for every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// The request's own, unique for ever: nothing is counted twice by it.
@@ -9,12 +13,12 @@ pub struct Receipt {
     /// When it ended, in milliseconds since 1970.
     pub at: i64,
     /// By name.
-    pub key: String,
+    pub key: Arc<str>,
     /// The id that the client asked for.
-    pub model: String,
-    pub upstream: String,
+    pub model: Arc<str>,
+    pub upstream: Arc<str>,
     /// The word for what the client speaks.
-    pub format: String,
+    pub format: Cow<'static, str>,
     pub stream: bool,
     pub status: u16,
     pub usage: Usage,

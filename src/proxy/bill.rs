@@ -33,14 +33,15 @@ pub(super) fn reserve(
     let Some(key) = exchange.key.clone().filter(|key| key.cap.is_some()) else {
         return Ok(None);
     };
-    if is_count(exchange) {
+    let wanted = exchange.wanted.as_ref();
+    let Some(wanted) = wanted.filter(|wanted| wanted.operation != Operation::CountTokens) else {
         return Ok(None);
-    }
+    };
     let mut attempts = exchange.attempts.iter();
     if !attempts.any(|attempt| attempt.settings.prices.is_some()) {
         return Ok(None);
     }
-    let most = exchange.format.codec().most(&exchange.body);
+    let most = wanted.most(exchange.format.codec(), &exchange.body);
     let input = Bulk::of(&exchange.body).most_tokens();
     let of_attempt = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;

@@ -29,19 +29,22 @@ pub(super) fn write(exchange: &mut Exchange) {
     let now = Timestamp::now();
     exchange.receipted = Some(now);
     if let Some(journal) = &exchange.journal {
-        journal.append(&receipt(exchange, &bill, now));
+        journal.append(receipt(exchange, &bill, now));
     }
 }
 
 fn receipt(exchange: &Exchange, bill: &Bill, now: Timestamp) -> Receipt {
-    let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+    let (key, model) = (exchange.key.as_ref(), exchange.model.as_ref());
+    let upstream = exchange
+        .attempt()
+        .map(|attempt| attempt.upstream.name.clone());
     Receipt {
         id: exchange.request_id.clone(),
         at: now.as_millisecond(),
-        key: name(exchange.key.as_ref().map(|key| &*key.name)),
-        model: name(exchange.model.as_ref().map(|model| &*model.label)),
-        upstream: exchange.upstream_name().to_owned(),
-        format: exchange.format.name().to_owned(),
+        key: key.map(|key| key.name.clone()).unwrap_or_default(),
+        model: model.map(|model| model.label.clone()).unwrap_or_default(),
+        upstream: upstream.unwrap_or_default(),
+        format: exchange.format.name().into(),
         stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
         status: exchange.status,
         usage: bill.metered.usage,

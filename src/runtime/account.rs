@@ -4,7 +4,7 @@ mod lease;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use lease::{Lease, in_period};
 pub use lease::{Told, Wish};
@@ -34,11 +34,30 @@ struct Ledger {
     /// Of its own, what the store has written down.
     recorded: Spending,
     held: Money,
-    /// The end of the day that it is of.
-    day_ends: Option<Timestamp>,
+    /// The day that it is of.
+    today: Option<Today>,
     /// There once the store has told what was spent before: from then on the cap is shared with
     /// other processes.
     lease: Option<Lease>,
+}
+
+/// A day and the month it is in, looked up in the calendar once for all that is spent on it.
+#[derive(Clone, Copy)]
+struct Today {
+    /// `None`: it is the last there is.
+    ends: Option<Timestamp>,
+    begun: Option<Timestamp>,
+    month_begun: Option<Timestamp>,
+}
+
+impl Today {
+    fn at(now: Timestamp) -> Today {
+        Today {
+            ends: period::ends(Reset::Daily, now),
+            begun: period::begun(Reset::Daily, now),
+            month_begun: period::begun(Reset::Monthly, now),
+        }
+    }
 }
 
 /// Why there is not enough for a request.
@@ -65,6 +84,8 @@ pub enum Refused {
 pub struct Hold {
     account: Arc<Account>,
     amount: Money,
+    /// Less than half of a slice of the cap is left beside it.
+    leaves_little: bool,
 }
 
 impl Drop for Hold {
@@ -75,6 +96,11 @@ impl Drop for Hold {
 }
 
 impl Hold {
+    /// Where the cap is shared: it is time to ask for more of it.
+    pub const fn leaves_little(&self) -> bool {
+        self.leaves_little
+    }
+
     /// The request has ended: what it has cost takes the place of what was held for it.
     pub fn settle(self, cost: Money, now: Timestamp) {
         // Spent first, so that at no moment less counts than was used.
@@ -92,12 +118,11 @@ impl Account {
     ) -> Result<Hold, Refused> {
         let mut ledger = self.ledger();
         ledger.turn(now);
-        let is_within = in_period(&ledger.spent, cap.reset) + ledger.held + most <= cap.amount;
-        if is_within && !ledger.is_covered(most, cap, now) {
-            return Err(Refused::Unleased);
-        }
-        self.hold_of(&mut ledger, most, cap, now)
-            .map_err(Refused::Short)
+        let hold = self.hold_of(&mut ledger, most, cap, now);
+        hold.map_err(|short| match ledger.is_within(most, cap) {
+            true => Refused::Unleased,
+            false => Refused::Short(short),
+        })
     }
 
     fn hold_of(
@@ -107,9 +132,8 @@ impl Account {
         cap: Cap,
         now: Timestamp,
     ) -> Result<Hold, Short> {
-        let spent = in_period(&ledger.spent, cap.reset);
-        let is_within = spent + ledger.held + most <= cap.amount;
-        if !is_within || !ledger.is_covered(most, cap, now) {
+        if !ledger.is_within(most, cap) || !ledger.is_covered(most, cap, now) {
+            let spent = in_period(&ledger.spent, cap.reset);
             return Err(Short {
                 left: cap.amount.saturating_sub(spent),
                 held: ledger.held,
@@ -120,6 +144,7 @@ impl Account {
         Ok(Hold {
             account: self.clone(),
             amount: most,
+            leaves_little: ledger.is_low(cap, now),
         })
     }
 
@@ -171,36 +196,39 @@ impl Ledger {
     /// What was spent before the current day and month began is not of them any more. A clock that
     /// goes backwards forgets nothing.
     fn turn(&mut self, now: Timestamp) {
-        match self.day_ends {
-            Some(end) if now < end => return,
-            Some(end) => {
-                let month_is_over =
-                    period::begun(Reset::Monthly, now).is_some_and(|start| end <= start);
-                for spending in [&mut self.spent, &mut self.own, &mut self.recorded] {
-                    spending.day = Money::ZERO;
-                    if month_is_over {
-                        spending.month = Money::ZERO;
-                    }
+        if let Some(Today { ends, .. }) = self.today
+            && ends.is_none_or(|end| now < end)
+        {
+            return;
+        }
+        let today = Today::at(now);
+        if let Some(end) = self.today.and_then(|before| before.ends) {
+            let month_is_over = today.month_begun.is_some_and(|start| end <= start);
+            for spending in [&mut self.spent, &mut self.own, &mut self.recorded] {
+                spending.day = Money::ZERO;
+                if month_is_over {
+                    spending.month = Money::ZERO;
                 }
             }
-            None => {}
         }
-        self.day_ends = period::ends(Reset::Daily, now);
+        self.today = Some(today);
+    }
+
+    /// Whether so much more can be held of the cap.
+    fn is_within(&self, most: Money, cap: Cap) -> bool {
+        in_period(&self.spent, cap.reset) + self.held + most <= cap.amount
     }
 
     /// A cost in the periods of now that it is of: what is told late may be of the day before.
     fn within(&self, cost: Money, at: Timestamp) -> Spending {
-        // The last moment of the current day, by which its periods are known.
-        let last = self.day_ends.map(|end| end - SignedDuration::from_nanos(1));
-        let is_of = |reset: Reset| {
-            let start = last.and_then(|last| period::begun(reset, last));
-            start.is_none_or(|start| at >= start)
+        let since = |start: Option<Timestamp>| match start {
+            Some(start) if at < start => Money::ZERO,
+            _ => cost,
         };
-        let amount = |is_of: bool| if is_of { cost } else { Money::ZERO };
         Spending {
             ever: cost,
-            month: amount(is_of(Reset::Monthly)),
-            day: amount(is_of(Reset::Daily)),
+            month: since(self.today.and_then(|today| today.month_begun)),
+            day: since(self.today.and_then(|today| today.begun)),
         }
     }
 

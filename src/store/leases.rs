@@ -165,19 +165,23 @@ async fn put(
     Ok(())
 }
 
-/// What a holder has spent is written down in a period: its lease need not cover that any more.
+/// What a holder has spent is written down: its lease need not cover that any more, if it is of one
+/// of these periods.
 pub(super) async fn shrink(
     writing: &mut Transaction<'static, Any>,
     holder: &Holder,
     key: &str,
-    period: &str,
+    periods: &Periods,
     by: Money,
 ) -> Result<(), StoreError> {
-    let held = "SELECT amount FROM leases WHERE key_name = $1 AND holder = $2 AND period = $3";
+    let held =
+        "SELECT amount FROM leases WHERE key_name = $1 AND holder = $2 AND period IN ($3, $4, $5)";
     let held = sqlx::query(held)
         .bind(key.to_owned())
         .bind(holder.id.clone())
-        .bind(period.to_owned())
+        .bind(periods.day.clone())
+        .bind(periods.month.clone())
+        .bind(EVER.to_owned())
         .fetch_optional(&mut **writing)
         .await?;
     let Some(row) = held else {

@@ -95,29 +95,42 @@ impl Store {
     }
 }
 
-/// Raises what a key has spent in a period. To be called by the one who writes.
+/// Raises what a key has spent in a day, in its month and ever. To be called by the one who writes.
 pub(super) async fn raise(
     writing: &mut Transaction<'static, Any>,
     key: &str,
-    period: &str,
+    periods: &Periods,
     by: Money,
 ) -> Result<(), StoreError> {
-    let before = "SELECT amount FROM spending WHERE key_name = $1 AND period = $2";
+    let before =
+        "SELECT period, amount FROM spending WHERE key_name = $1 AND period IN ($2, $3, $4)";
     let before = sqlx::query(before)
         .bind(key.to_owned())
-        .bind(period.to_owned())
-        .fetch_optional(&mut **writing)
+        .bind(periods.day.clone())
+        .bind(periods.month.clone())
+        .bind(EVER.to_owned())
+        .fetch_all(&mut **writing)
         .await?;
-    let before = match before {
-        Some(row) => read_money(row.try_get(0)?)?,
-        None => Money::ZERO,
-    };
-    let put = "INSERT INTO spending (key_name, period, amount) VALUES ($1, $2, $3) \
+    let mut amounts = [by; 3];
+    let names = [&periods.day, &periods.month, EVER];
+    for row in before {
+        let period: String = row.try_get(0)?;
+        let amount = read_money(row.try_get(1)?)?;
+        let of = names.iter().position(|name| **name == period);
+        let of = of.ok_or(StoreError::Unreadable("period"))?;
+        amounts[of] += amount;
+    }
+    let [day, month, ever] = amounts.map(|amount| amount.to_string());
+    let put = "INSERT INTO spending (key_name, period, amount) VALUES ($1, $2, $3), ($1, $4, $5), ($1, $6, $7) \
          ON CONFLICT (key_name, period) DO UPDATE SET amount = excluded.amount";
     sqlx::query(put)
         .bind(key.to_owned())
-        .bind(period.to_owned())
-        .bind((before + by).to_string())
+        .bind(periods.day.clone())
+        .bind(day)
+        .bind(periods.month.clone())
+        .bind(month)
+        .bind(EVER.to_owned())
+        .bind(ever)
         .execute(&mut **writing)
         .await?;
     Ok(())

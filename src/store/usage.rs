@@ -1,41 +1,14 @@
-//! What was used: a row for every request that has been paid for, and sums by day, key and model.
+//! What was used, in sums by day, key and model.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt::Write as _;
+use std::collections::HashMap;
 
 use jiff::civil::Date;
+use sqlx::Row as _;
 use sqlx::any::AnyRow;
-use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 
-use super::leases::shrink;
-use super::spending::{EVER, Periods, raise, read_money};
-use super::{Kind, Store, StoreError, counted, stored};
+use super::spending::read_money;
+use super::{Store, StoreError, counted};
 use crate::model::{Money, Receipt};
-
-/// Rows of one statement: 19 values each, of the 32,766 that SQLite takes.
-const ROWS: usize = 500;
-
-const COLUMNS: [&str; 19] = [
-    "id",
-    "ended",
-    "key_name",
-    "model",
-    "upstream",
-    "format",
-    "stream",
-    "status",
-    "input",
-    "cached",
-    "cache_written",
-    "output",
-    "thinking",
-    "audio_input",
-    "audio_output",
-    "image_output",
-    "images",
-    "estimated",
-    "cost",
-];
 
 /// What several requests come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,53 +33,6 @@ pub enum SumBy {
 }
 
 impl Store {
-    /// Writes down what is not written down yet, all of it or nothing; says how many those were.
-    pub async fn record(&self, receipts: &[Receipt]) -> Result<usize, StoreError> {
-        if receipts.is_empty() {
-            return Ok(0);
-        }
-        let mut writing = self.write().await?;
-        let mut sums: BTreeMap<(String, String, String), Sum> = BTreeMap::new();
-        let mut spent: BTreeMap<(String, String), Money> = BTreeMap::new();
-        let mut own: BTreeMap<(String, String), Money> = BTreeMap::new();
-        let holder = self.holder.as_deref();
-        let mut new = 0;
-        for rows in receipts.chunks(ROWS) {
-            let mut inserted = insert(&mut writing, self.kind, rows).await?;
-            // One that stands there twice is new once.
-            for receipt in rows.iter().filter(|one| inserted.remove(&text(&one.id))) {
-                new += 1;
-                let Periods { day, month } = Periods::of(receipt.at);
-                let key = text(&receipt.key);
-                let at = (day.clone(), key.clone(), text(&receipt.model));
-                sums.entry(at).or_default().add(&Sum::of(receipt));
-                if !receipt.cost.is_zero() {
-                    let is_own = holder.is_some_and(|holder| holder.is_own(receipt.at));
-                    for period in [day, month, EVER.to_owned()] {
-                        let of = (key.clone(), period);
-                        if is_own {
-                            *own.entry(of.clone()).or_default() += receipt.cost;
-                        }
-                        *spent.entry(of).or_default() += receipt.cost;
-                    }
-                }
-            }
-        }
-        for ((day, key, model), sum) in sums {
-            add_to_daily(&mut writing, &day, &key, &model, sum).await?;
-        }
-        for ((key, period), amount) in spent {
-            raise(&mut writing, &key, &period, amount).await?;
-        }
-        for ((key, period), amount) in own {
-            if let Some(holder) = holder {
-                shrink(&mut writing, holder, &key, &period, amount).await?;
-            }
-        }
-        writing.commit().await?;
-        Ok(new)
-    }
-
     /// Sums of the days from one on, each under its key, model or day.
     pub async fn sums(
         &self,
@@ -133,114 +59,8 @@ impl Store {
     }
 }
 
-/// The ids of those that were not there yet.
-async fn insert(
-    writing: &mut Transaction<'static, Any>,
-    kind: Kind,
-    receipts: &[Receipt],
-) -> Result<HashSet<String>, StoreError> {
-    let insert = format!(
-        "INSERT INTO usage ({}) VALUES {} ON CONFLICT (id) DO NOTHING RETURNING id",
-        COLUMNS.join(", "),
-        places(kind, receipts.len())
-    );
-    let mut query = sqlx::query(AssertSqlSafe(insert));
-    for receipt in receipts {
-        let usage = &receipt.usage;
-        query = query
-            .bind(text(&receipt.id))
-            .bind(receipt.at)
-            .bind(text(&receipt.key))
-            .bind(text(&receipt.model))
-            .bind(text(&receipt.upstream))
-            .bind(text(&receipt.format))
-            .bind(i64::from(receipt.stream))
-            .bind(i64::from(receipt.status))
-            .bind(stored(usage.input))
-            .bind(stored(usage.cached))
-            .bind(stored(usage.cache_written))
-            .bind(stored(usage.output))
-            .bind(stored(usage.thinking))
-            .bind(stored(usage.audio_input))
-            .bind(stored(usage.audio_output))
-            .bind(stored(usage.image_output))
-            .bind(stored(receipt.images))
-            .bind(i64::from(receipt.estimated))
-            .bind(receipt.cost.to_string());
-    }
-    let rows = query.fetch_all(&mut **writing).await?;
-    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
-}
-
-/// Where the values of so many rows go. SQLite takes `$1` for a name, and looks through all the
-/// others for every one of them: among thousands, that is most of the work.
-fn places(kind: Kind, rows: usize) -> String {
-    let mut places = String::with_capacity(rows * COLUMNS.len() * 6);
-    for number in 0..rows * COLUMNS.len() {
-        places.push_str(match number % COLUMNS.len() {
-            0 if number == 0 => "(",
-            0 => "), (",
-            _ => ", ",
-        });
-        match kind {
-            Kind::Sqlite => places.push('?'),
-            // A string takes whatever is written to it.
-            Kind::Postgres => _ = write!(places, "${}", number + 1),
-        }
-    }
-    places.push(')');
-    places
-}
-
-async fn add_to_daily(
-    writing: &mut Transaction<'static, Any>,
-    day: &str,
-    key: &str,
-    model: &str,
-    mut sum: Sum,
-) -> Result<(), StoreError> {
-    let before = "SELECT requests, estimated, input, cached, cache_written, output, thinking, images, cost \
-         FROM daily WHERE day = $1 AND key_name = $2 AND model = $3";
-    let before = sqlx::query(before)
-        .bind(day.to_owned())
-        .bind(key.to_owned())
-        .bind(model.to_owned())
-        .fetch_optional(&mut **writing)
-        .await?;
-    if let Some(row) = before {
-        sum.add(&Sum::read(&row)?);
-    }
-    let put = "INSERT INTO daily (day, key_name, model, requests, estimated, input, cached, cache_written, output, \
-         thinking, images, cost) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
-         ON CONFLICT (day, key_name, model) DO UPDATE SET requests = excluded.requests, \
-         estimated = excluded.estimated, input = excluded.input, cached = excluded.cached, \
-         cache_written = excluded.cache_written, output = excluded.output, thinking = excluded.thinking, \
-         images = excluded.images, cost = excluded.cost";
-    sqlx::query(put)
-        .bind(day.to_owned())
-        .bind(key.to_owned())
-        .bind(model.to_owned())
-        .bind(stored(sum.requests))
-        .bind(stored(sum.estimated))
-        .bind(stored(sum.input))
-        .bind(stored(sum.cached))
-        .bind(stored(sum.cache_written))
-        .bind(stored(sum.output))
-        .bind(stored(sum.thinking))
-        .bind(stored(sum.images))
-        .bind(sum.cost.to_string())
-        .execute(&mut **writing)
-        .await?;
-    Ok(())
-}
-
-/// PostgreSQL takes no NUL in a text, and one odd name must not stop all the others.
-fn text(text: &str) -> String {
-    text.replace('\0', "")
-}
-
 impl Sum {
-    fn of(receipt: &Receipt) -> Sum {
+    pub(super) fn of(receipt: &Receipt) -> Sum {
         Sum {
             requests: 1,
             estimated: u64::from(receipt.estimated),
@@ -254,7 +74,7 @@ impl Sum {
         }
     }
 
-    fn read(row: &AnyRow) -> Result<Sum, StoreError> {
+    pub(super) fn read(row: &AnyRow) -> Result<Sum, StoreError> {
         let count = |column: usize| row.try_get(column).map(counted);
         Ok(Sum {
             requests: count(0)?,

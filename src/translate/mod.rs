@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::formats::{Codec, Head, Operation};
+use crate::formats::{Codec, Head, Most, Operation};
 use crate::json::{Edit, replace};
 use crate::model::{Fault, PictureSize, Thread};
 
@@ -40,6 +40,7 @@ pub struct Wanted {
     pub operation: Operation,
     pub stream: bool,
     ask_usage: Option<Edit>,
+    most: Option<Most>,
     /// Where a word in the body stands for the upstream's vendor.
     vendor_at: Vec<Range<usize>>,
     /// Takes out of the body what is said to the gateway alone.
@@ -88,6 +89,7 @@ impl Wanted {
             operation,
             stream,
             ask_usage: peek.ask_usage.filter(|_| stream),
+            most: peek.most,
             vendor_at: Vec::new(),
             later: peek.aside.as_ref().is_some_and(|aside| aside.later),
             aside: peek.aside.map(|aside| aside.removal),
@@ -118,6 +120,11 @@ impl Wanted {
             edits: self.operation == Operation::Edit,
             ..Head::default()
         }
+    }
+
+    /// How much may come back at most, as the request itself says it.
+    pub fn most(&self, codec: &dyn Codec, body: &[u8]) -> Most {
+        self.most.unwrap_or_else(|| codec.most(body))
     }
 
     /// The body without what is said to the gateway alone.

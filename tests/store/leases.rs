@@ -31,7 +31,7 @@ async fn lease(
     now: Timestamp,
 ) -> LeaseGiven {
     let ask = LeaseAsk {
-        key: "dev".to_owned(),
+        key: "dev".into(),
         reset,
         need: LeaseNeed {
             cap: money("10"),
@@ -48,10 +48,10 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> Receipt {
     Receipt {
         id: id.to_owned(),
         at: at.as_millisecond(),
-        key: "dev".to_owned(),
-        model: "m".to_owned(),
-        upstream: "up".to_owned(),
-        format: "chat".to_owned(),
+        key: "dev".into(),
+        model: "m".into(),
+        upstream: "up".into(),
+        format: "chat".into(),
         stream: false,
         status: 200,
         usage: Usage::default(),

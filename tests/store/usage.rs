@@ -14,10 +14,10 @@ fn receipt(id: &str, when: &str, key: &str, cost: &str) -> Receipt {
     Receipt {
         id: id.to_owned(),
         at: at(when).as_millisecond(),
-        key: key.to_owned(),
-        model: "m".to_owned(),
-        upstream: "up".to_owned(),
-        format: "chat".to_owned(),
+        key: key.into(),
+        model: "m".into(),
+        upstream: "up".into(),
+        format: "chat".into(),
         stream: true,
         status: 200,
         usage: Usage {

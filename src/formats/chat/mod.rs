@@ -31,8 +31,8 @@ pub(in crate::formats) use rates::headers as allowance_headers;
 pub(in crate::formats) use request::read_metadata;
 
 use super::{
-    Asked, Codec, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch,
+    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
+    Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -105,10 +105,6 @@ impl Codec for Chat {
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         pass::peek(body)
-    }
-
-    fn most(&self, body: &[u8]) -> Most {
-        pass::most(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

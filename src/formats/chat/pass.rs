@@ -21,6 +21,12 @@ struct Request<'a> {
     stream: Option<bool>,
     #[serde(borrow, default, deserialize_with = "keep_null")]
     stream_options: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_completion_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    max_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    n: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -34,21 +40,6 @@ fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue
     Deserialize::deserialize(value).map(Some)
 }
 
-#[derive(Deserialize, Default)]
-struct Limits<'a> {
-    #[serde(borrow)]
-    max_completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    max_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    n: Option<&'a RawValue>,
-}
-
-pub(super) fn most(body: &[u8]) -> Most {
-    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
-    Most::of(limits.max_completion_tokens.or(limits.max_tokens), limits.n)
-}
-
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
     let request: Request<'_> = read_request(body)?;
     let model = request.model.map(|raw| named(body, raw)).transpose()?;
@@ -58,10 +49,12 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
     } else {
         None
     };
+    let longest = request.max_completion_tokens.or(request.max_tokens);
     Ok(Peek {
         model,
         stream,
         ask_usage,
+        most: Some(Most::of(longest, request.n)),
         thread: None,
         aside: None,
     })

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{
-    Asked, Codec, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch, quoted,
+    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
+    Target, Watch, quoted,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -94,10 +94,6 @@ impl Codec for Images {
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         pass::peek(body)
-    }
-
-    fn most(&self, body: &[u8]) -> Most {
-        pass::most(body)
     }
 
     /// Pictures are looked at before anybody is paid for them.

@@ -24,6 +24,8 @@ struct Request<'a> {
     stream: Option<bool>,
     #[serde(borrow, rename = "async")]
     later: Option<&'a RawValue>,
+    #[serde(borrow)]
+    n: Option<&'a RawValue>,
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -44,6 +46,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         model: request.model.map(|raw| named(body, raw)).transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
+        most: Some(Most::of(None, request.n)),
         thread: None,
         aside: aside.transpose()?,
     })
@@ -73,10 +76,16 @@ fn peek_form(body: &[u8]) -> Result<Peek<'_>, Fault> {
             with: Vec::new(),
         },
     });
+    let count = find("n").and_then(|entry| std::str::from_utf8(entry.value).ok());
+    let count = count.and_then(|count| count.trim().parse().ok());
     Ok(Peek {
         model: model.transpose()?,
         stream: find("stream").is_some_and(says),
         ask_usage: None,
+        most: Some(Most {
+            output: None,
+            choices: count.unwrap_or(1).max(1),
+        }),
         thread: None,
         aside,
     })
@@ -103,27 +112,6 @@ fn without_member(body: &[u8], value: Range<usize>) -> Edit {
         range,
         with: Vec::new(),
     }
-}
-
-#[derive(Deserialize, Default)]
-struct Limits<'a> {
-    #[serde(borrow)]
-    n: Option<&'a RawValue>,
-}
-
-pub(super) fn most(body: &[u8]) -> Most {
-    if form::is_form(body) {
-        let entries = form::read(body).unwrap_or_default();
-        let count = entries.iter().find(|entry| entry.name == "n");
-        let count = count.and_then(|entry| std::str::from_utf8(entry.value).ok());
-        let count = count.and_then(|count| count.trim().parse().ok());
-        return Most {
-            output: None,
-            choices: count.unwrap_or(1).max(1),
-        };
-    }
-    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
-    Most::of(None, limits.n)
 }
 
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

@@ -24,7 +24,7 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, Most, NameRule, Operation,
+    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation,
     Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
@@ -110,10 +110,6 @@ impl Codec for Messages {
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         pass::peek(body)
-    }
-
-    fn most(&self, body: &[u8]) -> Most {
-        pass::most(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

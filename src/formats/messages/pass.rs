@@ -18,17 +18,8 @@ struct Request<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     stream: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-struct Limits<'a> {
     #[serde(borrow)]
     max_tokens: Option<&'a RawValue>,
-}
-
-pub(super) fn most(body: &[u8]) -> Most {
-    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
-    Most::of(limits.max_tokens, None)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -40,6 +31,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
+        most: Some(Most::of(request.max_tokens, None)),
         thread: None,
         aside: None,
     })

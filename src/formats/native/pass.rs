@@ -14,6 +14,7 @@ pub(super) const PEEK: Peek<'static> = Peek {
     model: None,
     stream: false,
     ask_usage: None,
+    most: None,
     thread: None,
     aside: None,
 };

@@ -29,8 +29,8 @@ mod turns;
 mod turns_out;
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, Keeper, Most, NameRule, Operation, Passed, Peek,
-    StreamDecoder, StreamEncoder, Target, Watch, chat,
+    Asked, Codec, Counter, Glance, Head, Keeper, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch, chat,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -103,10 +103,6 @@ impl Codec for Responses {
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
         pass::peek(body)
-    }
-
-    fn most(&self, body: &[u8]) -> Most {
-        pass::most(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

@@ -24,17 +24,8 @@ struct Request<'a> {
     #[serde(borrow)]
     previous_response_id: Option<Cow<'a, str>>,
     store: Option<bool>,
-}
-
-#[derive(Deserialize, Default)]
-struct Limits<'a> {
     #[serde(borrow)]
     max_output_tokens: Option<&'a RawValue>,
-}
-
-pub(super) fn most(body: &[u8]) -> Most {
-    let limits: Limits<'_> = serde_json::from_slice(body).unwrap_or_default();
-    Most::of(limits.max_output_tokens, None)
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -46,6 +37,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
+        most: Some(Most::of(request.max_output_tokens, None)),
         aside: None,
         thread: Some(Thread {
             previous: request.previous_response_id.map(Cow::into_owned),

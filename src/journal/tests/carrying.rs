@@ -9,15 +9,15 @@ async fn books_that_fail_stall_or_lose_their_answer_have_everything_once() {
     let journal = Arc::new(Journal::open(folder.path(), 64 << 20).expect("a journal"));
     let books = Ledger::in_moods(&[Mood::Fail, Mood::LoseAnswer, Mood::Stall]);
     // More than a batch.
-    let ids = numbered(0..1200);
+    let ids = numbered(0..2400);
     append_all(&journal, &ids);
-    assert_eq!(journal.standing().waiting, 1200);
+    assert_eq!(journal.standing().waiting, 2400);
     let mut carrier = Carrier::new(journal.clone(), books.clone());
     for refused in ["no room", "the connection was lost", "no answer in 30s"] {
         assert_eq!(carrier.step().await, Err(refused.to_owned()));
-        assert_eq!(journal.standing().waiting, 1200, "{refused}");
+        assert_eq!(journal.standing().waiting, 2400, "{refused}");
     }
-    for lines in [500, 500, 200, 0] {
+    for lines in [1000, 1000, 400, 0] {
         assert_eq!(carrier.step().await, Ok(lines));
     }
     assert_eq!(books.ids(), ids);
@@ -25,8 +25,37 @@ async fn books_that_fail_stall_or_lose_their_answer_have_everything_once() {
     assert!(pages.answered.values().all(|times| *times == 1));
     assert_eq!(pages.recorded["req_00007"], receipt("req_00007"));
     let standing = journal.standing();
-    assert_eq!((standing.waiting, standing.carried), (0, 1200));
+    assert_eq!((standing.waiting, standing.carried), (0, 2400));
     assert_eq!((standing.lost, standing.damaged), (0, 0));
+}
+
+/// The rest is read from the files, over several of them, and what is written meanwhile is not
+/// taken for it.
+#[tokio::test]
+async fn more_than_is_kept_at_hand_comes_all_the_same_and_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = Arc::new(Journal::open(folder.path(), 64 << 20).expect("a journal"));
+    journal.pen().shorten_segments(256 << 10);
+    let books = Ledger::in_moods(&[]);
+    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    append_all(&journal, &numbered(0..9000));
+    let mut written = 9000;
+    loop {
+        let lines = carrier.step().await.expect("the books are well");
+        let taken = u32::try_from(books.ids().len()).expect("few");
+        assert_eq!(books.ids(), numbered(0..taken));
+        if written < 15_000 {
+            append_all(&journal, &numbered(written..written + 300));
+            written += 300;
+        } else if lines == 0 {
+            break;
+        }
+    }
+    assert_eq!(books.ids(), numbered(0..15_000));
+    let pages = books.pages();
+    assert!(pages.answered.values().all(|times| *times == 1));
+    assert_eq!(pages.recorded["req_08765"], receipt("req_08765"));
+    assert_eq!(journal.standing().waiting, 0);
 }
 
 #[tokio::test]

@@ -15,10 +15,10 @@ pub(super) fn receipt(id: &str) -> Receipt {
     Receipt {
         id: id.to_owned(),
         at: 1_760_000_000_123,
-        key: "dev".to_owned(),
-        model: "acme-large".to_owned(),
-        upstream: "acme".to_owned(),
-        format: "chat".to_owned(),
+        key: "dev".into(),
+        model: "acme-large".into(),
+        upstream: "acme".into(),
+        format: "chat".into(),
         stream: false,
         status: 200,
         usage: Usage {
@@ -119,7 +119,7 @@ fn numbered(range: std::ops::Range<u32>) -> Vec<String> {
 
 fn append_all(journal: &Journal, ids: &[String]) {
     for id in ids {
-        journal.append(&receipt(id));
+        journal.append(receipt(id));
     }
 }
 

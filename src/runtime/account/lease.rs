@@ -85,7 +85,8 @@ impl Ledger {
         Some(ceiling.saturating_sub(in_period(&self.own, cap.reset) + self.held))
     }
 
-    fn is_low(&self, cap: Cap, now: Timestamp) -> bool {
+    /// Less than half of a slice is free.
+    pub(super) fn is_low(&self, cap: Cap, now: Timestamp) -> bool {
         let free = self.free(cap, now).unwrap_or_default();
         self.lease.as_ref().is_some_and(|lease| {
             // The store does not know yet what was taken without asking.
@@ -122,13 +123,6 @@ impl Account {
             is_asked: false,
         });
         will_be_told
-    }
-
-    /// Less than half of a slice is free.
-    pub fn is_low(&self, cap: Cap, now: Timestamp) -> bool {
-        let mut ledger = self.ledger();
-        ledger.turn(now);
-        ledger.is_low(cap, now)
     }
 
     /// What is to be asked of the store; `None`: nothing need be. What follows is `settle_lease` or `go_on_without`.
