@@ -1,0 +1,249 @@
+//! Added latency: requests at a fixed rate, and how long first bytes and events take on the way through.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::Terms;
+use crate::aims::{Aim, Aims};
+use crate::ground::Ground;
+use crate::leg::{Field, Target};
+use crate::open_loop::{self, Observation, Schedule};
+use crate::speech::{FORMATS, Format, KEY};
+use crate::spread::{Spread, percentile};
+use crate::table::{figure, table};
+use crate::work::{Request, Work};
+
+/// Requests per second.
+const JSON_RATE: f64 = 500.0;
+const STREAM_RATE: f64 = 50.0;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Bare,
+    Nginx,
+    Same,
+    Translated,
+}
+
+impl Way {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Bare => "bare pingora",
+            Self::Nginx => "nginx",
+            Self::Same => "omniglot, same format",
+            Self::Translated => "omniglot, translated",
+        }
+    }
+
+    fn is_ours(self) -> bool {
+        matches!(self, Self::Same | Self::Translated)
+    }
+}
+
+/// One leg: its requests take turns, so that one run holds all of its pairs.
+struct Leg<'a> {
+    way: Way,
+    target: &'a Target,
+    pairs: Vec<(Format, Format)>,
+    /// Rounds in order.
+    found: Vec<Vec<Observation>>,
+}
+
+/// The time of an answer that a table is about.
+type First = fn(&Observation) -> Option<Duration>;
+
+pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
+    let field = Field::start(&terms.room("latency")?).await?;
+    let json = Schedule {
+        rate: terms.scaled(JSON_RATE, 50.0),
+        time: Duration::from_millis(terms.scaled(4000, 200)),
+        connections: terms.scaled(32, 8),
+    };
+    let legs = measure(terms, &field, &Work::json(), json).await?;
+    println!(
+        "\n## Latency, JSON, {} requests/s by the clock over {} connections\n",
+        json.rate, json.connections
+    );
+    report(&legs, "first byte", |answer| Some(answer.first_byte));
+    judge(&legs, aims);
+
+    let streams = Schedule {
+        rate: STREAM_RATE,
+        time: Duration::from_millis(terms.scaled(4000, 200)),
+        connections: terms.scaled(64, 16),
+    };
+    let work = Work::paced(terms.scaled(50, 5));
+    let legs = measure(terms, &field, &work, streams).await?;
+    println!(
+        "\n## Latency, {}, {} requests/s by the clock over {} connections\n",
+        work.title, streams.rate, streams.connections
+    );
+    report(&legs, "first content", |answer| answer.first_content);
+    Ok(())
+}
+
+fn legs(field: &Field) -> Vec<Leg<'_>> {
+    let leg = |way, target| {
+        let all = FORMATS.map(|client| FORMATS.map(|upstream| (client, upstream)));
+        let pairs = all.into_iter().flatten();
+        let is_in = |(client, upstream): &(Format, Format)| {
+            (client == upstream) != (way == Way::Translated)
+        };
+        Leg {
+            way,
+            target,
+            pairs: pairs.filter(is_in).collect(),
+            found: Vec::new(),
+        }
+    };
+    let mut legs = vec![leg(Way::Direct, &field.mock), leg(Way::Bare, &field.bare)];
+    legs.extend(field.nginx.as_ref().map(|nginx| leg(Way::Nginx, nginx)));
+    legs.push(leg(Way::Same, &field.omniglot));
+    legs.push(leg(Way::Translated, &field.omniglot));
+    legs
+}
+
+async fn measure<'a>(
+    terms: &Terms,
+    field: &'a Field,
+    work: &Work,
+    schedule: Schedule,
+) -> Result<Vec<Leg<'a>>> {
+    let mut legs = legs(field);
+    for number in 1..=terms.rounds {
+        eprintln!("latency, {}, round {number}", work.title);
+        // There and back: no leg always comes after the same one.
+        let mut order: Vec<usize> = (0..legs.len()).collect();
+        if number % 2 == 0 {
+            order.reverse();
+        }
+        for place in order {
+            let leg = &mut legs[place];
+            let address = leg.target.address;
+            let request = |&(client, upstream): &(Format, Format)| {
+                Request::new(work, client, &Ground::model(upstream), KEY, address)
+            };
+            let requests: Arc<[Request]> = leg.pairs.iter().map(request).collect();
+            let run = move || open_loop::run(address, &requests, schedule);
+            let found = tokio::task::spawn_blocking(run).await?;
+            leg.found.push(found.context(leg.way.title())?);
+        }
+    }
+    Ok(legs)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn sorted(times: impl Iterator<Item = Duration>) -> Vec<f64> {
+    let mut times: Vec<f64> = times.map(milliseconds).collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+fn find<'a, 'b>(legs: &'b [Leg<'a>], way: Way) -> Option<&'b Leg<'a>> {
+    legs.iter().find(|leg| leg.way == way)
+}
+
+impl Leg<'_> {
+    /// Of one pair, or of all.
+    fn firsts(&self, first: First, pair: Option<usize>) -> Vec<f64> {
+        let answers = self.found.iter().flatten();
+        let answers = answers.filter(|answer| pair.is_none_or(|pair| answer.request == pair));
+        sorted(answers.filter_map(first))
+    }
+
+    fn gaps(&self, pair: Option<usize>) -> Vec<f64> {
+        let answers = self.found.iter().flatten();
+        let answers = answers.filter(|answer| pair.is_none_or(|pair| answer.request == pair));
+        sorted(answers.flat_map(|answer| answer.gaps.iter().copied()))
+    }
+}
+
+/// All samples of all rounds together; then every pair by itself.
+fn report(legs: &[Leg<'_>], what: &str, first: First) {
+    let mut table = table(
+        1,
+        &[
+            "leg",
+            &format!("{what}: 50 % to bare"),
+            "99 % to bare",
+            "50 % ms",
+            "99 % ms",
+            "99.9 % ms",
+            "between events: 50 % ms",
+            "99 % ms",
+            "99.9 % ms",
+            "answers",
+        ],
+    );
+    let yardstick = find(legs, Way::Bare)
+        .map(|bare| bare.firsts(first, None))
+        .unwrap_or_default();
+    let mut add = |title: String, leg: &Leg<'_>, pair: Option<usize>| {
+        let (firsts, gaps) = (leg.firsts(first, pair), leg.gaps(pair));
+        let to_bare = |part| Some(percentile(&firsts, part)? / percentile(&yardstick, part)?);
+        table.add_row([
+            title,
+            figure(to_bare(50.0), 2),
+            figure(to_bare(99.0), 2),
+            figure(percentile(&firsts, 50.0), 3),
+            figure(percentile(&firsts, 99.0), 3),
+            figure(percentile(&firsts, 99.9), 3),
+            figure(percentile(&gaps, 50.0), 3),
+            figure(percentile(&gaps, 99.0), 3),
+            figure(percentile(&gaps, 99.9), 3),
+            firsts.len().to_string(),
+        ]);
+    };
+    for leg in legs {
+        add(leg.way.title().to_owned(), leg, None);
+    }
+    for leg in legs.iter().filter(|leg| leg.way.is_ours()) {
+        for (number, (client, upstream)) in leg.pairs.iter().enumerate() {
+            let title = format!("{} → {}", client.name(), upstream.name());
+            add(title, leg, Some(number));
+        }
+    }
+    println!("{table}");
+}
+
+/// The 99th of a hundred in every round, and of all rounds together what it adds to the direct way.
+fn judge(legs: &[Leg<'_>], aims: &mut Aims) {
+    let Some(bare) = find(legs, Way::Bare) else {
+        return;
+    };
+    let slow = |answers: &[Observation]| {
+        let times = sorted(answers.iter().map(|answer| answer.first_byte));
+        // Few answers have no hundredth part: then the slowest.
+        percentile(&times, 99.0)
+            .or(times.last().copied())
+            .unwrap_or(f64::NAN)
+    };
+    let pooled =
+        |leg: &Leg<'_>| percentile(&leg.firsts(|answer| Some(answer.first_byte), None), 99.0);
+    let direct = find(legs, Way::Direct).and_then(pooled);
+    for leg in legs.iter().filter(|leg| leg.way.is_ours()) {
+        let rounds = leg.found.iter().zip(&bare.found);
+        let ratio = Spread::of(rounds.map(|(ours, bare)| slow(ours) / slow(bare)));
+        aims.judge(Aim::FirstByte, ratio.median, leg.way.title());
+        if let (Some(ours), Some(bare), Some(direct)) = (pooled(leg), pooled(bare), direct) {
+            // A proxy that adds nothing in the noise is no yardstick.
+            if bare > direct {
+                let added = (ours - direct) / (bare - direct);
+                let of = format!(
+                    "{}: {:.0} µs added, bare {:.0} µs",
+                    leg.way.title(),
+                    (ours - direct) * 1e3,
+                    (bare - direct) * 1e3
+                );
+                aims.judge(Aim::AddedFirstByte, added, of);
+            }
+        }
+    }
+}
