@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use comfy_table::CellAlignment;
+
 use crate::held;
 use crate::table::{NOTHING, table};
 
@@ -116,7 +118,7 @@ impl fmt::Display for Aims {
             &["aim", "at most", "found", "", "the worst of its figures"],
         );
         for column in table.column_iter_mut().skip(3) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+            column.set_cell_alignment(CellAlignment::Left);
         }
         for aim in Aim::ALL {
             let (what, most, unit) = aim.terms();

@@ -38,8 +38,9 @@ use process::load_average;
 
 const QUICK: Duration = Duration::from_millis(10);
 
-/// Two for each of the most connections of a leg in the proxy; the load holds those of all legs.
-const DESCRIPTORS: u64 = 10_000;
+/// What the load holds, and two for each connection in a proxy.
+const DESCRIPTORS: u64 = 3_000;
+const DESCRIPTORS_OF_THOUSANDS: u64 = 10_000;
 
 /// Measures the gateway beside a bare pingora proxy, nginx (where installed) and the mock alone, and judges its aims.
 ///
@@ -128,8 +129,24 @@ fn parse_seconds(text: &str) -> Result<Duration> {
 }
 
 impl Options {
+    fn is_quick(&self) -> bool {
+        self.quick || !self.bench
+    }
+
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    fn descriptors(&self) -> u64 {
+        if self.wants(Part::Connections) && !self.is_quick() {
+            DESCRIPTORS_OF_THOUSANDS
+        } else {
+            DESCRIPTORS
+        }
+    }
+
     fn terms(&self) -> Result<Terms> {
-        let quick = self.quick || !self.bench;
+        let quick = self.is_quick();
         Ok(Terms {
             directory: TempDir::new()?,
             rounds: if quick { 1 } else { self.rounds },
@@ -178,7 +195,7 @@ async fn run(options: &Options) -> Result<()> {
     introduce(&terms)?;
     let mut aims = Aims::default();
     for part in Part::value_variants() {
-        if options.only.is_empty() || options.only.contains(part) {
+        if options.wants(*part) {
             part.run(&terms, &mut aims).await?;
         }
     }
@@ -206,7 +223,7 @@ fn main() -> Result<ExitCode> {
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
         bare::run(listen, upstream);
     }
-    process::allow_descriptors(DESCRIPTORS)?;
+    process::allow_descriptors(options.descriptors())?;
     let cores = std::thread::available_parallelism()?.get();
     let threads = options.threads.map_or(cores / 2, usize::from).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread()

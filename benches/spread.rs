@@ -30,9 +30,8 @@ impl Spread {
     }
 }
 
-/// So many of a hundred are at most this; `None`: fewer than ten values lie beyond it.
+/// So many of a hundred are at most this; `None`: there are too few values for one to lie beyond it.
 pub fn percentile(sorted: &[f64], hundredth: f64) -> Option<f64> {
-    let beyond = sorted.len() as f64 * (1.0 - hundredth / 100.0);
     let index = (sorted.len() as f64 * hundredth / 100.0).ceil() as usize;
-    (beyond >= 9.999).then(|| sorted[index.max(1) - 1])
+    (index < sorted.len()).then(|| sorted[index.max(1) - 1])
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::Terms;
 use crate::ground::{Ground, Shape, other};
-use crate::leg::{start_mock, start_omniglot};
+use crate::leg::{Target, start_mock, start_omniglot};
 use crate::process::mebibytes;
 use crate::round::{Entry, measure};
 use crate::speech::{Format, KEY};
@@ -35,7 +35,7 @@ pub async fn run(terms: &Terms) -> Result<()> {
     let start = begin.elapsed();
     let work = Work::json();
     let model = Ground::model(Format::Chat);
-    let ask = |key: &str, model: &str, target: &crate::leg::Target| {
+    let ask = |key: &str, model: &str, target: &Target| {
         Request::new(&work, Format::Chat, model, key, target.address)
     };
     let in_turn = |number: usize| {

@@ -53,8 +53,10 @@ struct Leg<'a> {
     found: Vec<Vec<Observation>>,
 }
 
-/// The time of an answer that a table is about.
-type First = fn(&Observation) -> Option<Duration>;
+/// The times of an answer that a table is about.
+type Times = fn(&Observation) -> Vec<Duration>;
+
+const FIRST_BYTE: Times = |answer| vec![answer.first_byte];
 
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
     let field = Field::start(&terms.room("latency")?).await?;
@@ -68,7 +70,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         "\n## Latency, JSON, {} requests/s by the clock over {} connections\n",
         json.rate, json.connections
     );
-    report(&legs, "first byte", |answer| Some(answer.first_byte));
+    report(&legs, "time to first byte", FIRST_BYTE);
     judge(&legs, aims);
 
     let streams = Schedule {
@@ -82,7 +84,11 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         "\n## Latency, {}, {} requests/s by the clock over {} connections\n",
         work.title, streams.rate, streams.connections
     );
-    report(&legs, "first content", |answer| answer.first_content);
+    report(&legs, "time to first byte", FIRST_BYTE);
+    report(&legs, "time to first content", |answer| {
+        answer.first_content.into_iter().collect()
+    });
+    report(&legs, "between events", |answer| answer.gaps.clone());
     Ok(())
 }
 
@@ -151,54 +157,39 @@ fn find<'a, 'b>(legs: &'b [Leg<'a>], way: Way) -> Option<&'b Leg<'a>> {
 }
 
 impl Leg<'_> {
-    /// Of one pair, or of all.
-    fn firsts(&self, first: First, pair: Option<usize>) -> Vec<f64> {
+    /// Milliseconds in order, of one pair or of all.
+    fn times(&self, times: Times, pair: Option<usize>) -> Vec<f64> {
         let answers = self.found.iter().flatten();
         let answers = answers.filter(|answer| pair.is_none_or(|pair| answer.request == pair));
-        sorted(answers.filter_map(first))
-    }
-
-    fn gaps(&self, pair: Option<usize>) -> Vec<f64> {
-        let answers = self.found.iter().flatten();
-        let answers = answers.filter(|answer| pair.is_none_or(|pair| answer.request == pair));
-        sorted(answers.flat_map(|answer| answer.gaps.iter().copied()))
+        sorted(answers.flat_map(times))
     }
 }
 
 /// All samples of all rounds together; then every pair by itself.
-fn report(legs: &[Leg<'_>], what: &str, first: First) {
-    let mut table = table(
-        1,
-        &[
-            "leg",
-            &format!("{what}: 50 % to bare"),
-            "99 % to bare",
-            "50 % ms",
-            "99 % ms",
-            "99.9 % ms",
-            "between events: 50 % ms",
-            "99 % ms",
-            "99.9 % ms",
-            "answers",
-        ],
-    );
-    let yardstick = find(legs, Way::Bare)
-        .map(|bare| bare.firsts(first, None))
-        .unwrap_or_default();
+fn report(legs: &[Leg<'_>], what: &str, times: Times) {
+    let header = [
+        what,
+        "50 % to bare",
+        "99 % to bare",
+        "50 % ms",
+        "99 % ms",
+        "99.9 % ms",
+        "samples",
+    ];
+    let mut table = table(1, &header);
+    let bare = find(legs, Way::Bare);
+    let bare = bare.map(|bare| bare.times(times, None)).unwrap_or_default();
     let mut add = |title: String, leg: &Leg<'_>, pair: Option<usize>| {
-        let (firsts, gaps) = (leg.firsts(first, pair), leg.gaps(pair));
-        let to_bare = |part| Some(percentile(&firsts, part)? / percentile(&yardstick, part)?);
+        let found = leg.times(times, pair);
+        let to_bare = |part| Some(percentile(&found, part)? / percentile(&bare, part)?);
         table.add_row([
             title,
             figure(to_bare(50.0), 2),
             figure(to_bare(99.0), 2),
-            figure(percentile(&firsts, 50.0), 3),
-            figure(percentile(&firsts, 99.0), 3),
-            figure(percentile(&firsts, 99.9), 3),
-            figure(percentile(&gaps, 50.0), 3),
-            figure(percentile(&gaps, 99.0), 3),
-            figure(percentile(&gaps, 99.9), 3),
-            firsts.len().to_string(),
+            figure(percentile(&found, 50.0), 3),
+            figure(percentile(&found, 99.0), 3),
+            figure(percentile(&found, 99.9), 3),
+            found.len().to_string(),
         ]);
     };
     for leg in legs {
@@ -210,40 +201,41 @@ fn report(legs: &[Leg<'_>], what: &str, first: First) {
             add(title, leg, Some(number));
         }
     }
-    println!("{table}");
+    println!("{table}\n");
 }
 
 /// The 99th of a hundred in every round, and of all rounds together what it adds to the direct way.
 fn judge(legs: &[Leg<'_>], aims: &mut Aims) {
-    let Some(bare) = find(legs, Way::Bare) else {
+    let (Some(bare), Some(direct)) = (find(legs, Way::Bare), find(legs, Way::Direct)) else {
         return;
     };
     let slow = |answers: &[Observation]| {
         let times = sorted(answers.iter().map(|answer| answer.first_byte));
-        // Few answers have no hundredth part: then the slowest.
         percentile(&times, 99.0)
-            .or(times.last().copied())
-            .unwrap_or(f64::NAN)
     };
-    let pooled =
-        |leg: &Leg<'_>| percentile(&leg.firsts(|answer| Some(answer.first_byte), None), 99.0);
-    let direct = find(legs, Way::Direct).and_then(pooled);
+    let pooled = |leg: &Leg<'_>| percentile(&leg.times(FIRST_BYTE, None), 99.0);
     for leg in legs.iter().filter(|leg| leg.way.is_ours()) {
+        let title = leg.way.title();
         let rounds = leg.found.iter().zip(&bare.found);
-        let ratio = Spread::of(rounds.map(|(ours, bare)| slow(ours) / slow(bare)));
-        aims.judge(Aim::FirstByte, ratio.median, leg.way.title());
-        if let (Some(ours), Some(bare), Some(direct)) = (pooled(leg), pooled(bare), direct) {
-            // A proxy that adds nothing in the noise is no yardstick.
-            if bare > direct {
-                let added = (ours - direct) / (bare - direct);
-                let of = format!(
-                    "{}: {:.0} µs added, bare {:.0} µs",
-                    leg.way.title(),
-                    (ours - direct) * 1e3,
-                    (bare - direct) * 1e3
-                );
-                aims.judge(Aim::AddedFirstByte, added, of);
-            }
+        let ratios = rounds.filter_map(|(ours, bare)| Some(slow(ours)? / slow(bare)?));
+        let ratios: Vec<f64> = ratios.collect();
+        if !ratios.is_empty() {
+            aims.judge(Aim::FirstByte, Spread::of(ratios).median, title);
+        }
+        let (Some(ours), Some(bare), Some(direct)) = (pooled(leg), pooled(bare), pooled(direct))
+        else {
+            continue;
+        };
+        let (ours, bare) = (ours - direct, bare - direct);
+        let added = format!(
+            "{title}: {:.0} µs added, bare {:.0} µs",
+            ours * 1e3,
+            bare * 1e3
+        );
+        if bare > 0.0 {
+            aims.judge(Aim::AddedFirstByte, ours / bare, added);
+        } else {
+            println!("{added}: a proxy that adds nothing in the noise is no yardstick\n");
         }
     }
 }

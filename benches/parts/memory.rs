@@ -1,7 +1,10 @@
 //! Memory: of idle processes, of the same under load, and of every open stream.
 
-use anyhow::Result;
+use std::pin::pin;
 use std::time::Duration;
+
+use anyhow::Result;
+use tokio::time::sleep;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
@@ -13,6 +16,9 @@ use crate::round::{Entry, measure};
 use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};
+
+/// Between two looks at a process under load.
+const LOOK: Duration = Duration::from_millis(20);
 
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
     println!("\n## Memory\n");
@@ -40,7 +46,7 @@ async fn of_processes(terms: &Terms) -> Result<()> {
             "process",
             "idle MiB",
             "under load MiB",
-            "at most MiB",
+            "ever MiB",
             "threads",
         ],
     );
@@ -48,7 +54,7 @@ async fn of_processes(terms: &Terms) -> Result<()> {
     for (title, target, client) in legs {
         eprintln!("memory, {title}");
         let idle = resident(target)?;
-        let mut under_load = 0;
+        let mut under_load = idle;
         for work in [Work::json(), Work::paced(terms.scaled(50, 5))] {
             let request =
                 Request::new(&work, client, &Ground::model(upstream), KEY, target.address);
@@ -58,8 +64,13 @@ async fn of_processes(terms: &Terms) -> Result<()> {
                 requests: vec![request],
                 connections: terms.scaled(256, 8),
             };
-            measure(vec![entry], terms.scaled(4, 1), terms.time).await?;
-            under_load = under_load.max(resident(target)?);
+            let mut load = pin!(measure(vec![entry], terms.scaled(4, 1), terms.time));
+            loop {
+                tokio::select! {
+                    ended = &mut load => break drop(ended?),
+                    () = sleep(LOOK) => under_load = under_load.max(resident(target)?),
+                }
+            }
         }
         let vitals = target.process.vitals()?;
         table.add_row([

@@ -16,10 +16,13 @@ const SIZES: [usize; 6] = [1, 16, 256, 1024, 4 * 1024, 20 * 1024];
 /// Few, so that what is in flight at once stays small.
 const CONNECTIONS: u16 = 2;
 
+/// The work with so many bytes of text.
+type WorkOf = fn(usize) -> Work;
+
 pub async fn run(terms: &Terms) -> Result<()> {
     let field = Field::start(&terms.room("sizes")?).await?;
     let sizes: Vec<usize> = terms.scaled(SIZES.to_vec(), vec![1, 256]);
-    let kinds: [(&str, fn(usize) -> Work); 2] = [
+    let kinds: [(&str, WorkOf); 2] = [
         ("requests", Work::long_request),
         ("replies", Work::long_reply),
     ];

@@ -1,7 +1,7 @@
 //! From the start to the first answer, the idle demo, and the size of the binary.
 
 use std::fs::{self, File};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::connection::Connection;
+use crate::ground::Ground;
 use crate::leg::{SHAPE, start_mock};
 use crate::process::{Process, free_addresses, mebibytes};
 use crate::speech::{Format, KEY, Question};
@@ -22,7 +23,7 @@ use crate::table::{figure, table};
 const BINARY: &str = env!("CARGO_BIN_EXE_omniglot");
 
 /// The demo has no config: its address, key and model are what its greeting says.
-const DEMO: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+const DEMO: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const DEMO_KEY: &str = "omniglot-demo-key";
 const DEMO_MODEL: &str = "demo-chat";
 
@@ -101,14 +102,14 @@ async fn configured(room: &Path, starts: usize) -> Result<Vec<f64>> {
     for number in 1..=starts {
         eprintln!("start with a config, {number}");
         let [listen, admin] = free_addresses()?;
-        let ground = crate::ground::Ground {
+        let ground = Ground {
             mock: mock.address,
             listen,
             admin,
         };
         let file = room.join("start.yaml");
         fs::write(&file, ground.config(&SHAPE))?;
-        let request = hello(listen, KEY, &crate::ground::Ground::model(Format::Chat));
+        let request = hello(listen, KEY, &Ground::model(Format::Chat));
         let mut command = Command::new(BINARY);
         command.arg("run").arg("-c").arg(file);
         let begin = Instant::now();
