@@ -2,10 +2,10 @@
 
 mod cost;
 mod journal;
+mod row;
 mod standing;
 
-use std::collections::HashSet;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -23,6 +23,7 @@ pub use standing::UpstreamStanding;
 
 use cost::Cost;
 use journal::Watched;
+use row::{KINDS, Named, Row};
 use standing::Standing;
 
 use crate::model::{Format, Money};
@@ -33,6 +34,9 @@ const SECONDS: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0,
 ];
+
+/// And one place more for what has none.
+const FORMATS: usize = Format::EVERY.len() + 1;
 
 pub struct Metrics {
     registry: Registry,
@@ -58,9 +62,11 @@ pub struct Metrics {
     limited_alone: Family<NoLabels, Counter>,
     standing: Standing,
     journal: Watched,
-    /// A family is asked with labels it could own. The names in them are kept here once and shared,
-    /// so that counting a request allocates nothing.
-    names: RwLock<HashSet<Arc<str>>>,
+    /// A family is asked with labels it could own. What they lead to is kept here by model and
+    /// upstream, so that counting a request allocates nothing and searches once.
+    rows: [Named<Arc<Row>>; FORMATS],
+    /// By key and model.
+    costs: Named<Cost>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -200,7 +206,8 @@ impl Metrics {
             limited_alone: Family::default(),
             standing: Standing::default(),
             journal: Watched::default(),
-            names: RwLock::default(),
+            rows: Default::default(),
+            costs: Named::default(),
         };
         metrics.registered()
     }
@@ -315,62 +322,89 @@ impl Metrics {
     }
 
     pub fn served(&self, served: &Served<'_>) {
+        let (model, upstream) = (served.model, served.upstream);
+        let place = served.format.map_or(FORMATS - 1, |format| format as usize);
         let format = served.format.map_or("none", Format::name);
-        let model = self.name(served.model);
-        self.requests
-            .get_or_create(&RequestLabels {
-                format,
-                model: model.clone(),
-                upstream: self.name(served.upstream),
-                status: served.status,
-            })
-            .inc();
-        let bytes = FormatLabel { format };
-        self.received.get_or_create(&bytes).inc_by(served.received);
-        self.sent.get_or_create(&bytes).inc_by(served.sent);
+        let row = self.rows[place].get(model, upstream, || self.row(format, model).into());
+        match served.status {
+            200 => row.well.get_or_init(|| self.answered(&row, served)).inc(),
+            _ => self.answered(&row, served).inc(),
+        };
+        row.received.inc_by(served.received);
+        row.sent.inc_by(served.sent);
+        row.whole.observe(served.total.as_secs_f64());
+        if let Some(first_byte) = served.first_byte {
+            let make = || self.first_byte.get_or_create_owned(&row.labels);
+            let histogram = row.first_byte.get_or_init(make);
+            histogram.observe(first_byte.as_secs_f64());
+        }
         if let Some(metered) = &served.metered {
-            self.count_tokens(&model, metered);
+            self.count_tokens(&row, metered);
         }
         if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
-            let (key, model) = (self.name(served.key), model.clone());
-            self.cost
-                .get_or_create(&CostLabels { key, model })
-                .add(cost);
-        }
-        let times = ModelLabels { format, model };
-        let total = served.total.as_secs_f64();
-        self.whole.get_or_create(&times).observe(total);
-        if let Some(first_byte) = served.first_byte {
-            let first_byte = first_byte.as_secs_f64();
-            self.first_byte.get_or_create(&times).observe(first_byte);
+            let make = || {
+                let (key, model) = (served.key.into(), model.into());
+                self.cost.get_or_create_owned(&CostLabels { key, model })
+            };
+            self.costs.get(served.key, model, make).add(cost);
         }
     }
 
-    fn count_tokens(&self, model: &Arc<str>, metered: &Metered) {
-        let Metered { usage, estimated } = metered;
-        let family = match estimated {
-            true => &self.estimated_tokens,
-            false => &self.tokens,
+    fn row(&self, format: &'static str, model: &str) -> Row {
+        let bytes = FormatLabel { format };
+        let labels = ModelLabels {
+            format,
+            model: model.into(),
         };
-        for (kind, count) in [
-            ("input", usage.input),
-            ("cached", usage.cached),
-            ("cache_written", usage.cache_written),
-            ("output", usage.output),
-            ("thinking", usage.thinking),
-        ] {
-            // Most requests have two kinds of five: the others are not worth a lookup.
+        Row {
+            well: OnceLock::new(),
+            received: self.received.get_or_create_owned(&bytes),
+            sent: self.sent.get_or_create_owned(&bytes),
+            whole: self.whole.get_or_create_owned(&labels),
+            first_byte: OnceLock::new(),
+            tokens: Default::default(),
+            estimated: Default::default(),
+            labels,
+        }
+    }
+
+    fn answered(&self, row: &Row, served: &Served<'_>) -> Counter {
+        self.requests.get_or_create_owned(&RequestLabels {
+            format: row.labels.format,
+            model: row.labels.model.clone(),
+            upstream: served.upstream.into(),
+            status: served.status,
+        })
+    }
+
+    fn count_tokens(&self, row: &Row, metered: &Metered) {
+        let Metered { usage, estimated } = metered;
+        let (family, counters) = match estimated {
+            true => (&self.estimated_tokens, &row.estimated),
+            false => (&self.tokens, &row.tokens),
+        };
+        let counts = [
+            usage.input,
+            usage.cached,
+            usage.cache_written,
+            usage.output,
+            usage.thinking,
+        ];
+        for ((kind, counter), count) in KINDS.into_iter().zip(counters).zip(counts) {
+            // What never comes is not shown.
             if count > 0 {
-                let model = model.clone();
-                let labels = TokenLabels { model, kind };
-                family.get_or_create(&labels).inc_by(count);
+                let make = || {
+                    let model = row.labels.model.clone();
+                    family.get_or_create_owned(&TokenLabels { model, kind })
+                };
+                counter.get_or_init(make).inc_by(count);
             }
         }
     }
 
     pub fn upstream_failed(&self, upstream: &str, cause: Cause) {
         let labels = FailureLabels {
-            upstream: self.name(upstream),
+            upstream: upstream.into(),
             cause: cause.name(),
         };
         self.upstream_failures.get_or_create(&labels).inc();
@@ -418,20 +452,6 @@ impl Metrics {
             encode(&mut text, &self.registry).expect("a string takes all that is written to it");
             text
         })
-    }
-
-    /// The shared copy of a configured name.
-    fn name(&self, name: &str) -> Arc<str> {
-        // A set of names is whole after any panic, so a poisoned lock is no reason to stop counting.
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shared) = names.get(name) {
-            return shared.clone();
-        }
-        drop(names);
-        let shared: Arc<str> = name.into();
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
-        names.insert(shared.clone());
-        shared
     }
 }
 

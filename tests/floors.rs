@@ -27,6 +27,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 const CRATES: [(&str, &[&str]); 11] = [
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
+    ("pingora_timeout", &["proxy/", "app.rs", "app/"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),
     ("hickory_resolver", &["runtime/resolve.rs"]),

@@ -198,7 +198,7 @@ fn in_flight_returns_to_zero_also_after_a_panic() {
 }
 
 #[test]
-fn names_are_kept_once_and_counts_of_many_threads_add_up() {
+fn counts_of_many_threads_add_up() {
     let metrics = Metrics::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -211,6 +211,4 @@ fn names_are_kept_once_and_counts_of_many_threads_add_up() {
             r#"omniglot_requests_total{format="chat",model="acme-large",upstream="acme",status="200"} 400"#,
         ],
     );
-    assert_eq!(metrics.names.read().expect("not poisoned").len(), 2);
-    assert!(Arc::ptr_eq(&metrics.name("acme"), &metrics.name("acme")));
 }

@@ -55,7 +55,7 @@ async fn whole(
     let headers = &mut header.headers;
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CONTENT_LENGTH, body.len().into());
-    put(headers, request_id(exchange))?;
+    put_request_id(exchange, headers)?;
     put(headers, extra.iter().cloned())?;
     put(headers, allowance(exchange))?;
     exchange.status = status;
@@ -117,6 +117,14 @@ pub(super) async fn fault(
 /// Room for all that is ever said there.
 const HEADERS: usize = 12;
 
+const UPSTREAM_NAME: &str = "x-omniglot-upstream";
+const ATTEMPTS_NAME: &str = "x-omniglot-attempts";
+
+// Made once: for every reply, their letters would be looked at anew.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const UPSTREAM: HeaderName = HeaderName::from_static(UPSTREAM_NAME);
+const ATTEMPTS: HeaderName = HeaderName::from_static(ATTEMPTS_NAME);
+
 /// A header without fields. Those that are put into it are known by name, which pingora's own
 /// would read anew each time.
 pub(super) fn head(status: StatusCode) -> Parts {
@@ -130,20 +138,30 @@ fn put(
     headers: &mut HeaderMap,
     fields: impl IntoIterator<Item = (&'static str, String)>,
 ) -> Result<()> {
-    for (name, value) in fields {
-        let value = HeaderValue::try_from(value).map_err(|error| {
-            Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error)
-        })?;
-        headers.insert(HeaderName::from_static(name), value);
+    for (name, text) in fields {
+        headers.insert(HeaderName::from_static(name), value(text)?);
     }
     Ok(())
 }
 
+fn value<T>(text: T) -> Result<HeaderValue>
+where
+    HeaderValue: TryFrom<T, Error: Into<http::Error>>,
+{
+    HeaderValue::try_from(text).map_err(|error| {
+        let error: http::Error = error.into();
+        Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error)
+    })
+}
+
 /// What a reply's header says beside its kind and length.
 pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<()> {
-    put(headers, request_id(exchange))?;
-    put(headers, provenance(exchange))?;
-    put(headers, outgoing::lost(exchange))?;
+    put_request_id(exchange, headers)?;
+    headers.insert(UPSTREAM, value(exchange.upstream_name())?);
+    headers.insert(ATTEMPTS, exchange.tried.into());
+    if !exchange.losses.0.is_empty() {
+        put(headers, outgoing::lost(exchange))?;
+    }
     put(headers, allowance(exchange))?;
     let reply = exchange.reply.as_ref().map(|reply| reply.kind());
     if reply == Some(ReplyKind::Whole) {
@@ -153,17 +171,20 @@ pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<
 }
 
 /// Under our own name, and under the one that the SDKs of the client's format look for.
-pub(super) fn request_id(exchange: &Exchange) -> impl Iterator<Item = (&'static str, String)> {
-    let theirs = exchange.format.codec().request_id_header();
-    let names = [Some("x-request-id"), theirs].into_iter().flatten();
-    names.map(|name| (name, exchange.request_id.clone()))
+fn put_request_id(exchange: &Exchange, headers: &mut HeaderMap) -> Result<()> {
+    let id = value(exchange.request_id.as_str())?;
+    if let Some(theirs) = exchange.format.codec().request_id_header() {
+        headers.insert(HeaderName::from_static(theirs), id.clone());
+    }
+    headers.insert(REQUEST_ID, id);
+    Ok(())
 }
 
 /// Who answered, and after how many attempts.
 pub(super) fn provenance(exchange: &Exchange) -> [(&'static str, String); 2] {
     [
-        ("x-omniglot-upstream", exchange.upstream_name().to_owned()),
-        ("x-omniglot-attempts", exchange.tried.to_string()),
+        (UPSTREAM_NAME, exchange.upstream_name().to_owned()),
+        (ATTEMPTS_NAME, exchange.tried.to_string()),
     ]
 }
 

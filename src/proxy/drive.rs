@@ -12,7 +12,8 @@ use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::RequestHeader;
-use tokio::time::{Instant, sleep_until, timeout};
+use pingora_timeout::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::attempt;

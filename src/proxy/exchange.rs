@@ -171,21 +171,20 @@ impl Exchange {
     }
 
     /// The next attempt is under way, within what is left of the time.
-    pub(super) fn begin_attempt(&mut self) -> Option<Attempt> {
+    pub(super) fn begin_attempt(&mut self) {
         self.tried += 1;
         self.forget_reply();
         self.fault = None;
         self.place = None;
         self.troubled = false;
         self.unread = false;
-        let attempt = self.attempt()?.clone();
-        let now = Moment::now();
+        self.other_addresses.clear();
         let settings = self.model.as_ref().map(|model| &model.settings);
         let retries = settings.map(|settings| settings.retries);
         let limit = retries.and_then(|retries| retries.per_attempt_timeout);
-        self.begin_by = earliest(limit.map(|limit| now + limit), self.give_up);
-        self.end_by = attempt.timeouts.total.map(|limit| now + limit);
-        Some(attempt)
+        let total = self.attempt().and_then(|attempt| attempt.timeouts.total);
+        self.begin_by = earliest(limit.map(|limit| Moment::now() + limit), self.give_up);
+        self.end_by = total.map(|limit| Moment::now() + limit);
     }
 
     /// The attempt under way has failed, and another will be made.

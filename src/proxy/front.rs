@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use http::Method;
@@ -27,19 +27,15 @@ tokio::task_local! {
 }
 
 /// Says inside of `within` whether its limit still counts.
-pub(super) fn note_arrival(arrived: bool) {
+fn note_arrival(arrived: bool) {
     // Outside of it nothing is waited for.
     let _ = ARRIVED.try_with(|flag| flag.store(arrived, Ordering::Relaxed));
 }
 
-/// pingora's own timeouts begin again with every byte. Here all of it has to arrive in time, or
-/// the connection is dropped with the task.
-async fn within<T>(
-    limit: Duration,
-    arrived: bool,
-    serving: impl Future<Output = Option<T>>,
-) -> Option<T> {
-    let arrived = Arc::new(AtomicBool::new(arrived));
+/// pingora has no limit for what comes before HTTP/2's first request. Here all of it has to arrive
+/// in time, or the connection is dropped with the task.
+async fn within<T>(limit: Duration, serving: impl Future<Output = Option<T>>) -> Option<T> {
+    let arrived = Arc::new(AtomicBool::new(true));
     let mut serving = pin!(ARRIVED.scope(arrived.clone(), serving));
     let mut late = pin!(sleep(limit));
     poll_fn(|context| {
@@ -74,7 +70,7 @@ impl ServerApp for Door {
             let looked = timeout(limit, stream.try_peek(&mut first)).await;
             looked.ok()?.ok()?;
         }
-        within(limit, true, self.0.process_new(stream, shutdown)).await
+        within(limit, self.0.process_new(stream, shutdown)).await
     }
 }
 
@@ -97,14 +93,13 @@ impl HttpServerApp for Front {
             limit += Duration::from_secs(CLIENT_KEEP_ALIVE);
         } else {
             session.set_keepalive(None);
-            session.set_read_timeout(None);
+            session.set_read_timeout(Some(limit));
         }
         // Else a client that sends its next request early, or an empty line after its body,
         // is taken for one that has gone wrong, and loses the reply it is waiting for.
         session.set_pipelining_enabled(true);
         // On the heap once, instead of moved from hand to hand.
-        let serving = Box::pin(self.gateway.serve(session, shutdown));
-        within(limit, false, serving).await
+        Box::pin(self.gateway.serve(session, limit, shutdown)).await
     }
 
     /// pingora asks for these when it is about to wait for the first bytes of HTTP/2 …
@@ -120,14 +115,29 @@ impl HttpServerApp for Front {
     }
 }
 
-/// Waits for a request on a connection; `None`: there will be none that can be answered.
-pub(super) async fn await_request(session: &mut Session, shutdown: &ShutdownWatch) -> Option<()> {
+/// Waits for a request on a connection, whose header must be whole within the limit; `None`: there
+/// will be none that can be answered.
+pub(super) async fn await_request(
+    session: &mut Session,
+    limit: Duration,
+    shutdown: &ShutdownWatch,
+) -> Option<()> {
     let mut shutdown = shutdown.clone();
-    let read = tokio::select! {
-        // One that has arrived is answered all the same.
-        biased;
-        read = session.read_request() => read,
-        _ = shutdown.changed() => return None,
+    let late = Instant::now() + limit;
+    let read = {
+        let mut reading = pin!(session.read_request());
+        // Where no byte comes, pingora's own timeout ends it; each that comes is a look at the
+        // clock, so that none is read for longer. A timer for every request would cost more.
+        let in_time = poll_fn(|context| match reading.as_mut().poll(context) {
+            Poll::Pending if Instant::now() > late => Poll::Ready(None),
+            polled => polled.map(Some),
+        });
+        tokio::select! {
+            // One that has arrived is answered all the same.
+            biased;
+            read = in_time => read?,
+            _ = shutdown.changed() => return None,
+        }
     };
     // Without a format, and without a body that could be told from what follows it.
     let refusal = match read {

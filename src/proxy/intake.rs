@@ -4,7 +4,7 @@ use super::Session;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, ErrorType, Result};
-use tokio::time::timeout;
+use pingora_timeout::timeout;
 
 use super::exchange::Exchange;
 use crate::model::{Fault, FaultKind, Format, shortened};

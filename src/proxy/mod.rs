@@ -28,6 +28,7 @@ mod steps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::connectors::http::Connector;
@@ -85,10 +86,10 @@ impl Gateway {
     pub(super) async fn serve(
         &self,
         mut session: Session,
+        header_limit: Duration,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        front::await_request(&mut session, shutdown).await?;
-        front::note_arrival(true);
+        front::await_request(&mut session, header_limit, shutdown).await?;
         if *shutdown.borrow() {
             session.set_keepalive(None);
         }

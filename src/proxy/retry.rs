@@ -77,9 +77,12 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
     ) -> Result<Place> {
-        let attempt = exchange.attempt().cloned();
+        let attempt = exchange.attempt();
         let attempt = attempt.ok_or_else(super::drive::no_attempt)?;
-        let upstream = &attempt.upstream;
+        if let Some(place) = attempt.upstream.load.enter_at_once(&attempt.upstream.room) {
+            return Ok(place);
+        }
+        let upstream = &attempt.upstream.clone();
         let entering = async { Ok(upstream.load.enter(&upstream.room).await) };
         let full = match unless_gone(session, exchange.deadline(), entering).await {
             Ok(Ok(place)) => return Ok(place),

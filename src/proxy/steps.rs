@@ -17,21 +17,25 @@ use crate::translate::{Reply, ReplyKind};
 impl Gateway {
     /// The next attempt, and where it goes.
     pub(super) async fn next_peer(&self, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
-        let Some(attempt) = exchange.begin_attempt() else {
+        exchange.begin_attempt();
+        let Some(attempt) = exchange.attempt() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
         attempt.health.begin(std::time::Instant::now());
-        let limit = attempt.timeouts.connect;
-        let looked_up = timeout(limit, self.runtime.names.addresses(&attempt.upstream)).await;
+        let (upstream, limit) = (attempt.upstream.clone(), attempt.timeouts.connect);
+        if let Some(literal) = upstream.literal {
+            return Ok(Box::new(attempt::peer(&upstream, limit, literal)));
+        }
+        let looking_up = self.runtime.names.addresses(&upstream);
+        let looked_up = timeout(limit, looking_up).await;
         match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
             Ok(mut addresses) => {
                 let first = addresses.remove(0);
                 exchange.other_addresses = addresses;
-                let connect = attempt.timeouts.connect;
-                Ok(Box::new(attempt::peer(&attempt.upstream, connect, first)))
+                Ok(Box::new(attempt::peer(&upstream, limit, first)))
             }
             Err(reason) => {
-                log::warn!("upstream {}: {reason}", attempt.upstream.name);
+                log::warn!("upstream {}: {reason}", upstream.name);
                 let fault = Fault::bad_gateway("the upstream cannot be reached");
                 self.upstream_failed(exchange, Cause::Connect, &fault);
                 Err(self.park(exchange, fault))

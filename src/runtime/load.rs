@@ -61,18 +61,22 @@ impl Load {
             .is_none_or(|limit| self.in_flight() < limit)
     }
 
-    /// A place now, or after a wait in the queue.
-    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<Place, Full> {
+    /// A place, where there is one now.
+    pub fn enter_at_once(self: &Arc<Load>, room: &Room) -> Option<Place> {
         let Some(limit) = room.max_in_flight else {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
-            return Ok(Place(self.clone()));
+            return Some(Place(self.clone()));
         };
         // Who comes later must not overtake those who wait.
-        if self.waiting() == 0
-            && let Some(place) = self.take(limit)
-        {
+        (self.waiting() == 0).then(|| self.take(limit)).flatten()
+    }
+
+    /// A place now, or after a wait in the queue.
+    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<Place, Full> {
+        if let Some(place) = self.enter_at_once(room) {
             return Ok(place);
         }
+        let limit = room.max_in_flight.unwrap_or(u64::MAX);
         let _turn = self.queue_up(room.queue).ok_or(Full::Queue)?;
         let freed = async {
             loop {
