@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 
 use crate::connection::Connection;
 
-const START_LIMIT: Duration = Duration::from_secs(15);
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 pub struct Process {
     name: &'static str,
