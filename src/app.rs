@@ -16,7 +16,6 @@ use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerOptions;
 use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::Connector;
 use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::protocols::http::v2::server::default_h2_options;
@@ -41,7 +40,7 @@ use crate::images::{Desk, Files, Tasks};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Archive, Checks, Door, Front, Gateway};
+use crate::proxy::{AccessLog, Archive, Checks, Connections, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again.
@@ -132,7 +131,7 @@ pub fn run(start: Start) -> Result<()> {
         archive: archive.clone(),
         access_log: access_log.clone(),
         journal: journal.clone(),
-        connector: Connector::new(Some(ConnectorOptions::from_server_conf(&conf))),
+        connections: Connections::new(ConnectorOptions::from_server_conf(&conf)),
         stop: stop.clone(),
         stopped: stopped.clone(),
         desk: desk.clone(),

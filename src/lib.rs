@@ -1,5 +1,7 @@
 //! Omniglot: one API key in front of model backends that speak different wire formats.
 #![forbid(unsafe_code)]
+// What a request's futures hold is copied from call to call, and kept by every open stream.
+#![warn(clippy::large_futures)]
 
 pub mod access;
 pub mod admin;

@@ -24,7 +24,7 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
     ("pingora_timeout", &["proxy/", "app.rs", "app/"]),

@@ -1,8 +1,11 @@
 //! One JSON object being read: fields are taken by name and type, what remains was not understood.
 
-use std::borrow::Cow;
 use std::fmt;
 
+use serde_json_borrow::ObjectAsVec;
+
+use super::shape::{Noted, Shape};
+use super::walk::walk;
 use crate::model::{Fault, Json, Losses, Place, Text};
 
 /// Where a value stands, as `messages[3].content`; costs nothing until it is printed.
@@ -76,10 +79,7 @@ impl<'a> Node<'a, '_> {
         read: impl FnOnce(Fields<'a, '_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         match self.value {
-            Json::Object(object) => read(Fields {
-                entries: object.into_vec(),
-                path: self.path,
-            }),
+            Json::Object(object) => read(Fields::new(object, self.path)),
             _ => Err(self.path.wrong("an object")),
         }
     }
@@ -102,8 +102,16 @@ impl<'a> Node<'a, '_> {
 
 #[derive(Debug)]
 pub struct Fields<'a, 'p> {
-    entries: Vec<(Cow<'a, str>, Json<'a>)>,
+    /// What is taken leaves `null` behind.
+    object: ObjectAsVec<'a>,
+    /// A bit for every length that a key has: nearly all that is looked for is not there, and most
+    /// of that is known by its length.
+    lengths: u64,
     pub path: Path<'p>,
+}
+
+const fn length_of(key: &str) -> u64 {
+    1 << (key.len() % u64::BITS as usize)
 }
 
 impl<'a> Fields<'a, 'static> {
@@ -112,23 +120,48 @@ impl<'a> Fields<'a, 'static> {
         let value: Json<'a> = super::read(body)
             .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))?;
         match value {
-            Json::Object(object) => Ok(Fields {
-                entries: object.into_vec(),
-                path: Path::Root,
-            }),
+            Json::Object(object) => Ok(Fields::new(object, Path::Root)),
             _ => Err(Fault::invalid("the body must be a JSON object")),
         }
     }
 }
 
 impl<'a, 'p> Fields<'a, 'p> {
+    fn new(object: ObjectAsVec<'a>, path: Path<'p>) -> Fields<'a, 'p> {
+        let lengths = object.keys().map(length_of);
+        Fields {
+            lengths: lengths.fold(0, |all, length| all | length),
+            object,
+            path,
+        }
+    }
+
+    /// What is there against a table of rules; nothing is taken.
+    pub fn hold(&self, shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
+        walk(&self.object, shape, &self.path)
+    }
+
     /// The value of a key, taken out; `null` is the same as absent.
+    #[inline]
     pub fn take(&mut self, key: &str) -> Option<Json<'a>> {
-        let at = self.entries.iter().position(|(name, _)| name == key)?;
-        let (_, value) = self.entries.remove(at);
+        if self.lacks(key) {
+            return None;
+        }
+        self.find(key)
+    }
+
+    #[inline]
+    fn lacks(&self, key: &str) -> bool {
+        self.lengths & length_of(key) == 0
+    }
+
+    #[inline(never)]
+    fn find(&mut self, key: &str) -> Option<Json<'a>> {
+        let value = std::mem::take(self.object.get_mut(key)?);
         (!value.is_null()).then_some(value)
     }
 
+    #[inline]
     pub fn node<'s>(&'s mut self, key: &'s str) -> Option<Node<'a, 's>> {
         let value = self.take(key)?;
         Some(Node {
@@ -137,22 +170,27 @@ impl<'a, 'p> Fields<'a, 'p> {
         })
     }
 
+    #[inline]
     pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, Fault> {
         self.node(key).map(Node::text).transpose()
     }
 
+    #[inline]
     pub fn f64(&mut self, key: &str) -> Result<Option<f64>, Fault> {
         self.node(key).map(Node::f64).transpose()
     }
 
+    #[inline]
     pub fn u64(&mut self, key: &str) -> Result<Option<u64>, Fault> {
         self.node(key).map(Node::u64).transpose()
     }
 
+    #[inline]
     pub fn i64(&mut self, key: &str) -> Result<Option<i64>, Fault> {
         self.node(key).map(Node::i64).transpose()
     }
 
+    #[inline]
     pub fn bool(&mut self, key: &str) -> Result<Option<bool>, Fault> {
         self.node(key).map(Node::bool).transpose()
     }
@@ -178,7 +216,7 @@ impl<'a, 'p> Fields<'a, 'p> {
 
     /// Whatever was not taken has no counterpart.
     pub fn finish(self, losses: &mut Losses) {
-        for (key, value) in &self.entries {
+        for (key, value) in self.object.iter() {
             if !value.is_null() {
                 let path = Path::Key(&self.path, key).to_string();
                 losses.dropped(Place::Path(path.into()));

@@ -1,13 +1,16 @@
 //! Reading JSON politely: errors carry the path, leftovers are reported, edits touch only their range.
 
+mod check;
 mod elements;
 mod fields;
 mod read;
 mod shape;
 mod splice;
+mod walk;
 
+pub use check::check;
 pub use elements::Elements;
 pub use fields::{Fields, Node, Path};
 pub use read::read;
-pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED, check};
+pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED};
 pub use splice::{Edit, range_of, replace};

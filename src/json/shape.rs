@@ -1,15 +1,10 @@
-//! Holding a body against a table of rules while it is read: no tree is built, no long text copied.
+//! A table of rules that JSON is held against: what values must be, and what beside what.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize as _;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
 use super::fields::Path;
-use crate::model::{Fault, shortened};
+use crate::model::Fault;
 
 /// What a value must be. `null` is the same as absent, everywhere.
 #[derive(Debug)]
@@ -45,8 +40,23 @@ pub struct Field {
 /// not looked at.
 #[derive(Debug)]
 pub struct Shape {
-    pub fields: &'static [Field],
-    pub beside: fn(&Seen) -> Option<Clash>,
+    fields: &'static [Field],
+    required: Bits,
+    beside: fn(&Seen) -> Option<Clash>,
+}
+
+/// One for every field of a shape.
+type Bits = u32;
+
+const MOST_FIELDS: usize = Bits::BITS as usize;
+
+/// The fields whose bits are set, the first one first.
+fn each_of(mut bits: Bits) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (first < MOST_FIELDS).then_some(first)
+    })
 }
 
 /// Fields that cannot stand together.
@@ -57,14 +67,83 @@ pub struct Clash {
     pub expected: &'static str,
 }
 
-/// No shape has more fields with rules.
-const MOST_FIELDS: usize = 32;
+/// A field with the rule [`Rule::Noted`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// In the documented spelling.
+    pub field: &'static str,
+    pub path: String,
+    /// Where its name stands in the body, without the quotes; `None`: it is written with escapes,
+    /// or a tree was held that knows nothing of its body.
+    pub name: Option<Range<usize>>,
+}
+
+/// A field of a shape, by its number and that of the spelling that was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    field: usize,
+    spelling: usize,
+}
+
+impl Shape {
+    pub const fn new(fields: &'static [Field], beside: fn(&Seen) -> Option<Clash>) -> Shape {
+        assert!(fields.len() <= MOST_FIELDS);
+        let (mut required, mut number) = (0, 0);
+        while number < fields.len() {
+            required |= (fields[number].required as Bits) << number;
+            number += 1;
+        }
+        Shape {
+            fields,
+            required,
+            beside,
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Known> {
+        for (field, known) in self.fields.iter().enumerate() {
+            let spelling = known.spellings.iter().position(|known| *known == name);
+            if let Some(spelling) = spelling {
+                return Some(Known { field, spelling });
+            }
+        }
+        None
+    }
+}
+
+impl Known {
+    pub(super) fn rule(self, shape: &Shape) -> &'static Rule {
+        &shape.fields[self.field].rule
+    }
+
+    pub(super) fn path<'p>(self, shape: &Shape, parent: &'p Path<'p>) -> Path<'p> {
+        Path::Key(parent, shape.fields[self.field].spellings[self.spelling])
+    }
+
+    /// What whoever checks is to be told of the field, if anything.
+    #[inline]
+    pub(super) fn noted(
+        self,
+        shape: &Shape,
+        parent: &Path<'_>,
+        name: Option<Range<usize>>,
+    ) -> Option<Noted> {
+        let field = &shape.fields[self.field];
+        matches!(field.rule, Rule::Noted(_)).then(|| Noted {
+            field: field.spellings[0],
+            path: self.path(shape, parent).to_string(),
+            name,
+        })
+    }
+}
 
 /// Which fields of an object were there.
 #[derive(Debug)]
 pub struct Seen {
     shape: &'static Shape,
-    sights: [Option<Sight>; MOST_FIELDS],
+    there: Bits,
+    /// Of fields that are not there they say nothing.
+    sights: [Sight; MOST_FIELDS],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,20 +152,45 @@ struct Sight {
     value: Value,
 }
 
-/// What is kept of a value. Small, as every object has room for all of them.
-#[derive(Debug, Clone, Copy)]
-enum Value {
-    /// By its number in the rule.
-    Word(u8),
-    True,
-    Other,
+/// What is kept of a value: a word by its number in the rule. Small and zero at first, as every
+/// object has room for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value(u8);
+
+impl Value {
+    pub(super) const OTHER: Value = Value(0);
+    const TRUE: Value = Value(1);
+
+    const fn word(number: u8) -> Value {
+        Value(number + 2)
+    }
 }
 
 impl Seen {
+    pub(super) fn new(shape: &'static Shape) -> Seen {
+        let nothing = Sight {
+            spelling: 0,
+            value: Value::OTHER,
+        };
+        Seen {
+            shape,
+            there: 0,
+            sights: [nothing; MOST_FIELDS],
+        }
+    }
+
+    pub(super) fn note(&mut self, known: Known, value: Value) {
+        let spelling = known.spelling as u8;
+        self.there |= 1 << known.field;
+        self.sights[known.field] = Sight { spelling, value };
+    }
+
+    fn there(&self) -> impl Iterator<Item = (&'static Field, Sight)> {
+        each_of(self.there).map(|number| (&self.shape.fields[number], self.sights[number]))
+    }
+
     fn sight(&self, field: &str) -> Option<(&'static Field, Sight)> {
-        let mut fields = self.shape.fields.iter().zip(&self.sights);
-        let (field, sight) = fields.find(|(known, _)| known.spellings[0] == field)?;
-        Some((field, (*sight)?))
+        self.there().find(|(known, _)| known.spellings[0] == field)
     }
 
     pub fn has(&self, field: &str) -> bool {
@@ -95,106 +199,50 @@ impl Seen {
 
     pub fn is_true(&self, field: &str) -> bool {
         let sight = self.sight(field);
-        sight.is_some_and(|(_, sight)| matches!(sight.value, Value::True))
+        sight.is_some_and(|(_, sight)| sight.value == Value::TRUE)
     }
 
     pub fn word(&self, field: &str) -> Option<&'static str> {
         let (field, sight) = self.sight(field)?;
-        match sight.value {
-            Value::Word(number) => field.rule.word(number),
-            Value::True | Value::Other => None,
-        }
+        let number = sight.value.0.checked_sub(Value::word(0).0)?;
+        field.rule.word(number)
     }
 
     /// The documented spellings of those that were there, in the order of the table.
     pub fn all(&self) -> impl Iterator<Item = &'static str> {
-        let sights = self.shape.fields.iter().zip(&self.sights);
-        let there = sights.filter(|(_, sight)| sight.is_some());
-        there.map(|(field, _)| field.spellings[0])
+        self.there().map(|(field, _)| field.spellings[0])
     }
 
-    fn written(&self, index: usize) -> &'static str {
-        let spelling = self.sights[index].map_or(0, |sight| usize::from(sight.spelling));
-        self.shape.fields[index].spellings[spelling]
-    }
-}
-
-/// A field with the rule [`Rule::Noted`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
-    /// In the documented spelling.
-    pub field: &'static str,
-    pub path: String,
-    /// Where its name stands in the body, without the quotes; `None`: it is written with escapes.
-    pub name: Option<Range<usize>>,
-}
-
-/// Reads a whole body. `Err`: it is no JSON object, or breaks a rule; the first breach is named.
-pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
-    if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Fault::invalid("the body must be a JSON object"));
-    }
-    let mut found = Found {
-        body,
-        noted: Vec::new(),
-        fault: None,
-    };
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    let rule = Rule::Object(shape);
-    let seed = Check {
-        rule: &rule,
-        path: &Path::Root,
-        found: &mut found,
-    };
-    let read = seed.deserialize(&mut reader).map(drop);
-    match (read.and_then(|()| reader.end()), found.fault) {
-        (Ok(()), None) => Ok(found.noted),
-        (_, Some(fault)) => Err(fault),
-        (Err(error), None) => {
-            let reason = error.to_string();
-            let reason = shortened(&reason);
-            Err(Fault::invalid(format!(
-                "the body is not valid JSON: {reason}"
-            )))
+    /// What is missing, or cannot stand together, once all of the object has been seen.
+    pub(super) fn fault(&self, path: &Path<'_>) -> Option<Fault> {
+        if let Some(number) = each_of(self.shape.required & !self.there).next() {
+            let path = Path::Key(path, self.shape.fields[number].spellings[0]).to_string();
+            return Some(Fault::invalid(format!("missing required field {path}")).at(path));
         }
+        let clash = (self.shape.beside)(self)?;
+        let at = clash.field.map(|name| {
+            let written = self.sight(name);
+            let written =
+                written.map(|(field, sight)| field.spellings[usize::from(sight.spelling)]);
+            Path::Key(path, written.unwrap_or(name))
+        });
+        Some(at.as_ref().unwrap_or(path).wrong(clash.expected))
     }
 }
 
-struct Found<'b> {
-    body: &'b [u8],
-    noted: Vec<Noted>,
-    /// The parser's own errors carry nothing but text.
-    fault: Option<Fault>,
+/// A single value, wherever it was read: no list and no object has any of these.
+pub(super) trait Given {
+    fn is_null(&self) -> bool;
+    fn is_text(&self) -> bool;
+    fn flag(&self) -> Option<bool>;
+    fn number(&self) -> Option<f64>;
+    /// Whole numbers may be spelled `40.0`.
+    fn whole(&self) -> Option<i64>;
+    fn text(&self) -> Option<Cow<'_, str>>;
 }
 
-impl Found<'_> {
-    fn stop<E: serde::de::Error>(&mut self, fault: Fault) -> E {
-        self.fault = Some(fault);
-        E::custom("a rule is broken")
-    }
-}
-
-/// One value on its way past its rule; `None` comes out where it counts as absent.
-struct Check<'r, 'p, 'f, 'b> {
-    rule: &'r Rule,
-    path: &'p Path<'p>,
-    found: &'f mut Found<'b>,
-}
-
-impl<'de> DeserializeSeed<'de> for Check<'_, '_, '_, '_> {
-    type Value = Option<Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Option<Value>, D::Error> {
-        match self.rule {
-            Rule::List(_) | Rule::Few(..) | Rule::Object(_) => reader.deserialize_any(self),
-            Rule::Noted(rule) => Check { rule, ..self }.deserialize(reader),
-            leaf => {
-                let raw = <&RawValue>::deserialize(reader)?;
-                leaf.hold(raw.get(), self.path)
-                    .map_err(|fault| self.found.stop(fault))
-            }
-        }
-    }
+pub(super) fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0).then_some(number as i64)
 }
 
 impl Rule {
@@ -222,242 +270,51 @@ impl Rule {
         }
     }
 
-    fn hold(&self, raw: &str, path: &Path<'_>) -> Result<Option<Value>, Fault> {
-        if raw == "null" {
+    #[cold]
+    pub(super) fn broken(&self, path: &Path<'_>) -> Fault {
+        path.wrong(&self.name())
+    }
+
+    #[cold]
+    pub(super) fn too_many(most: usize, path: &Path<'_>) -> Fault {
+        path.wrong(&format!("at most {most} of them"))
+    }
+
+    /// What comes of a value that is neither a list nor an object; `None`: it counts as absent.
+    pub(super) fn hold(&self, given: &impl Given, path: &Path<'_>) -> Result<Option<Value>, Fault> {
+        if given.is_null() {
             return Ok(None);
         }
+        let other = |held: bool| held.then_some(Value::OTHER);
         let held = match self {
-            Rule::Text => raw.starts_with('"').then_some(Value::Other),
-            Rule::Flag => match raw {
-                "true" => Some(Value::True),
-                "false" => Some(Value::Other),
-                _ => None,
-            },
+            Rule::Text => other(given.is_text()),
+            Rule::Flag => given.flag().map(|flag| match flag {
+                true => Value::TRUE,
+                false => Value::OTHER,
+            }),
             Rule::Number(least, most) => {
-                let number = raw.parse::<f64>().ok();
-                let inside = number.filter(|number| (*least..=*most).contains(number));
-                inside.map(|_| Value::Other)
+                let number = given.number();
+                other(number.is_some_and(|number| (*least..=*most).contains(&number)))
             }
             Rule::Whole(least, most) => {
-                let inside = whole(raw).filter(|number| (*least..=*most).contains(number));
-                inside.map(|_| Value::Other)
+                let number = given.whole();
+                other(number.is_some_and(|number| (*least..=*most).contains(&number)))
             }
-            Rule::Word(words) => match text(raw) {
+            Rule::Word(words) => match given.text() {
                 Some(given) if given.is_empty() || given.ends_with(UNSPECIFIED) => return Ok(None),
                 given => {
                     let given = given.unwrap_or_default();
                     let mut words = (0..).zip(*words);
                     let word = words.find(|(_, word)| word.eq_ignore_ascii_case(&given));
-                    word.map(|(number, _)| Value::Word(number))
+                    word.map(|(number, _)| Value::word(number))
                 }
             },
-            Rule::Form(takes, _) => {
-                let given = text(raw).filter(|given| takes(given));
-                given.map(|_| Value::Other)
-            }
+            Rule::Form(takes, _) => other(given.text().is_some_and(|given| takes(&given))),
             Rule::List(_) | Rule::Few(..) | Rule::Object(_) | Rule::Noted(_) => None,
         };
         match held {
             Some(value) => Ok(Some(value)),
-            None => Err(path.wrong(&self.name())),
+            None => Err(self.broken(path)),
         }
-    }
-}
-
-/// Whole numbers may be spelled `40.0`.
-fn whole(raw: &str) -> Option<i64> {
-    raw.parse().ok().or_else(|| {
-        let number: f64 = raw.parse().ok()?;
-        (number.fract() == 0.0).then_some(number as i64)
-    })
-}
-
-/// What a string says; copied only where it is written with escapes.
-fn text(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Cow::Borrowed(inner));
-    }
-    serde_json::from_str(raw).ok().map(Cow::Owned)
-}
-
-impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
-    type Value = Option<Value>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.rule.name())
-    }
-
-    fn visit_unit<E>(self) -> Result<Option<Value>, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Option<Value>, E> {
-        Err(self.wrong_kind())
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Option<Value>, E> {
-        Err(self.wrong_kind())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Option<Value>, E> {
-        Err(self.wrong_kind())
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<Value>, E> {
-        Err(self.wrong_kind())
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Option<Value>, E> {
-        Err(self.wrong_kind())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Value>, A::Error> {
-        let (rule, most) = match self.rule {
-            Rule::List(rule) => (rule, usize::MAX),
-            Rule::Few(rule, most) => (rule, *most),
-            _ => return Err(self.wrong_kind()),
-        };
-        let mut count = 0;
-        loop {
-            let path = Path::Index(self.path, count);
-            let seed = Check {
-                rule,
-                path: &path,
-                found: self.found,
-            };
-            if items.next_element_seed(seed)?.is_none() {
-                return Ok(Some(Value::Other));
-            }
-            count += 1;
-            if count > most {
-                let fault = self.path.wrong(&format!("at most {most} of them"));
-                return Err(self.found.stop(fault));
-            }
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<Value>, A::Error> {
-        let Rule::Object(shape) = *self.rule else {
-            return Err(self.wrong_kind());
-        };
-        let mut seen = Seen {
-            shape,
-            sights: [None; MOST_FIELDS],
-        };
-        let name = Name {
-            shape,
-            body: self.found.body,
-        };
-        while let Some(known) = entries.next_key_seed(name)? {
-            let Some(known) = known else {
-                entries.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let field = &shape.fields[known.field];
-            let path = Path::Key(self.path, field.spellings[known.spelling]);
-            let seed = Check {
-                rule: &field.rule,
-                path: &path,
-                found: self.found,
-            };
-            let Some(value) = entries.next_value_seed(seed)? else {
-                continue;
-            };
-            if matches!(field.rule, Rule::Noted(_)) {
-                self.found.noted.push(Noted {
-                    field: field.spellings[0],
-                    path: path.to_string(),
-                    name: known.place,
-                });
-            }
-            let spelling = known.spelling as u8;
-            seen.sights[known.field] = Some(Sight { spelling, value });
-        }
-        match self.fault_of(&seen) {
-            Some(fault) => Err(self.found.stop(fault)),
-            None => Ok(Some(Value::Other)),
-        }
-    }
-}
-
-impl Check<'_, '_, '_, '_> {
-    fn wrong_kind<E: serde::de::Error>(self) -> E {
-        let fault = self.path.wrong(&self.rule.name());
-        self.found.stop(fault)
-    }
-
-    fn fault_of(&self, seen: &Seen) -> Option<Fault> {
-        let fields = seen.shape.fields;
-        let mut missing = fields.iter().zip(&seen.sights);
-        let missing = missing.find(|(field, sight)| field.required && sight.is_none());
-        if let Some((field, _)) = missing {
-            let path = Path::Key(self.path, field.spellings[0]).to_string();
-            return Some(Fault::invalid(format!("missing required field {path}")).at(path));
-        }
-        let clash = (seen.shape.beside)(seen)?;
-        let at = clash.field.and_then(|name| {
-            let index = fields.iter().position(|field| field.spellings[0] == name)?;
-            Some(Path::Key(self.path, seen.written(index)))
-        });
-        Some(at.as_ref().unwrap_or(self.path).wrong(clash.expected))
-    }
-}
-
-/// Finds the name of a field in the table.
-#[derive(Clone, Copy)]
-struct Name<'b> {
-    shape: &'static Shape,
-    body: &'b [u8],
-}
-
-struct Known {
-    field: usize,
-    spelling: usize,
-    place: Option<Range<usize>>,
-}
-
-impl Name<'_> {
-    fn find(&self, name: &str) -> Option<Known> {
-        for (field, known) in self.shape.fields.iter().enumerate() {
-            let spelling = known.spellings.iter().position(|known| *known == name);
-            if let Some(spelling) = spelling {
-                return Some(Known {
-                    field,
-                    spelling,
-                    place: None,
-                });
-            }
-        }
-        None
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Option<Known>;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Option<Known>, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Name<'_> {
-    type Value = Option<Known>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the name of a field")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Option<Known>, E> {
-        Ok(self.find(name))
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Option<Known>, E> {
-        let start = (name.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
-        let place = start..start + name.len();
-        Ok(self.find(name).map(|known| Known {
-            place: Some(place),
-            ..known
-        }))
     }
 }

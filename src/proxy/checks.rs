@@ -1,19 +1,18 @@
 //! Requests of the gateway's own that show whether an upstream is alive, for those that name a path.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Method;
 use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::attempt;
+use super::{Connections, attempt};
 use crate::config::HealthCheck;
 use crate::runtime::{Names, Runtime, Upstream};
 
@@ -27,14 +26,24 @@ pub struct Checks {
 
 /// Not those of the requests: they belong to another thread's runtime.
 struct Tools {
-    connector: Connector,
+    options: ConnectorOptions,
+    /// Made for the first check.
+    connections: OnceLock<Connections>,
     names: Names,
+}
+
+impl Tools {
+    fn connections(&self) -> &Connections {
+        let make = || Connections::new(self.options.clone());
+        self.connections.get_or_init(make)
+    }
 }
 
 impl Checks {
     pub fn new(runtime: Arc<Runtime>, options: ConnectorOptions) -> Checks {
         let tools = Tools {
-            connector: Connector::new(Some(options)),
+            options,
+            connections: OnceLock::new(),
             names: Names::default(),
         };
         Checks {
@@ -98,7 +107,7 @@ async fn ask(tools: &Tools, upstream: &Upstream, check: &HealthCheck) -> Result<
     let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
     for address in addresses {
         let peer = attempt::peer(upstream, check.timeout, address);
-        let (mut session, _) = match tools.connector.get_http_session(&peer).await {
+        let (mut session, _) = match tools.connections().make(&peer).await {
             Ok(connected) => connected,
             Err(error) => {
                 failure = error;

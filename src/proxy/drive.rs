@@ -9,10 +9,8 @@ use std::time::Duration;
 use super::Session;
 use bytes::Bytes;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
-use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
+use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
-use pingora_http::RequestHeader;
-use pingora_timeout::timeout;
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
@@ -20,8 +18,7 @@ use super::attempt;
 use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
-use super::{relay, retry};
-use crate::config::UpstreamTimeouts;
+use super::{relay, retry, send};
 use crate::translate::ReplyKind;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
@@ -36,9 +33,6 @@ fn fresh_group() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(POOL);
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
-
-/// A body is handed over in pieces, so that the write timeout is one of silence, not of size.
-const WRITE_PIECE: usize = 1 << 20;
 
 impl Gateway {
     /// Attempts in order, until one has answered or none is left.
@@ -71,7 +65,10 @@ impl Gateway {
         let mut peer = self.next_peer(exchange).await?;
         let body = self.prepare(exchange)?;
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
-        let mut upstream = self.ask(session, exchange, &mut peer, &body).await?;
+        // On the heap, like all that is large and soon over: in place it would make every stream hold
+        // it, and every call from here outwards copy it.
+        let asking = Box::pin(self.ask(session, exchange, &mut peer, &body));
+        let mut upstream = asking.await?;
         // The reply may take hours, and what was asked may be many megabytes.
         drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
@@ -80,10 +77,7 @@ impl Gateway {
                 Ok(())
             }
             Ok(()) => {
-                let idle = peer.idle_timeout();
-                self.connector
-                    .release_http_session(upstream, &*peer, idle)
-                    .await;
+                Box::pin(self.connections.release(upstream, &peer)).await;
                 Ok(())
             }
             Err(error) => {
@@ -97,6 +91,15 @@ impl Gateway {
         outcome
     }
 
+    /// With whether the connection has been used before.
+    async fn connect(&self, peer: &HttpPeer) -> Result<(Upstreaming, bool)> {
+        if let Some(upstream) = self.connections.at_hand(peer).await? {
+            return Ok((upstream, true));
+        }
+        // The largest of all futures by far, and few need it.
+        Box::pin(self.connections.make(peer)).await
+    }
+
     /// Connects, sends the request and waits for the header. A pooled connection that turns
     /// out to be dead is no failure of the upstream: the same request goes out on a new one,
     /// and only once more, since a new one cannot have died in the pool.
@@ -108,11 +111,8 @@ impl Gateway {
         body: &Bytes,
     ) -> Result<Upstreaming> {
         loop {
-            // The largest of all futures by far: in place it would make every stream hold, and every
-            // request copy, what only a connection being made needs.
-            let connecting = Box::pin(self.connector.get_http_session(&*peer));
-            let (mut upstream, reused) =
-                match unless_gone(session, exchange.deadline(), connecting).await {
+            let (upstream, reused) =
+                match unless_gone(session, exchange.deadline(), self.connect(peer)).await {
                     Ok(connected) => connected,
                     Err(error) if is_downstream(&error) => return Err(error),
                     Err(error) => match attempt::elsewhere(exchange, &error) {
@@ -131,22 +131,16 @@ impl Gateway {
             let header = attempt::request(exchange, attempt, client, body.len(), http2)?;
             exchange.asked_at = Some(std::time::Instant::now());
             let sent = {
-                let sending = pin!(send(&mut upstream, header, body.clone(), &timeouts));
+                let sending = pin!(send::send(upstream, header, body.clone(), &timeouts));
                 unless_gone(session, exchange.deadline(), sending).await
             };
             match sent {
-                Ok(()) => {
+                Ok(upstream) => {
                     peer.group_key = POOL;
                     return Ok(upstream);
                 }
-                Err(error) if reused && may_be_stale(&error) => {
-                    upstream.shutdown().await;
-                    peer.group_key = fresh_group();
-                }
-                Err(error) => {
-                    upstream.shutdown().await;
-                    return Err(self.failed(error, exchange));
-                }
+                Err(error) if reused && may_be_stale(&error) => peer.group_key = fresh_group(),
+                Err(error) => return Err(self.failed(error, exchange)),
             }
         }
     }
@@ -216,63 +210,6 @@ pub(super) fn client_gone(outcome: Result<Option<Bytes>>) -> Box<Error> {
         Ok(_) => Error::explain(ErrorType::ConnectionClosed, "the client sent more").into_down(),
         Err(error) => error.into_down(),
     }
-}
-
-async fn send(
-    upstream: &mut Upstreaming,
-    header: RequestHeader,
-    body: Bytes,
-    timeouts: &UpstreamTimeouts,
-) -> Result<()> {
-    upstream.set_write_timeout(timeouts.idle);
-    // One that was used before still has the other.
-    upstream.set_read_timeout(None);
-    upstream.write_request_header(Box::new(header)).await?;
-    let written = write_body(upstream, body).await;
-    // An upstream may answer before it has read everything, and stop reading then.
-    match (answered(upstream, timeouts.first_byte).await, written) {
-        (Ok(()), _) => {
-            // A header is no byte of the reply.
-            upstream.set_read_timeout(timeouts.first_byte);
-            Ok(())
-        }
-        (Err(_), Err(unwritten)) => Err(unwritten),
-        (Err(error), Ok(())) => Err(error),
-    }
-}
-
-/// Waits for a header that is an answer. A timeout of the connection would begin again with every
-/// byte of it, and with every 1xx before it: this one does not.
-async fn answered(upstream: &mut Upstreaming, first_byte: Option<Duration>) -> Result<()> {
-    let waiting = async {
-        loop {
-            upstream.read_response_header().await?;
-            if !is_informational(upstream) {
-                return Ok(());
-            }
-        }
-    };
-    match first_byte {
-        Some(limit) => timeout(limit, waiting).await.unwrap_or_else(|_| {
-            Error::e_explain(ErrorType::ReadTimedout, "no whole header in time")
-        }),
-        None => waiting.await,
-    }
-}
-
-async fn write_body(upstream: &mut Upstreaming, mut body: Bytes) -> Result<()> {
-    while body.len() > WRITE_PIECE {
-        let piece = body.split_to(WRITE_PIECE);
-        upstream.write_request_body(piece, false).await?;
-    }
-    upstream.write_request_body(body, true).await?;
-    upstream.finish_request_body().await
-}
-
-fn is_informational(upstream: &Upstreaming) -> bool {
-    upstream
-        .response_header()
-        .is_some_and(|header| header.status.is_informational())
 }
 
 pub(super) fn is_downstream(error: &Error) -> bool {

@@ -19,6 +19,11 @@ use crate::formats::{is_public, is_public_https, picture_addresses, picture_type
 use crate::json::{Edit, replace};
 use crate::model::Format;
 
+/// Whether the reply may hold addresses that are to be replaced.
+pub(super) fn are_kept(exchange: &Exchange) -> bool {
+    exchange.format == Format::Images && exchange.snapshot.images.persist
+}
+
 impl Gateway {
     /// The reply with addresses of our own. One whose picture cannot be fetched stays as it is:
     /// the client may have more luck.
@@ -29,9 +34,6 @@ impl Gateway {
         body: Bytes,
     ) -> pingora_core::Result<Bytes> {
         let settings = &exchange.snapshot.images;
-        if !settings.persist || exchange.format != Format::Images {
-            return Ok(body);
-        }
         let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
         let own = format!("{}/v1/images/files", origin(session, exchange));
         let mut edits = Vec::new();
@@ -96,7 +98,7 @@ impl Gateway {
         limit: usize,
     ) -> Result<Bytes, String> {
         let said = |error: Box<pingora_core::Error>| error.to_string();
-        let (mut session, _) = self.connector.get_http_session(peer).await.map_err(said)?;
+        let (mut session, _) = self.connections.make(peer).await.map_err(said)?;
         let mut target = url.path().to_owned();
         if let Some(query) = url.query() {
             target.push('?');

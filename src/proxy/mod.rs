@@ -5,6 +5,7 @@ mod archive;
 mod attempt;
 mod bill;
 mod checks;
+mod connections;
 mod counting;
 mod drive;
 mod entry;
@@ -22,6 +23,7 @@ mod relay;
 mod retry;
 mod route;
 mod secrets;
+mod send;
 mod settle;
 mod silence;
 mod steps;
@@ -31,7 +33,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
-use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::ServerSession as Session;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::{Error, ErrorType, Result};
@@ -39,6 +40,7 @@ use tokio::sync::Notify;
 
 pub use archive::Archive;
 pub use checks::Checks;
+pub use connections::Connections;
 pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
@@ -67,7 +69,7 @@ pub struct Gateway {
     pub access_log: Option<AccessLog>,
     /// Absent: what requests took is kept in memory only.
     pub journal: Option<Arc<Journal>>,
-    pub connector: Connector,
+    pub connections: Connections,
     /// Told when draining has taken long enough: what is still in flight ends with an error.
     pub stop: Arc<Notify>,
     /// And then this says so for good.

@@ -23,7 +23,7 @@ use super::plain::Plain;
 use super::receipt;
 use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
-use super::{Gateway, answer, secrets};
+use super::{Gateway, answer, files, secrets};
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::translate::{Gathered, Reply};
@@ -46,7 +46,7 @@ pub(super) async fn whole(
     header: ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
-    let body = loop {
+    let mut body = loop {
         let reading = upstream.read_response_body();
         let piece = unless_gone(session, exchange.deadline(), reading).await?;
         set_idle_timeout(upstream, exchange);
@@ -57,7 +57,10 @@ pub(super) async fn whole(
             break piece.unwrap_or_default();
         }
     };
-    let body = gateway.persist(session, exchange, body).await?;
+    if files::are_kept(exchange) {
+        // On the heap: no other reply need hold room for connections to somewhere else.
+        body = Box::pin(gateway.persist(session, exchange, body)).await?;
+    }
     let mut out = answer::head(header.status);
     pass_headers(exchange, &header, &mut out.headers);
     out.headers.insert(CONTENT_LENGTH, body.len().into());
@@ -97,8 +100,10 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
-        // A header is no byte of the reply: until one comes, the upstream may still be thinking.
-        set_idle_timeout(upstream, exchange);
+        if !exchange.header_sent {
+            // A header is no byte of the reply: until one comes, the upstream may still be thinking.
+            set_idle_timeout(upstream, exchange);
+        }
         let mut batch = Gathered::default();
         let mut last = take(gateway, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.

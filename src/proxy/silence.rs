@@ -1,4 +1,5 @@
-//! Signs of life in a stream whose upstream is silent: intermediaries close what seems dead.
+//! Streams in which nothing comes: signs of life for a client, since intermediaries close what seems
+//! dead, and an end to waiting for an upstream that is.
 
 use std::future::pending;
 use std::pin::{Pin, pin};
@@ -6,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use bytes::Bytes;
-use pingora_core::Result;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
+use pingora_core::{Error, ErrorType, Result};
 use tokio::time::{Sleep, sleep};
 
 use super::drive::{client_gone, passing};
@@ -16,31 +17,37 @@ use super::relay::write;
 use super::retry::too_late;
 use crate::translate::Reply;
 
-/// How long the client of a stream has heard nothing.
+/// How long the client of a stream has heard nothing, and the gateway nothing of its upstream.
 pub(super) struct Silence {
-    /// `None`: nobody wants to know.
-    alarm: Option<Alarm>,
+    /// After so much of it, the client gets a sign of life.
+    sign: Option<Duration>,
+    /// After so much of it, the upstream is given up.
+    end: Option<Duration>,
+    /// Set once and then only when it rings: setting it for every piece, as a timeout of the
+    /// connection would, costs more than most pieces do. `None`: nobody wants to know.
+    bell: Option<Pin<Box<Sleep>>>,
 }
 
-struct Alarm {
-    interval: Duration,
-    /// Set once and then only when it rings: setting it for every piece would cost more than
-    /// most pieces do.
-    bell: Pin<Box<Sleep>>,
+/// What it was too long for.
+enum Lasted {
+    Client,
+    Upstream,
 }
 
 impl Silence {
     pub(super) fn watched(exchange: &Exchange) -> Silence {
-        let interval = exchange.snapshot.server.timeouts.keep_alive;
-        let alarm = interval.map(|interval| Alarm {
-            interval,
-            bell: Box::pin(sleep(interval)),
-        });
-        Silence { alarm }
+        let sign = exchange.snapshot.server.timeouts.keep_alive;
+        let end = exchange.attempt().and_then(|attempt| attempt.timeouts.idle);
+        let first = sign.into_iter().chain(end).min();
+        Silence {
+            sign,
+            end,
+            bell: first.map(|first| Box::pin(sleep(first))),
+        }
     }
 
     /// The next piece of a stream whose header is out. Reading is not interrupted by what is
-    /// sent meanwhile: the upstream's own timeout goes on.
+    /// sent meanwhile: the time of the upstream goes on.
     pub(super) async fn next_piece(
         &mut self,
         session: &mut Session,
@@ -48,38 +55,58 @@ impl Silence {
         upstream: &mut Upstreaming,
     ) -> Result<Option<Bytes>> {
         let deadline = exchange.deadline();
+        let since = Instant::now();
+        // Ours goes on where one of the connection would begin again.
+        upstream.set_read_timeout(None);
         let mut read = pin!(upstream.read_response_body());
         loop {
-            tokio::select! {
+            let lasted = tokio::select! {
                 biased;
                 piece = &mut read => return piece.map_err(|error| error.into_up()),
                 gone = session.read_body_or_idle(true) => {
                     return Err(client_gone(gone));
                 }
                 () = passing(deadline), if deadline.is_some() => return Err(too_late()),
-                () = self.lasted(exchange.last_sent) => {}
-            }
-            let sign = exchange.reply.as_ref().and_then(Reply::keep_alive);
+                lasted = self.lasted(exchange.last_sent, since) => lasted,
+            };
+            let sign = match lasted {
+                Lasted::Upstream => return Err(too_silent()),
+                Lasted::Client => exchange.reply.as_ref().and_then(Reply::keep_alive),
+            };
             if sign.is_some() {
                 write(session, exchange, sign, false).await?;
+            } else {
+                // There is none in this format; it is as good as sent.
+                exchange.last_sent = Instant::now();
             }
         }
     }
 
-    /// Comes back each time that it has lasted for the interval.
-    async fn lasted(&mut self, last_sent: Instant) {
-        let Some(alarm) = &mut self.alarm else {
+    /// Comes back each time that it has lasted too long since then for one of them.
+    async fn lasted(&mut self, sent: Instant, asked: Instant) -> Lasted {
+        let Some(bell) = &mut self.bell else {
             return pending().await;
         };
+        let (sign, end) = (
+            self.sign.map(|limit| sent + limit),
+            self.end.map(|limit| asked + limit),
+        );
         loop {
-            alarm.bell.as_mut().await;
+            bell.as_mut().await;
             let now = Instant::now();
-            let due = last_sent + alarm.interval;
-            let next = if due > now { due } else { now + alarm.interval };
-            alarm.bell.as_mut().reset(next.into());
-            if due <= now {
-                return;
+            let dues = [sign, end].into_iter().flatten();
+            let next = dues.filter(|due| *due > now).min();
+            bell.as_mut().reset(next.unwrap_or(now).into());
+            if end.is_some_and(|due| due <= now) {
+                return Lasted::Upstream;
+            }
+            if sign.is_some_and(|due| due <= now) {
+                return Lasted::Client;
             }
         }
     }
+}
+
+fn too_silent() -> Box<Error> {
+    Error::explain(ErrorType::ReadTimedout, "no piece of the stream in time").into_up()
 }

@@ -78,7 +78,7 @@ pub(super) struct Said<'a> {
     #[serde(borrow)]
     pub(super) images: Option<Vec<Image<'a>>>,
     #[serde(borrow)]
-    pub(super) audio: Option<Audio<'a>>,
+    pub(super) audio: Option<Box<Audio<'a>>>,
 }
 
 /// Sound, and the words that are spoken in it.

@@ -85,7 +85,7 @@ impl<'a> Said<'a> {
             image.image_url.map(picture).map(Bit::Media).map(&mut *each);
         }
         if let Some(audio) = self.audio {
-            walk_audio(audio, sound, each);
+            walk_audio(*audio, sound, each);
         }
         let calls = self.tool_calls.unwrap_or_default().into_iter();
         let calls = calls.map(read_call);

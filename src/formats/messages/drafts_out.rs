@@ -35,6 +35,10 @@ pub(super) struct Piece<'a> {
 }
 
 impl Piece<'_> {
+    fn is_call(&self) -> bool {
+        matches!(self.block, Block::ToolUse { .. })
+    }
+
     fn is_result(&self) -> bool {
         matches!(self.block, Block::ToolResult { .. })
     }
@@ -54,10 +58,18 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn finish(self) -> Message<'a> {
-        let blocks = self.pieces.into_iter().map(|piece| piece.block).collect();
+        let content = match self.pieces.as_slice() {
+            [
+                Piece {
+                    block: Block::Text { text },
+                    ..
+                },
+            ] => Some(Content::Text(text)),
+            _ => Content::of(self.pieces.into_iter().map(|piece| piece.block).collect()),
+        };
         Message {
             role: self.speaker,
-            content: Content::of(blocks),
+            content,
         }
     }
 }
@@ -69,6 +81,9 @@ pub(super) fn settle_system<'a>(
     may_stay: bool,
     losses: &mut Losses,
 ) -> (Vec<Block<'a>>, Vec<Draft<'a>>) {
+    if drafts.iter().all(|draft| draft.speaker != Speaker::System) {
+        return (Vec::new(), drafts);
+    }
     let mut system: Vec<Block<'a>> = Vec::new();
     let mut kept: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
     let mut run: Vec<Draft<'a>> = Vec::new();
@@ -111,6 +126,10 @@ pub(super) fn merge(drafts: &mut Vec<Draft<'_>>) {
 
 /// Right after the turn that calls, each call has exactly one result, before anything else.
 pub(super) fn match_results<'a>(drafts: Vec<Draft<'a>>, losses: &mut Losses) -> Vec<Draft<'a>> {
+    let mut pieces = drafts.iter().flat_map(|draft| &draft.pieces);
+    if !pieces.any(|piece| piece.is_call() || piece.is_result()) {
+        return drafts;
+    }
     let mut matched: Vec<Draft<'a>> = Vec::with_capacity(drafts.len());
     for mut draft in drafts {
         if draft.speaker == Speaker::User {

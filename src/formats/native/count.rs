@@ -8,7 +8,7 @@ use super::outgoing::{self, Body};
 use super::{error, request, rules, spelling};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, quoted, read_reply};
-use crate::json::{Edit, Fields, range_of};
+use crate::json::{Edit, range_of};
 use crate::model::{Fault, Losses, Request};
 
 pub(super) struct Count;
@@ -52,8 +52,7 @@ impl Counter for Count {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Question<'a>, Fault> {
-        rules::hold(body, false)?;
-        let mut fields = Fields::of_body(body)?;
+        let mut fields = rules::read(body, false)?;
         let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) else {
             let request = request::read(fields, losses)?;
             let within = None;

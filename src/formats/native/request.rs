@@ -12,8 +12,7 @@ pub(super) fn decode<'a>(
     body: &'a [u8],
     losses: &mut Losses,
 ) -> Result<Request<'a>, Fault> {
-    rules::hold(body, head.text_only)?;
-    read(Fields::of_body(body)?, losses)
+    read(rules::read(body, head.text_only)?, losses)
 }
 
 pub(super) fn read<'a>(

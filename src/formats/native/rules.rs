@@ -7,7 +7,7 @@ use super::setting_rules::{CONFIG_OF_TOOLS, GENERATION_CONFIG, SAFETY_SETTING};
 use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
 use crate::formats::public_address::is_public_https;
-use crate::json::{Clash, Field, Noted, Rule, Seen, Shape, check};
+use crate::json::{Clash, Field, Fields, Noted, Rule, Seen, Shape, check};
 use crate::model::Fault;
 
 pub(super) const ROLES: &[&str] = &["user", "model"];
@@ -19,15 +19,27 @@ const VENDORS: [&str; 2] = ["vendor", "google"];
 /// that stands for the vendor.
 pub(super) fn hold(body: &[u8], text_only: bool) -> Result<Vec<Range<usize>>, Fault> {
     let noted = check(body, &REQUEST)?;
-    let mut pictures = noted
-        .iter()
-        .filter(|noted| noted.field == spelling::IMAGE_CONFIG[0]);
-    match pictures.next() {
+    refuse_pictures(&noted, text_only)?;
+    Ok(vendors(body, noted))
+}
+
+/// The same of a request that is read for another format.
+pub(super) fn read(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>, Fault> {
+    // What breaks a rule before it stops to be JSON is told of the rule.
+    let fields =
+        Fields::of_body(body).map_err(|fault| hold(body, text_only).err().unwrap_or(fault))?;
+    refuse_pictures(&fields.hold(&REQUEST)?, text_only)?;
+    Ok(fields)
+}
+
+fn refuse_pictures(noted: &[Noted], text_only: bool) -> Result<(), Fault> {
+    let is_picture = |noted: &&Noted| noted.field == spelling::IMAGE_CONFIG[0];
+    match noted.iter().find(is_picture) {
         Some(Noted { path, .. }) if text_only => {
             let message = format!("{path}: the model has no image output");
             Err(Fault::invalid(message).at(path.clone()))
         }
-        _ => Ok(vendors(body, noted)),
+        _ => Ok(()),
     }
 }
 
@@ -65,10 +77,7 @@ const fn required(spellings: Spellings, rule: Rule) -> Field {
 }
 
 pub(super) const fn shape(fields: &'static [Field]) -> Shape {
-    Shape {
-        fields,
-        beside: |_| None,
-    }
+    Shape::new(fields, |_| None)
 }
 
 pub(super) fn clash(field: &'static str, expected: &'static str) -> Option<Clash> {
@@ -85,14 +94,15 @@ static ANY_REQUEST: Shape = shape(&[
     field(&["tools"], Rule::List(&Rule::Object(&ANY_TOOL))),
 ]);
 
+/// What most requests hold stands first: it is looked for in this order.
 static REQUEST: Shape = shape(&[
-    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
     field(&["contents"], Rule::List(&Rule::Object(&CONTENT))),
+    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
     field(spelling::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
     field(&["tools"], Rule::List(&Rule::Object(&TOOL))),
     field(spelling::TOOL_CONFIG, Rule::Object(&CONFIG_OF_TOOLS)),
     field(spelling::SAFETY, Rule::List(&Rule::Object(&SAFETY_SETTING))),
-    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
+    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
     field(
         spelling::CACHED,
         Rule::Form(is_cached_content, "a name like cachedContents/{id}"),
@@ -111,8 +121,8 @@ static CONTENT: Shape = shape(&[
     field(&["parts"], Rule::List(&Rule::Object(&PART))),
 ]);
 
-static PART: Shape = Shape {
-    fields: &[
+static PART: Shape = Shape::new(
+    &[
         field(&["text"], Rule::Text),
         field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
         field(spelling::FILE, Rule::Object(&FILE_DATA)),
@@ -121,8 +131,8 @@ static PART: Shape = Shape {
         field(spelling::CODE, Rule::Object(&ANYTHING)),
         field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
     ],
-    beside: one_payload,
-};
+    one_payload,
+);
 
 fn one_payload(seen: &Seen) -> Option<Clash> {
     let second = seen.all().nth(1)?;
@@ -131,8 +141,8 @@ fn one_payload(seen: &Seen) -> Option<Clash> {
 
 static SYSTEM_CONTENT: Shape = shape(&[field(&["parts"], Rule::List(&Rule::Object(&SYSTEM_PART)))]);
 
-static SYSTEM_PART: Shape = Shape {
-    fields: &[
+static SYSTEM_PART: Shape = Shape::new(
+    &[
         field(&["text"], Rule::Text),
         field(spelling::INLINE, Rule::Object(&ANYTHING)),
         field(spelling::FILE, Rule::Object(&ANYTHING)),
@@ -141,13 +151,13 @@ static SYSTEM_PART: Shape = Shape {
         field(spelling::CODE, Rule::Object(&ANYTHING)),
         field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
     ],
-    beside: |seen| {
+    |seen| {
         (!seen.all().eq(["text"])).then_some(Clash {
             field: None,
             expected: "text, as system instructions hold nothing else",
         })
     },
-};
+);
 
 static INLINE_DATA: Shape = shape(&[
     required(spelling::MIME_TYPE, Rule::Text),
@@ -180,13 +190,13 @@ static FUNCTION_RESPONSE: Shape = shape(&[
     field(&["id"], Rule::Text),
 ]);
 
-static RESULT_PART: Shape = Shape {
-    fields: &[
+static RESULT_PART: Shape = Shape::new(
+    &[
         field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
         field(spelling::FILE, Rule::Object(&FILE_DATA)),
     ],
-    beside: one_payload,
-};
+    one_payload,
+);
 
 /// Named after the vendor: their names are those of the upstream in the end.
 const SEARCH: Field = own_tool(spelling::SEARCH);
@@ -212,8 +222,8 @@ static TOOL: Shape = shape(&[
     field(spelling::CODE_EXECUTION, Rule::Object(&ANYTHING)),
 ]);
 
-static DECLARATION: Shape = Shape {
-    fields: &[
+static DECLARATION: Shape = Shape::new(
+    &[
         required(
             &["name"],
             Rule::Form(
@@ -225,11 +235,11 @@ static DECLARATION: Shape = Shape {
         field(&["parameters"], Rule::Object(&ANYTHING)),
         field(spelling::JSON_PARAMETERS, Rule::Object(&ANYTHING)),
     ],
-    beside: |seen| {
+    |seen| {
         let both = seen.has("parameters") && seen.has("parametersJsonSchema");
         both.then(|| clash("parametersJsonSchema", "no parameters beside it"))?
     },
-};
+);
 
 fn is_tool_name(name: &str) -> bool {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);

@@ -47,12 +47,12 @@ const MOST_STOPS: usize = 5;
 /// Something that cannot be asked for zero times.
 const COUNT: Rule = Rule::Whole(1, i64::MAX);
 
-pub(super) static GENERATION_CONFIG: Shape = Shape {
-    fields: &[
+pub(super) static GENERATION_CONFIG: Shape = Shape::new(
+    &[
         field(&["temperature"], Rule::Number(0.0, 2.0)),
+        field(spelling::MAX_OUTPUT_TOKENS, COUNT),
         field(spelling::TOP_P, Rule::Number(0.0, 1.0)),
         field(spelling::TOP_K, Rule::Whole(0, i64::MAX)),
-        field(spelling::MAX_OUTPUT_TOKENS, COUNT),
         field(spelling::CANDIDATE_COUNT, Rule::Whole(1, u32::MAX as i64)),
         field(spelling::STOP_SEQUENCES, Rule::Few(&Rule::Text, MOST_STOPS)),
         field(&["seed"], Rule::Whole(i64::MIN, i64::MAX)),
@@ -71,8 +71,8 @@ pub(super) static GENERATION_CONFIG: Shape = Shape {
         field(spelling::IMAGE_CONFIG, Rule::Noted(&Rule::Object(&IMAGE))),
         field(spelling::MEDIA_RESOLUTION, Rule::Word(RESOLUTIONS)),
     ],
-    beside: |seen| schemas(seen).or_else(|| logprobs(seen)),
-};
+    |seen| schemas(seen).or_else(|| logprobs(seen)),
+);
 
 fn logprobs(seen: &Seen) -> Option<Clash> {
     let alone = seen.has("logprobs") && !seen.is_true("responseLogprobs");
@@ -93,17 +93,17 @@ fn schemas(seen: &Seen) -> Option<Clash> {
     }
 }
 
-static THINKING: Shape = Shape {
-    fields: &[
+static THINKING: Shape = Shape::new(
+    &[
         field(spelling::INCLUDE_THOUGHTS, Rule::Flag),
         field(spelling::THINKING_BUDGET, Rule::Whole(-1, i64::MAX)),
         field(spelling::THINKING_LEVEL, Rule::Word(LEVELS)),
     ],
-    beside: |seen| {
+    |seen| {
         let both = seen.has("thinkingBudget") && seen.has("thinkingLevel");
         both.then(|| clash("thinkingLevel", "no thinkingBudget beside it"))?
     },
-};
+);
 
 static IMAGE: Shape = shape(&[
     field(spelling::ASPECT_RATIO, Rule::Word(ASPECT_RATIOS)),

@@ -67,6 +67,7 @@ pub(super) const ASPECT_RATIO: Spellings = &["aspectRatio", "aspect_ratio"];
 pub(super) const IMAGE_SIZE: Spellings = &["imageSize", "image_size"];
 pub(super) const MEDIA_RESOLUTION: Spellings = &["mediaResolution", "media_resolution"];
 
+#[inline]
 pub(super) fn node<'a, 's>(
     fields: &'s mut Fields<'a, '_>,
     spellings: Spellings,

@@ -51,8 +51,9 @@ pub(super) struct At<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Body<'a> {
+    /// Rare and large: deltas are not to be moved about in its room.
     Response {
-        response: Reply<'a>,
+        response: &'a Reply<'a>,
     },
     Item {
         output_index: usize,

@@ -193,7 +193,10 @@ pub(super) fn cut(fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter) {
         usage: watch.usage.map(Into::into),
         ..Reply::failed(id, *created, model, fault)
     };
-    sequence.send("response.failed", Body::Response { response }, out);
+    let body = Body::Response {
+        response: &response,
+    };
+    sequence.send("response.failed", body, out);
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Encoder {
     fn start(&mut self, out: &mut SseWriter) {
         self.started = true;
         for name in ["response.created", "response.in_progress"] {
-            let response = self.draft.reply(IN_PROGRESS, &[]);
+            let response = &self.draft.reply(IN_PROGRESS, &[]);
             self.sequence.send(name, Body::Response { response }, out);
         }
     }
@@ -320,7 +320,7 @@ impl Encoder {
             None => "response.completed",
             Some(_) => "response.incomplete",
         };
-        let response = Reply {
+        let response = &Reply {
             incomplete_details,
             usage: self.usage.map(Into::into),
             ..self.draft.reply(status, &self.draft.items)
@@ -373,7 +373,7 @@ impl StreamEncoder for Encoder {
         }
         self.ended = true;
         error::encode_in_stream(fault, self.sequence.next(), out);
-        let response = Reply {
+        let response = &Reply {
             usage: self.usage.map(Into::into),
             ..self.draft.failed(fault)
         };

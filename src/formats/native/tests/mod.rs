@@ -17,8 +17,12 @@ use crate::model::{
     Memory, Part, PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
 };
 
-/// The model's view of a body, and the paths of what it lost.
+/// The model's view of a body, and the paths of what it lost. Whether it passes through or is read,
+/// the same of it is refused in the same words.
 fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), Fault> {
+    let passed = super::rules::hold(body.as_bytes(), false).map(drop);
+    let read = super::rules::read(body.as_bytes(), false).map(drop);
+    assert_eq!(passed, read, "{body}");
     let mut losses = Losses::default();
     let request = super::Native.decode_request(&Head::default(), body.as_bytes(), &mut losses)?;
     let paths = losses.0.into_iter().map(|lost| match lost.place {

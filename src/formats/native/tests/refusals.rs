@@ -186,3 +186,33 @@ fn everything_else() {
         assert_eq!(decode(body).unwrap_err().status, 400);
     }
 }
+
+#[test]
+fn the_first_breach_is_named_before_what_follows_it() {
+    for (body, field) in [
+        // It stops being JSON only later.
+        (
+            r#"{"generationConfig":{"topP":7},"contents":["#,
+            "generationConfig.topP",
+        ),
+        (
+            r#"{"generationConfig":{"topK":1e999}}"#,
+            "generationConfig.topK",
+        ),
+        // Elements come in their order, and an object before what is missing in it.
+        (
+            r#"{"contents":[{"parts":[{"text":7}]},{"role":"cook"}],"tools":7}"#,
+            "contents[0].parts[0].text",
+        ),
+        (
+            r#"{"contents":[{"parts":[{"inlineData":{"data":"-data:"}}]}]}"#,
+            "contents[0].parts[0].inlineData.data",
+        ),
+        (
+            r#"{"generation_config":{"stop_sequences":["1","2","3","4","5",6]}}"#,
+            "generation_config.stop_sequences[5]",
+        ),
+    ] {
+        assert_eq!(refused_at(body), field);
+    }
+}
