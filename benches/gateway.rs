@@ -196,6 +196,7 @@ async fn run(options: &Options) -> Result<()> {
     let mut aims = Aims::default();
     for part in Part::value_variants() {
         if options.wants(*part) {
+            eprintln!("{part:?}, after {:.0} s", begin.elapsed().as_secs_f64());
             part.run(&terms, &mut aims).await?;
         }
     }

@@ -19,6 +19,9 @@ use crate::work::{Request, Work};
 const JSON_RATE: f64 = 500.0;
 const STREAM_RATE: f64 = 50.0;
 
+/// Of each leg in a round.
+const TURNS: usize = 4;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Direct,
@@ -62,7 +65,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
     let field = Field::start(&terms.room("latency")?).await?;
     let json = Schedule {
         rate: terms.scaled(JSON_RATE, 50.0),
-        time: Duration::from_millis(terms.scaled(4000, 200)),
+        time: Duration::from_millis(terms.scaled(1000, 100)),
         connections: terms.scaled(32, 8),
     };
     let legs = measure(terms, &field, &Work::json(), json).await?;
@@ -75,7 +78,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
 
     let streams = Schedule {
         rate: STREAM_RATE,
-        time: Duration::from_millis(terms.scaled(4000, 200)),
+        time: Duration::from_millis(terms.scaled(1000, 100)),
         connections: terms.scaled(64, 16),
     };
     let work = Work::paced(terms.scaled(50, 5));
@@ -122,21 +125,18 @@ async fn measure<'a>(
     let mut legs = legs(field);
     for number in 1..=terms.rounds {
         eprintln!("latency, {}, round {number}", work.title);
-        // There and back: no leg always comes after the same one.
-        let mut order: Vec<usize> = (0..legs.len()).collect();
-        if number % 2 == 0 {
-            order.reverse();
+        for leg in &mut legs {
+            leg.found.push(Vec::new());
         }
-        for place in order {
-            let leg = &mut legs[place];
-            let address = leg.target.address;
-            let request = |&(client, upstream): &(Format, Format)| {
-                Request::new(work, client, &Ground::model(upstream), KEY, address)
-            };
-            let requests: Arc<[Request]> = leg.pairs.iter().map(request).collect();
-            let run = move || open_loop::run(address, &requests, schedule);
-            let found = tokio::task::spawn_blocking(run).await?;
-            leg.found.push(found.context(leg.way.title())?);
+        for turn in 0..TURNS {
+            // There and back: no leg always comes after the same one.
+            let mut order: Vec<usize> = (0..legs.len()).collect();
+            if turn % 2 == 1 {
+                order.reverse();
+            }
+            for place in order {
+                legs[place].observe(work, schedule).await?;
+            }
         }
     }
     Ok(legs)
@@ -157,6 +157,20 @@ fn find<'a, 'b>(legs: &'b [Leg<'a>], way: Way) -> Option<&'b Leg<'a>> {
 }
 
 impl Leg<'_> {
+    /// One turn, which belongs to the round that has begun last.
+    async fn observe(&mut self, work: &Work, schedule: Schedule) -> Result<()> {
+        let address = self.target.address;
+        let request = |&(client, upstream): &(Format, Format)| {
+            Request::new(work, client, &Ground::model(upstream), KEY, address)
+        };
+        let requests: Arc<[Request]> = self.pairs.iter().map(request).collect();
+        let run = move || open_loop::run(address, &requests, schedule);
+        let found = tokio::task::spawn_blocking(run).await?;
+        let round = self.found.last_mut().context("no round has begun")?;
+        round.extend(found.context(self.way.title())?);
+        Ok(())
+    }
+
     /// Milliseconds in order, of one pair or of all.
     fn times(&self, times: Times, pair: Option<usize>) -> Vec<f64> {
         let answers = self.found.iter().flatten();
