@@ -9,6 +9,8 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
 
+use crate::speech::KEY;
+
 struct Bare {
     upstream: SocketAddr,
     authorization: String,
@@ -39,7 +41,7 @@ impl ProxyHttp for Bare {
 }
 
 /// Serves until the process is killed.
-pub fn run(listen: SocketAddr, upstream: SocketAddr, key: &str) -> ! {
+pub fn run(listen: SocketAddr, upstream: SocketAddr) -> ! {
     let mut server = Server::new_with_opt_and_conf(
         None,
         ServerConf {
@@ -49,7 +51,7 @@ pub fn run(listen: SocketAddr, upstream: SocketAddr, key: &str) -> ! {
         },
     );
     server.bootstrap();
-    let authorization = format!("Bearer {key}");
+    let authorization = format!("Bearer {KEY}");
     let bare = Bare {
         upstream,
         authorization,

@@ -1,17 +1,10 @@
-//! Our work against a plain `serde_json` parse and write of the same bytes, in turns and in the same run.
-
-use std::hint::black_box;
-use std::time::Duration;
+//! Our work against a plain `serde_json` parse and write of the same bytes, in time and in allocations.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
-use nix::time::{ClockId, clock_gettime};
-use serde_json::Value;
 
 use crate::allocations::Allocations;
-
-const BATCH: Duration = Duration::from_millis(2);
-const MOST_REPEATS: u32 = 10_000;
+use crate::timing::{Times, in_turns};
 
 /// What one run of a work costs.
 #[derive(Clone, Copy, Debug)]
@@ -24,33 +17,7 @@ pub struct Cost {
 pub struct Outcome {
     pub ours: Cost,
     pub plain: Cost,
-    /// Of our time to that of the plain work, formed within a round: what else the machine did
-    /// then met both.
     pub ratio: f64,
-}
-
-/// Time on a core, which other processes do not lengthen.
-fn now() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
-        .expect("a thread has a clock")
-        .into()
-}
-
-fn time(work: &mut impl FnMut(), repeats: u32) -> Duration {
-    let start = now();
-    for _ in 0..repeats {
-        work();
-    }
-    now() - start
-}
-
-/// How often a work fits into a batch.
-fn repeats(work: &mut impl FnMut()) -> u32 {
-    let mut repeats = 1;
-    while repeats < MOST_REPEATS && time(work, repeats) < BATCH {
-        repeats *= 2;
-    }
-    repeats
 }
 
 fn allocated(work: &mut impl FnMut()) -> Allocations {
@@ -59,47 +26,24 @@ fn allocated(work: &mut impl FnMut()) -> Allocations {
     Allocations::so_far() - before
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Both do their work once per call; a call counts as `share` units of work.
 pub fn hold(rounds: usize, share: f64, mut ours: impl FnMut(), mut plain: impl FnMut()) -> Outcome {
-    let (our_repeats, plain_repeats) = (repeats(&mut ours), repeats(&mut plain));
-    let per_unit =
-        |time: Duration, repeats: u32| time.as_nanos() as f64 / f64::from(repeats) / share;
-    let times: Vec<(f64, f64)> = (0..rounds)
-        .map(|_| {
-            let ours = per_unit(time(&mut ours, our_repeats), our_repeats);
-            (
-                ours,
-                per_unit(time(&mut plain, plain_repeats), plain_repeats),
-            )
-        })
-        .collect();
-    let cost = |nanoseconds: Vec<f64>, allocations: Allocations| Cost {
-        nanoseconds: median(nanoseconds),
+    let times = in_turns(rounds, share, &mut ours, &mut plain);
+    let cost = |nanoseconds: f64, allocations: Allocations| Cost {
+        nanoseconds,
         allocations: allocations.count as f64 / share,
         bytes: allocations.bytes as f64 / share,
     };
+    let Times {
+        ours: our_time,
+        plain: plain_time,
+        ratio,
+    } = times;
     Outcome {
-        ours: cost(
-            times.iter().map(|time| time.0).collect(),
-            allocated(&mut ours),
-        ),
-        plain: cost(
-            times.iter().map(|time| time.1).collect(),
-            allocated(&mut plain),
-        ),
-        ratio: median(times.iter().map(|(ours, plain)| ours / plain).collect()),
+        ours: cost(our_time, allocated(&mut ours)),
+        plain: cost(plain_time, allocated(&mut plain)),
+        ratio,
     }
-}
-
-/// The plain work.
-pub fn parse_and_write(body: &[u8]) {
-    let tree: Value = serde_json::from_slice(black_box(body)).expect("JSON");
-    black_box(serde_json::to_vec(&tree).expect("JSON"));
 }
 
 /// Ratios first.

@@ -1,65 +1,71 @@
-//! What the gateway costs: requests per second and CPU time per request, next to a bare pingora proxy and no proxy at all.
+//! What the gateway costs: speed, CPU time, latency and memory, next to a bare pingora proxy, nginx and no proxy at all.
 
+mod aims;
 mod bare;
 mod connection;
+mod cores;
+mod documents;
+mod ground;
+mod held;
 mod leg;
 mod load;
+mod nginx;
+mod open_loop;
+mod parts;
 mod process;
 mod round;
+#[expect(dead_code, reason = "other benches translate replies too")]
+mod settings;
+mod speech;
+mod spread;
 mod table;
+mod timing;
 mod work;
 
+use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use clap::Parser;
+use anyhow::{Result, bail, ensure};
+use clap::{Parser, ValueEnum};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
-use leg::{Leg, Target};
+use aims::Aims;
+use parts::Terms;
 use process::load_average;
-use table::Figures;
-use work::{KEY, Work};
 
-const QUICK: Duration = Duration::from_millis(300);
+const QUICK: Duration = Duration::from_millis(10);
 
-/// Measures requests per second and CPU time per request of the gateway, of a bare pingora proxy and of the mock alone.
+/// What the load holds, and two for each connection in a proxy.
+const DESCRIPTORS: u64 = 3_000;
+const DESCRIPTORS_OF_THOUSANDS: u64 = 10_000;
+
+/// Measures the gateway beside a bare pingora proxy, nginx (where installed) and the mock alone, and judges its aims.
 ///
-/// Within a round the legs take turns in short slices; ratios are formed within a round and their median is shown with the
-/// least and the most. All traffic stays on this machine. Any answer that is not complete makes
-/// the run fail. Without the --bench that `cargo bench` passes (as in `cargo test --benches`) the run is a --quick one.
+/// docs/benchmark.md says how and why. All traffic stays on this machine. Any answer that is not complete makes the run
+/// fail; an aim that is missed does not. Without the --bench that `cargo bench` passes (as in `cargo test --benches`)
+/// the run is a --quick one.
 #[derive(Parser)]
 #[command(override_usage = "cargo bench --bench gateway -- [OPTIONS]")]
 struct Options {
+    /// Only these parts
+    #[arg(long, value_delimiter = ',', value_enum)]
+    only: Vec<Part>,
     /// Number of rounds
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
-    /// Seconds for each leg and kind of work in a round, 0.1 to 60
-    #[arg(long, default_value = "2", value_parser = parse_seconds)]
+    /// Seconds for each leg in a round, 0.1 to 60; some parts take twice or half of it
+    #[arg(long, default_value = "0.5", value_parser = parse_seconds)]
     seconds: Duration,
-    /// Connections, each with one request at a time; a list such as 1,16,256 prints one table for each
-    #[arg(long, value_delimiter = ',', default_value = "16", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    connections: Vec<u16>,
-    /// Kinds of work
-    #[arg(long, value_delimiter = ',', default_value = "json,stream,paced")]
-    work: Vec<Work>,
-    /// Legs
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "direct,bare,omniglot,store"
-    )]
-    legs: Vec<Leg>,
+    /// Connections, each with one request at a time, where a part does not say otherwise
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    connections: u16,
     /// Threads of the load itself [default: half of the cores]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// An upstream on this machine to use instead of the mock
-    #[arg(long, value_name = "ADDRESS")]
-    upstream: Option<SocketAddr>,
-    /// One round of 0.3 seconds: shows that everything works, its figures mean little
+    /// One round of next to nothing: shows that everything works, its figures mean little
     #[arg(long)]
     quick: bool,
     #[arg(long, hide = true)]
@@ -67,6 +73,53 @@ struct Options {
     /// Be the bare proxy, listening on the first address and forwarding to the second
     #[arg(long, hide = true, num_args = 2)]
     bare: Option<Vec<SocketAddr>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Start to first answer, the idle demo, the binary
+    Start,
+    /// All pairs of formats: requests per second, CPU time
+    Pairs,
+    /// All pairs of formats: an event of a long stream
+    Events,
+    /// A request of 1 MiB, translated in process
+    Mebibyte,
+    /// Times to first byte and between events at a fixed rate
+    Latency,
+    /// Idle, under load, per open stream
+    Memory,
+    /// What a store adds
+    Store,
+    /// Scale: from 1 to 2,000 connections
+    Connections,
+    /// Scale: 10,000 keys, upstreams and models
+    Catalog,
+    /// Scale: JSON from 1 KiB to 20 MiB
+    Sizes,
+    /// Scale: one worker thread and several
+    Threads,
+}
+
+impl Part {
+    async fn run(self, terms: &Terms, aims: &mut Aims) -> Result<()> {
+        match self {
+            Self::Start => parts::start::run(terms, aims).await,
+            Self::Pairs => parts::pairs::run(terms, aims).await,
+            Self::Events => parts::pairs::run_events(terms, aims).await,
+            Self::Mebibyte => {
+                parts::mebibyte::run(terms, aims);
+                Ok(())
+            }
+            Self::Latency => parts::latency::run(terms, aims).await,
+            Self::Memory => parts::memory::run(terms, aims).await,
+            Self::Store => parts::store::run(terms, aims).await,
+            Self::Connections => parts::connections::run(terms).await,
+            Self::Catalog => parts::catalog::run(terms).await,
+            Self::Sizes => parts::sizes::run(terms).await,
+            Self::Threads => parts::threads::run(terms).await,
+        }
+    }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration> {
@@ -80,89 +133,78 @@ impl Options {
         self.quick || !self.bench
     }
 
-    fn rounds(&self) -> u16 {
-        if self.is_quick() { 1 } else { self.rounds }
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
     }
 
-    fn time(&self) -> Duration {
-        if self.is_quick() { QUICK } else { self.seconds }
+    fn descriptors(&self) -> u64 {
+        if self.wants(Part::Connections) && !self.is_quick() {
+            DESCRIPTORS_OF_THOUSANDS
+        } else {
+            DESCRIPTORS
+        }
+    }
+
+    fn terms(&self) -> Result<Terms> {
+        let quick = self.is_quick();
+        Ok(Terms {
+            directory: TempDir::new()?,
+            rounds: if quick { 1 } else { self.rounds },
+            time: if quick { QUICK } else { self.seconds },
+            connections: if quick { 4 } else { self.connections },
+            quick,
+        })
     }
 }
 
-/// Starts the mock, which every leg needs, and the proxies that were asked for.
-async fn start_targets(options: &Options, directory: &Path) -> Result<Vec<Target>> {
-    let mock = match options.upstream {
-        None => {
-            // The mock has no upstream of its own: the address is not used.
-            let unused = SocketAddr::from(([127, 0, 0, 1], 0));
-            Target::start(Leg::Direct, unused, directory).await?
-        }
-        Some(address) => {
-            ensure!(address.ip().is_loopback(), "{address} is another machine");
-            Target {
-                leg: Leg::Direct,
-                address,
-                process: None,
-            }
-        }
+/// The processor as the kernel names it.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    let name = line.and_then(|line| line.split_once(": "));
+    name.map_or("processor", |(_, name)| name).to_owned()
+}
+
+fn introduce(terms: &Terms) -> Result<()> {
+    let cores = std::thread::available_parallelism()?;
+    let nginx = match nginx::find() {
+        Some(program) => format!("nginx: {}", program.display()),
+        None => "nginx is not installed: its leg is left out".to_owned(),
     };
-    let upstream = mock.address;
-    let mut targets = vec![mock];
-    for leg in [Leg::Bare, Leg::Omniglot, Leg::Store] {
-        if options.legs.contains(&leg) {
-            targets.push(Target::start(leg, upstream, directory).await?);
-        }
+    println!(
+        "# Benchmark of omniglot {}\n\n{}, {cores} cores, load average {} before\n{nginx}\n\
+         {} rounds, {:?} for each leg in a round; in brackets the least and the most of the rounds",
+        env!("CARGO_PKG_VERSION"),
+        processor(),
+        load_average()?,
+        terms.rounds,
+        terms.time,
+    );
+    if terms.quick {
+        println!("\nA quick run: it shows that everything works, its figures mean nothing.");
     }
-    for target in &targets {
-        target.try_out(&options.work).await?;
+    if cfg!(debug_assertions) {
+        println!("\nA debug build: its figures mean nothing.");
     }
-    Ok(targets)
-}
-
-async fn measure_all(options: &Options, targets: &[Target], connections: u16) -> Result<Figures> {
-    let mut figures = Figures::default();
-    let measured: Vec<&Target> = targets
-        .iter()
-        .filter(|target| options.legs.contains(&target.leg))
-        .collect();
-    for number in 1..=options.rounds() {
-        eprintln!("{connections} connections, round {number}");
-        for &work in &options.work {
-            for (leg, sample) in
-                round::measure(&measured, work, connections, options.time()).await?
-            {
-                figures.add(work, leg, sample);
-            }
-        }
-    }
-    Ok(figures)
+    Ok(())
 }
 
 async fn run(options: &Options) -> Result<()> {
-    let directory = TempDir::new()?;
-    let cores = std::thread::available_parallelism()?;
-    let targets = start_targets(options, directory.path()).await?;
-    let mut failures = 0;
-    for &connections in &options.connections {
-        let load_before = load_average()?;
-        let figures = measure_all(options, &targets, connections).await?;
-        println!(
-            "\n{connections} connections, {} × {:?} for each figure, {cores} cores, load average {load_before} before, {} after\n",
-            options.rounds(),
-            options.time(),
-            load_average()?
-        );
-        println!("{}\n", figures.table());
-        for target in targets.iter().filter(|target| target.leg != Leg::Direct) {
-            let process = target.process.as_ref().context("a proxy is a process")?;
-            println!("{}: {}", target.leg.title(), process.vitals()?);
+    let begin = Instant::now();
+    let terms = options.terms()?;
+    introduce(&terms)?;
+    let mut aims = Aims::default();
+    for part in Part::value_variants() {
+        if options.wants(*part) {
+            eprintln!("{part:?}, after {:.0} s", begin.elapsed().as_secs_f64());
+            part.run(&terms, &mut aims).await?;
         }
-        for verdict in figures.verdicts() {
-            println!("{verdict}");
-        }
-        failures += figures.failures();
     }
-    ensure!(failures == 0, "{failures} answers failed");
+    println!(
+        "\n## Aims\n\n{aims}\n\nload average {} after {:.0} s",
+        load_average()?,
+        begin.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
@@ -180,8 +222,9 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        bare::run(listen, upstream, KEY);
+        bare::run(listen, upstream);
     }
+    process::allow_descriptors(options.descriptors())?;
     let cores = std::thread::available_parallelism()?.get();
     let threads = options.threads.map_or(cores / 2, usize::from).max(1);
     let runtime = tokio::runtime::Builder::new_multi_thread()

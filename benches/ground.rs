@@ -1,20 +1,48 @@
-//! What a soak stands on: the mock and the gateway as processes of their own, and the gateway's own gauges.
+//! What a run stands on: the mock and the gateway as processes of their own, with keys, limits, a cap and prices.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::connection::Connection;
 use crate::process::Process;
 use crate::speech::{FORMATS, Format, KEY};
+
+/// So generous that no run reaches them, but every request is counted.
+const ALLOWED: &str = "spending_cap: 999999999, limits: {requests_per_minute: 1000000000, \
+    tokens_per_minute: 1000000000000000, concurrency: 1000000}";
+
+const PRICES: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}";
 
 pub struct Ground {
     pub mock: SocketAddr,
     pub listen: SocketAddr,
     pub admin: SocketAddr,
+}
+
+/// What of a config differs from run to run.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Each has a model of its own.
+    pub formats: &'static [Format],
+    /// Upstreams of each of those models.
+    pub places: usize,
+    /// So many further keys, upstreams and models, each model on an upstream of its own.
+    pub others: usize,
+    pub keeps_conversations: bool,
+}
+
+impl Shape {
+    /// Every model has two upstreams, so that a failure before the content meets another attempt.
+    /// Nothing is kept of conversations: what grows on purpose would hide what should not.
+    pub const SOAK: Self = Self {
+        formats: &FORMATS,
+        places: 2,
+        others: 0,
+        keeps_conversations: false,
+    };
 }
 
 impl Ground {
@@ -23,29 +51,39 @@ impl Ground {
         format!("to-{}", upstream.name())
     }
 
-    /// Every model has two upstreams, so that a failure before the content meets another attempt.
-    /// Nothing is kept of conversations: what grows on purpose would hide what should not.
-    pub fn config(&self) -> String {
-        let mut text = format!(
-            "server: {{listen: \"{}\", admin: \"{}\", conversations: off}}\nkeys: [{{name: soak, secret: {KEY}}}]\nupstreams:\n",
-            self.listen, self.admin
-        );
-        for format in FORMATS {
-            let (name, base, mock) = (format.name(), format.base(), self.mock);
-            for place in ["one", "two"] {
-                text += &format!(
-                    "  - {{name: {name}-{place}, format: {name}, base_url: \"http://{mock}{base}\"}}\n"
+    pub fn config(&self, shape: &Shape) -> String {
+        let (listen, admin, mock) = (self.listen, self.admin, self.mock);
+        let conversations = if shape.keeps_conversations {
+            ""
+        } else {
+            ", conversations: off"
+        };
+        let mut keys = format!("  - {{name: bench, secret: {KEY}, {ALLOWED}}}\n");
+        let (mut upstreams, mut models) = (String::new(), String::new());
+        let mut add = |id: &str, format: Format, places: usize| {
+            let (name, base) = (format.name(), format.base());
+            let mut listed = Vec::with_capacity(places);
+            for place in 1..=places {
+                upstreams += &format!(
+                    "  - {{name: {id}-{place}, format: {name}, base_url: \"http://{mock}{base}\"}}\n"
                 );
+                listed.push(format!("{{name: {id}-{place}}}"));
             }
+            let listed = listed.join(", ");
+            models += &format!("  - {{id: {id}, {PRICES}, upstreams: [{listed}]}}\n");
+        };
+        for &format in shape.formats {
+            add(&Self::model(format), format, shape.places);
         }
-        text += "models:\n";
-        for format in FORMATS {
-            let (id, name) = (Self::model(format), format.name());
-            text += &format!(
-                "  - {{id: {id}, upstreams: [{{name: {name}-one}}, {{name: {name}-two}}]}}\n"
-            );
+        for number in 0..shape.others {
+            let name = other(number);
+            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {ALLOWED}}}\n");
+            add(&name, Format::Chat, 1);
         }
-        text
+        format!(
+            "server: {{listen: \"{listen}\", admin: \"{admin}\"{conversations}}}\n\
+             keys:\n{keys}upstreams:\n{upstreams}models:\n{models}"
+        )
     }
 
     pub fn file(directory: &Path) -> PathBuf {
@@ -60,9 +98,9 @@ impl Ground {
         Ok(process)
     }
 
-    pub async fn start_gateway(&self, directory: &Path) -> Result<Process> {
+    pub async fn start_gateway(&self, directory: &Path, config: &str) -> Result<Process> {
         let file = Self::file(directory);
-        fs::write(&file, self.config())?;
+        fs::write(&file, config)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
         // Every fault that is asked for would be a line.
         command.env("RUST_LOG", "error");
@@ -74,21 +112,18 @@ impl Ground {
         Ok(process)
     }
 
-    /// The sum of the samples of a metric.
-    pub async fn gauge(&self, name: &str) -> Result<u64> {
-        let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\n\r\n", self.admin);
-        let mut connection = Connection::open(self.admin).await?;
-        let text = connection.exchange(request.as_bytes()).await?;
-        let mut sum = 0;
-        for line in str::from_utf8(text)?.lines() {
-            let Some(rest) = line.strip_prefix(name) else {
-                continue;
-            };
-            if rest.starts_with([' ', '{']) {
-                let value = rest.rsplit(' ').next().context("a sample has a value")?;
-                sum += value.parse::<u64>()?;
-            }
-        }
-        Ok(sum)
+    /// The bare proxy knows one upstream only, and speaks what that speaks. It is this very program.
+    pub async fn start_bare(&self, directory: &Path) -> Result<Process> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let (listen, mock) = (self.listen.to_string(), self.mock.to_string());
+        command.args(["--bare", &listen, &mock]);
+        let mut process = Process::start("bare", &mut command, directory)?;
+        process.wait_until_ready(self.listen, None).await?;
+        Ok(process)
     }
+}
+
+/// The name of a further upstream, of the model on it and of a key, whose secret is `key-of-` and the name.
+pub fn other(number: usize) -> String {
+    format!("other-{number}")
 }

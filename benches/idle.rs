@@ -1,34 +1,19 @@
 //! Memory of open streams: so many at once, each with content and then silent, next to the same through a bare proxy.
 
 use std::path::Path;
-use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
 
 use crate::connection::Connection;
-use crate::ground::Ground;
-use crate::process::{Process, free_addresses, load_average, mebibytes};
-use crate::speech::{FORMATS, Format, KEY};
-
-/// What a stream may hold beyond what it holds in the bare proxy.
-const AIM: f64 = 40.0;
+use crate::ground::{Ground, Shape};
+use crate::held::{AIM, Streams};
+use crate::process::{free_addresses, load_average, mebibytes};
+use crate::speech::{FORMATS, Format};
 
 /// By how much a stream may raise the memory when it is ten times as long, in KiB.
 const AIM_OF_LENGTH: u64 = 4 * 1024;
-
-/// So many events have come before a stream counts as open: those before the content, and some content.
-const BEGUN: usize = 6;
-
-/// Streams that are being opened at the same time.
-const OPENING: usize = 50;
-
-const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Args)]
 pub struct Options {
@@ -78,11 +63,16 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
         options.prompt,
         load_average()?
     );
-    let bare = per_stream(options, directory, None).await?;
+    let streams = Streams {
+        count: options.streams,
+        prompt: options.prompt,
+        pace: Duration::from_secs(options.pace.into()),
+    };
+    let bare = streams.held(directory, None).await?;
     println!("bare pingora, chat: {bare:.1} KiB a stream");
     let mut missed = 0;
     for &pair in &options.pairs {
-        let held = per_stream(options, directory, Some(pair)).await?;
+        let held = streams.held(directory, Some(pair)).await?;
         let (beyond, word) = (
             held - bare,
             if held - bare <= AIM { "met" } else { "MISSED" },
@@ -100,80 +90,6 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The bare proxy knows one upstream only, and speaks what that speaks.
-async fn start(directory: &Path, ground: &Ground, bare: bool) -> Result<Process> {
-    if !bare {
-        return ground.start_gateway(directory).await;
-    }
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("--bare").arg(ground.listen.to_string());
-    command.arg(ground.mock.to_string());
-    let mut process = Process::start("bare", &mut command, directory)?;
-    process.wait_until_ready(ground.listen, None).await?;
-    Ok(process)
-}
-
-/// KiB that each of the open streams holds, in a process that has served nothing else.
-async fn per_stream(
-    options: &Options,
-    directory: &Path,
-    pair: Option<(Format, Format)>,
-) -> Result<f64> {
-    let [mock, listen, admin] = free_addresses()?;
-    let ground = Ground {
-        mock,
-        listen,
-        admin,
-    };
-    let _mock = ground.start_mock(directory).await?;
-    let process = start(directory, &ground, pair.is_none()).await?;
-    let (client, upstream) = pair.unwrap_or((Format::Chat, Format::Chat));
-    let model = Ground::model(upstream);
-    let filler = "word ".repeat(options.prompt / 5);
-    let short = client.request(listen, &model, "mock:events=5");
-    for _ in 0..20 {
-        Connection::open(listen).await?.exchange(&short).await?;
-    }
-    let wish = format!("{filler}mock:events=60 mock:pace={}s", options.pace);
-    let request: Arc<[u8]> = client.request(listen, &model, &wish).into();
-    let before = process.vitals()?.resident;
-
-    let (opening, begun) = (
-        Arc::new(Semaphore::new(OPENING)),
-        Arc::new(Semaphore::new(0)),
-    );
-    let mut streams = JoinSet::new();
-    for _ in 0..options.streams {
-        let (request, opening, begun) = (request.clone(), opening.clone(), begun.clone());
-        streams.spawn(async move {
-            let turn = opening.acquire().await?;
-            let mut connection = Connection::open(listen).await?;
-            let status = connection.ask(&request).await?;
-            ensure!(status == 200, "status {status}");
-            drop(turn);
-            let mut events = 0;
-            while let Some(piece) = connection.piece().await? {
-                let before = events;
-                events += memchr::memmem::find_iter(&piece, b"data: ").count();
-                if before < BEGUN && events >= BEGUN {
-                    begun.add_permits(1);
-                }
-            }
-            bail!("a stream ended before all were open")
-        });
-    }
-    let all = begun.acquire_many(options.streams.into());
-    tokio::select! {
-        opened = timeout(PATIENCE, all) => drop(opened.context("not all streams have begun")??),
-        Some(ended) = streams.join_next() => { ended??; }
-    }
-    sleep(Duration::from_secs(1)).await;
-    let vitals = process.vitals()?;
-    let held = vitals.resident.saturating_sub(before) as f64 / f64::from(options.streams);
-    streams.shutdown().await;
-    Ok(held)
-}
-
 /// Whether a long stream leaves the memory where one of a tenth of its length has left it.
 async fn by_length(
     options: &Options,
@@ -187,7 +103,9 @@ async fn by_length(
         admin,
     };
     let _mock = ground.start_mock(directory).await?;
-    let process = ground.start_gateway(directory).await?;
+    let process = ground
+        .start_gateway(directory, &ground.config(&Shape::SOAK))
+        .await?;
     let mut figures = Vec::new();
     for events in [options.events / 10, options.events] {
         let wish = format!("mock:events={events}");
@@ -224,9 +142,4 @@ async fn by_length(
         word
     );
     Ok(is_met || !is_judged)
-}
-
-/// The key of the bare proxy is that of the gateway.
-pub fn be_bare(listen: std::net::SocketAddr, upstream: std::net::SocketAddr) -> ! {
-    crate::bare::run(listen, upstream, KEY)
 }

@@ -1,84 +1,85 @@
-//! The load: a closed loop over keep-alive connections that reads every answer to its end and checks it.
+//! The closed loop: keep-alive connections, each with one request at a time, that read every answer to its end and check it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tokio::task::JoinSet;
 
 use crate::connection::Connection;
 use crate::work::Request;
 
 /// How long an answer may take beyond the time that the loop was given.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The most requests of one loop, all connections together: bounds the memory that the latencies take.
-const MOST_REQUESTS: usize = 4_000_000;
-
-/// What came of one loop.
-#[derive(Default)]
-pub struct Tally {
-    pub latencies: Vec<Duration>,
-    pub failures: Vec<String>,
+/// What is asked, one request after the other and then from the beginning.
+pub struct Questions {
+    requests: Vec<Request>,
+    next: AtomicUsize,
 }
 
-/// The connections of one measurement; one that fails is not used again.
+impl Questions {
+    pub fn new(requests: Vec<Request>) -> Arc<Self> {
+        Arc::new(Self {
+            requests,
+            next: AtomicUsize::new(0),
+        })
+    }
+
+    pub fn next(&self) -> &Request {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        &self.requests[number % self.requests.len()]
+    }
+}
+
+/// The connections of one leg.
 pub struct Crew {
     connections: Vec<Connection>,
 }
 
 impl Crew {
-    pub async fn open(address: SocketAddr, count: usize) -> Result<Self> {
-        let mut connections = Vec::with_capacity(count);
+    pub async fn open(address: SocketAddr, count: u16) -> Result<Self> {
+        let mut connections = Vec::with_capacity(count.into());
         for _ in 0..count {
             connections.push(Connection::open(address).await?);
         }
         Ok(Self { connections })
     }
 
-    /// Sends the request over and over on every connection; returns when the answers to all requests begun in this time are in.
-    pub async fn drive(&mut self, request: &Arc<Request>, time: Duration) -> Tally {
+    /// Asks over and over on every connection; returns the number of answers when those to all requests begun in this time are in.
+    pub async fn drive(&mut self, questions: &Arc<Questions>, time: Duration) -> Result<u64> {
         let end = Instant::now() + time;
-        let most = MOST_REQUESTS / self.connections.len().max(1);
         let mut loops = JoinSet::new();
         for connection in self.connections.drain(..) {
-            loops.spawn(repeat(connection, Arc::clone(request), end, most));
+            loops.spawn(repeat(connection, Arc::clone(questions), end));
         }
-        let mut tally = Tally::default();
         let gather = async {
+            let mut answers = 0;
             while let Some(ended) = loops.join_next().await {
-                let (connection, part) = ended.expect("a loop of requests does not panic");
-                self.connections.extend(connection);
-                tally.latencies.extend(part.latencies);
-                tally.failures.extend(part.failures);
+                let (connection, part) = ended??;
+                self.connections.push(connection);
+                answers += part;
             }
+            Ok(answers)
         };
-        if tokio::time::timeout(time + PATIENCE, gather).await.is_err() {
-            let failure = format!("{} answers did not end", loops.len());
-            tally.failures.push(failure);
-        }
-        tally
+        let gathered = tokio::time::timeout(time + PATIENCE, gather).await;
+        gathered.context("answers that do not end")?
     }
 }
 
 async fn repeat(
     mut connection: Connection,
-    request: Arc<Request>,
+    questions: Arc<Questions>,
     end: Instant,
-    most: usize,
-) -> (Option<Connection>, Tally) {
-    let mut tally = Tally::default();
-    let mut begin = Instant::now();
-    while begin < end && tally.latencies.len() < most {
-        let answer = connection.exchange(request.bytes()).await;
-        if let Err(failure) = answer.and_then(|body| request.check_end(body)) {
-            tally.failures.push(format!("{failure:#}"));
-            return (None, tally);
-        }
-        let now = Instant::now();
-        tally.latencies.push(now - begin);
-        begin = now;
+) -> Result<(Connection, u64)> {
+    let mut answers = 0;
+    while answers == 0 || Instant::now() < end {
+        let request = questions.next();
+        let answer = connection.exchange(request.bytes()).await?;
+        request.check_end(answer)?;
+        answers += 1;
     }
-    (Some(connection), tally)
+    Ok((connection, answers))
 }

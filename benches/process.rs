@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{Signal, kill};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 use crate::connection::Connection;
 
-const START_LIMIT: Duration = Duration::from_secs(15);
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 pub struct Process {
     name: &'static str,
@@ -61,11 +63,26 @@ impl Process {
         fs::read_to_string(&self.log).unwrap_or_else(|failure| failure.to_string())
     }
 
-    /// User and system time of all threads so far, those that have ended included. The clock of the process counts
-    /// nanoseconds; /proc/PID/stat counts in hundredths of a second, too coarse for the paced streams.
+    /// User and system time of all threads so far, those that have ended included, of the process and its children.
+    /// The clock of a process counts nanoseconds; /proc/PID/stat counts in hundredths of a second, too coarse for the
+    /// paced streams.
     pub fn cpu_time(&self) -> Result<Duration> {
-        let clock = clock_getcpuclockid(self.id()?)?;
-        Ok(clock_gettime(clock)?.into())
+        let mut sum = Duration::ZERO;
+        for id in self.family()? {
+            sum += Duration::from(clock_gettime(clock_getcpuclockid(id)?)?);
+        }
+        Ok(sum)
+    }
+
+    /// The process, and the workers it has started.
+    fn family(&self) -> Result<Vec<Pid>> {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+        let mut family = vec![self.id()?];
+        for child in children.split_whitespace() {
+            family.push(Pid::from_raw(child.parse()?));
+        }
+        Ok(family)
     }
 
     /// User and system time of those threads that have a name which begins so, as far as they still run. The kernel
@@ -96,38 +113,44 @@ impl Process {
         Ok(Pid::from_raw(i32::try_from(self.child.id())?))
     }
 
-    /// What the kernel says of the process now.
+    /// What the kernel says of the process and its children now.
     pub fn vitals(&self) -> Result<Vitals> {
-        let directory = PathBuf::from(format!("/proc/{}", self.child.id()));
-        let status = fs::read_to_string(directory.join("status"))?;
-        let kibibytes = |field: &str| -> Result<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(field));
-            let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
-            Ok(value.with_context(|| format!("no {field}"))?.parse()?)
-        };
-        Ok(Vitals {
-            resident: kibibytes("VmRSS:")?,
-            peak: kibibytes("VmHWM:")?,
-            descriptors: fs::read_dir(directory.join("fd"))?.count(),
-        })
+        let mut sum = Vitals::default();
+        for id in self.family()? {
+            let directory = PathBuf::from(format!("/proc/{id}"));
+            let status = fs::read_to_string(directory.join("status"))?;
+            let number = |field: &str| -> Result<u64> {
+                let line = status.lines().find_map(|line| line.strip_prefix(field));
+                let value = line.map(|line| line.trim().trim_end_matches(" kB"));
+                Ok(value.with_context(|| format!("no {field}"))?.parse()?)
+            };
+            sum.resident += number("VmRSS:")?;
+            sum.peak += number("VmHWM:")?;
+            sum.threads += number("Threads:")?;
+            sum.descriptors += fs::read_dir(directory.join("fd"))?.count();
+        }
+        Ok(sum)
     }
 }
 
 /// Memory in KiB.
+#[derive(Default)]
 pub struct Vitals {
     pub resident: u64,
     pub peak: u64,
     pub descriptors: usize,
+    pub threads: u64,
 }
 
 impl fmt::Display for Vitals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "resident {:.1} MiB, at most {:.1} MiB, {} descriptors",
+            "resident {:.1} MiB, at most {:.1} MiB, {} descriptors, {} threads",
             mebibytes(self.resident),
             mebibytes(self.peak),
-            self.descriptors
+            self.descriptors,
+            self.threads
         )
     }
 }
@@ -138,9 +161,14 @@ pub fn mebibytes(kibibytes: u64) -> f64 {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when the process is gone already.
+        // All of this fails only for what is gone already. Workers would outlive a parent that is killed, and a
+        // parent would replace workers that are: they come second.
+        let workers: Vec<Pid> = self.family().into_iter().flatten().skip(1).collect();
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for worker in workers {
+            let _ = kill(worker, Signal::SIGKILL);
+        }
     }
 }
 
@@ -169,4 +197,15 @@ pub fn free_addresses<const COUNT: usize>() -> Result<[SocketAddr; COUNT]> {
 pub fn load_average() -> Result<String> {
     let line = fs::read_to_string("/proc/loadavg")?;
     Ok(line.split(' ').take(3).collect::<Vec<_>>().join(" "))
+}
+
+/// Children inherit the limit.
+pub fn allow_descriptors(needed: u64) -> Result<()> {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    ensure!(
+        most >= needed,
+        "only {most} descriptors may be opened, {needed} are needed"
+    );
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    Ok(())
 }

@@ -4,6 +4,7 @@ mod allocations;
 mod contest;
 mod settings;
 mod streams;
+mod timing;
 
 use std::hint::black_box;
 
@@ -14,9 +15,10 @@ use omniglot::model::Format;
 use omniglot::sse::Frames;
 use omniglot::translate::{Reply, Wanted};
 
-use contest::{Outcome, hold, parse_and_write, row, table};
+use contest::{Outcome, hold, row, table};
 use settings::{MODEL, asked};
 use streams::{Pieces, stream_in};
+use timing::parse_and_write;
 
 /// Measures what one event of a stream costs, in time on a core and in allocations.
 ///

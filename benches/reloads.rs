@@ -15,7 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
-use crate::ground::Ground;
+use crate::gauges::gauge;
+use crate::ground::{Ground, Shape};
 use crate::process::{Process, free_addresses, mebibytes};
 use crate::speech::{Ending, FORMATS, Format, KEY};
 use crate::turmoil::{Baseline, calm};
@@ -59,7 +60,9 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
         admin,
     };
     let _mock = ground.start_mock(directory).await?;
-    let gateway = ground.start_gateway(directory).await?;
+    let gateway = ground
+        .start_gateway(directory, &ground.config(&Shape::SOAK))
+        .await?;
     let baseline = Baseline::of(&ground, &gateway).await?;
     println!("before: {baseline}");
     let load = Arc::new(Load::default());
@@ -91,7 +94,7 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
         ended?.context("a request failed")?;
     }
     let late = gateway.vitals()?.resident;
-    fs::write(Ground::file(directory), ground.config())?;
+    fs::write(Ground::file(directory), ground.config(&Shape::SOAK))?;
     hang_up(&ground, &gateway, options.reloads + 1).await?;
     calm(&ground, &gateway, &baseline).await?;
     let growth = late as f64 / halfway as f64 - 1.0;
@@ -149,9 +152,9 @@ async fn hang_up(ground: &Ground, gateway: &Process, number: u64) -> Result<()> 
     kill(gateway.id()?, Signal::SIGHUP)?;
     let since = Instant::now();
     let count = |outcome: &str| format!("omniglot_config_reloads_total{{outcome=\"{outcome}\"}}");
-    while ground.gauge(&count("taken")).await? < number {
+    while gauge(ground.admin, &count("taken")).await? < number {
         ensure!(
-            ground.gauge(&count("refused")).await? == 0,
+            gauge(ground.admin, &count("refused")).await? == 0,
             "a config is refused\n{}",
             gateway.output()
         );
@@ -173,7 +176,7 @@ fn up_to(most: u32) -> u32 {
 fn random_config(ground: &Ground) -> String {
     let mut text = format!(
         "server: {{listen: \"{}\", admin: \"{}\", body_limit: {}MiB, on_unsupported: {}, timeouts: {{header: {}s}}{}}}\n\
-         keys:\n  - {{name: soak, secret: {KEY}}}\n",
+         keys:\n  - {{name: bench, secret: {KEY}}}\n",
         ground.listen,
         ground.admin,
         up_to(64),

@@ -1,51 +1,10 @@
-//! The same requests in all four formats: written in one, translated to the others.
+//! The requests of every day in all four formats.
 
-use omniglot::formats::{Capabilities, Head, Target};
-use omniglot::model::{Format, Losses};
-use omniglot::translate;
+use omniglot::model::Format;
 use serde_json::{Value, json};
 
+use crate::documents::request_in;
 use crate::settings::MODEL;
-
-/// Head for a client whose format says the model in the path.
-pub fn head() -> Head<'static> {
-    Head {
-        path_model: Some(MODEL),
-        stream: false,
-        text_only: false,
-        ..Head::default()
-    }
-}
-
-pub fn target(capabilities: &Capabilities) -> Target<'_> {
-    Target {
-        model: "upstream-model",
-        stream: false,
-        max_output_tokens: None,
-        capabilities,
-        brand: "vendor",
-        pictures_only: false,
-    }
-}
-
-/// A request of the chat format in the words of another.
-fn request_in(format: Format, chat: &Value) -> Vec<u8> {
-    let body = chat.to_string().into_bytes();
-    if format == Format::Chat {
-        return body;
-    }
-    let capabilities = Capabilities::default();
-    let (head, target) = (head(), target(&capabilities));
-    let outgoing = translate::request(
-        Format::Chat,
-        format,
-        &head,
-        &body,
-        &target,
-        &mut Losses::default(),
-    );
-    outgoing.expect("every format can say it").body
-}
 
 /// Several turns with calls and their results, five tools, a schema for the answer.
 pub fn realistic_request(format: Format) -> Vec<u8> {
@@ -138,18 +97,6 @@ pub fn small_request(format: Format) -> Vec<u8> {
     request_in(
         format,
         &json!({"model": MODEL, "messages": [question], "max_tokens": 100}),
-    )
-}
-
-/// A document of `size` bytes of text with line ends in it.
-pub fn text_request(format: Format, size: usize) -> Vec<u8> {
-    let line =
-        "The tide comes in twice a day, and twice a day it goes out again; nobody asks why.\n";
-    let text = line.repeat(size / line.len());
-    let turn = json!({"role": "user", "content": text});
-    request_in(
-        format,
-        &json!({"model": MODEL, "messages": [turn], "max_tokens": 100}),
     )
 }
 

@@ -1,110 +1,146 @@
-//! One round of one kind of work: the legs take turns in short slices, so that what else the machine does meets all alike.
+//! Legs against each other: in every round they take turns in short slices, so that what else the machine does meets all alike.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, ensure};
 
-use crate::leg::{Leg, Target};
-use crate::load::{Crew, Tally};
-use crate::table::Sample;
-use crate::work::{Request, Work};
+use crate::connection::Connection;
+use crate::leg::Target;
+use crate::load::{Crew, Questions};
+use crate::spread::Spread;
+use crate::work::Request;
 
-const WARM_UP: Duration = Duration::from_millis(300);
+const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measured in one piece each, two copies of the same proxy differed by 15 % on a busy machine; in slices by at most 7 %.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// One leg in this round: its connections, and what they brought so far.
+/// One leg: whom to ask, what, and over how many connections.
+pub struct Entry<'a> {
+    pub title: String,
+    pub target: &'a Target,
+    pub requests: Vec<Request>,
+    pub connections: u16,
+}
+
+/// What one leg did in one round.
+#[derive(Clone, Copy)]
+pub struct Sample {
+    pub requests_per_second: f64,
+    /// For a request.
+    pub cpu_microseconds: f64,
+}
+
+/// All rounds of one leg, in order.
+pub struct Rounds(Vec<Sample>);
+
+impl Rounds {
+    /// Formed within each round: what else the machine did then met both.
+    pub fn ratio(&self, other: &Rounds, figure: fn(&Sample) -> f64) -> Spread {
+        let rounds = self.0.iter().zip(&other.0);
+        Spread::of(rounds.map(|(ours, other)| figure(ours) / figure(other)))
+    }
+
+    pub fn cpu_ratio(&self, other: &Rounds) -> Spread {
+        self.ratio(other, |sample| sample.cpu_microseconds)
+    }
+
+    pub fn median(&self, figure: fn(&Sample) -> f64) -> f64 {
+        Spread::of(self.0.iter().map(figure)).median
+    }
+
+    pub fn cpu(&self) -> f64 {
+        self.median(|sample| sample.cpu_microseconds)
+    }
+
+    pub fn speed(&self) -> f64 {
+        self.median(|sample| sample.requests_per_second)
+    }
+}
+
 struct Course<'a> {
+    title: String,
     target: &'a Target,
-    work: Work,
-    request: Arc<Request>,
+    questions: Arc<Questions>,
     crew: Crew,
-    tally: Tally,
+    answers: u64,
     elapsed: Duration,
-    cpu: Option<Duration>,
+    cpu: Duration,
 }
 
 impl<'a> Course<'a> {
-    async fn open(target: &'a Target, work: Work, connections: u16) -> Result<Self> {
-        let request = Arc::new(Request::new(work, target.address));
-        let mut crew = Crew::open(target.address, connections.into()).await?;
-        let mut tally = crew.drive(&request, WARM_UP).await;
-        tally.latencies.clear();
+    /// The first answer is read closely, so that nothing is measured that is not the right one.
+    async fn open(entry: Entry<'a>) -> Result<Self> {
+        let address = entry.target.address;
+        let questions = Questions::new(entry.requests);
+        let request = questions.next();
+        let mut connection = Connection::open(address).await?;
+        let answer = connection.exchange(request.bytes()).await;
+        let checked = answer.and_then(|answer| request.check_whole(answer));
+        checked.with_context(|| entry.title.clone())?;
+        let mut crew = Crew::open(address, entry.connections).await?;
+        let warmed = crew.drive(&questions, WARM_UP).await;
+        warmed.with_context(|| entry.title.clone())?;
         Ok(Self {
-            target,
-            work,
-            request,
+            title: entry.title,
+            target: entry.target,
+            questions,
             crew,
-            tally,
+            answers: 0,
             elapsed: Duration::ZERO,
-            cpu: target.process.is_some().then_some(Duration::ZERO),
+            cpu: Duration::ZERO,
         })
     }
 
     async fn run(&mut self, time: Duration) -> Result<()> {
-        let cpu_before = self.target.cpu_time()?;
+        let cpu_before = self.target.process.cpu_time()?;
         let begin = Instant::now();
-        let tally = self.crew.drive(&self.request, time).await;
+        let driven = self.crew.drive(&self.questions, time).await;
         self.elapsed += begin.elapsed();
-        if let (Some(cpu), Some(before), Some(after)) =
-            (&mut self.cpu, cpu_before, self.target.cpu_time()?)
-        {
-            *cpu += after - before;
-        }
-        self.tally.latencies.extend(tally.latencies);
-        self.tally.failures.extend(tally.failures);
+        self.answers += driven.with_context(|| self.title.clone())?;
+        self.cpu += self.target.process.cpu_time()? - cpu_before;
         Ok(())
     }
 
-    fn sample(self) -> Result<Sample> {
-        let Tally {
-            mut latencies,
-            failures,
-        } = self.tally;
-        let (leg, work) = (self.target.leg.title(), self.work.title());
-        if let Some(first) = failures.first() {
-            eprintln!("{leg}, {work}: {} failures; first: {first}", failures.len());
-        }
-        if latencies.is_empty() {
-            bail!("{leg}: no answer to {work}");
-        }
-        latencies.sort_unstable();
-        let answers = f64::from(u32::try_from(latencies.len())?);
+    fn take_sample(&mut self) -> Result<Sample> {
+        let answers = f64::from(u32::try_from(std::mem::take(&mut self.answers))?);
+        ensure!(answers > 0.0, "{}: no answer", self.title);
+        let elapsed = std::mem::take(&mut self.elapsed);
+        let cpu = std::mem::take(&mut self.cpu);
         Ok(Sample {
-            requests_per_second: answers / self.elapsed.as_secs_f64(),
-            cpu_microseconds: self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / answers),
-            median_latency: latencies[latencies.len() / 2],
-            slow_latency: latencies[latencies.len() * 99 / 100],
-            failures: failures.len(),
+            requests_per_second: answers / elapsed.as_secs_f64(),
+            cpu_microseconds: cpu.as_secs_f64() * 1e6 / answers,
         })
     }
 }
 
-/// Measures every target for this time in all.
-pub async fn measure(
-    targets: &[&Target],
-    work: Work,
-    connections: u16,
-    time: Duration,
-) -> Result<Vec<(Leg, Sample)>> {
-    let mut courses = Vec::with_capacity(targets.len());
-    for target in targets {
-        courses.push(Course::open(target, work, connections).await?);
+/// Every leg for this time in each round; what comes back is in the order of the entries.
+pub async fn measure(entries: Vec<Entry<'_>>, rounds: u16, time: Duration) -> Result<Vec<Rounds>> {
+    let mut courses = Vec::with_capacity(entries.len());
+    for entry in entries {
+        courses.push(Course::open(entry).await?);
     }
-    let mut left = time;
-    while !left.is_zero() {
-        let slice = left.min(SLICE);
-        for course in &mut courses {
-            course.run(slice).await?;
+    let mut results: Vec<Rounds> = courses.iter().map(|_| Rounds(Vec::new())).collect();
+    for _ in 0..rounds {
+        let mut left = time;
+        let mut is_backwards = false;
+        while !left.is_zero() {
+            let slice = left.min(SLICE);
+            // There and back: no leg always comes after the same one.
+            let mut order: Vec<usize> = (0..courses.len()).collect();
+            if is_backwards {
+                order.reverse();
+            }
+            for number in order {
+                courses[number].run(slice).await?;
+            }
+            is_backwards = !is_backwards;
+            left -= slice;
         }
-        // There and back: no leg always comes after the same one.
-        courses.reverse();
-        left -= slice;
+        for (course, result) in courses.iter_mut().zip(&mut results) {
+            result.0.push(course.take_sample()?);
+        }
     }
-    courses
-        .into_iter()
-        .map(|course| Ok((course.target.leg, course.sample()?)))
-        .collect()
+    Ok(results)
 }

@@ -2,7 +2,9 @@
 
 mod bare;
 mod connection;
+mod gauges;
 mod ground;
+mod held;
 mod idle;
 mod process;
 mod reloads;
@@ -12,9 +14,8 @@ mod turmoil;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,23 +73,12 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
     }
 }
 
-/// Children inherit the limit.
-fn allow_descriptors() -> Result<()> {
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    ensure!(
-        most >= DESCRIPTORS,
-        "only {most} descriptors may be opened, {DESCRIPTORS} are needed"
-    );
-    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
-    Ok(())
-}
-
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        idle::be_bare(listen, upstream);
+        bare::run(listen, upstream);
     }
-    allow_descriptors()?;
+    process::allow_descriptors(DESCRIPTORS)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -1,13 +1,16 @@
-//! The four formats as a client speaks them: a request for a stream, and how its answer may end.
+//! The four formats as a client speaks them: a conversation as a request, and how its answer may end.
 
 use std::net::SocketAddr;
 
-use clap::ValueEnum;
+use memchr::memmem;
 use serde_json::{Value, json};
 
-pub const KEY: &str = "soak-key";
+pub const KEY: &str = "bench-key";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+const MOST_TOKENS: u32 = 4096;
+const TEMPERATURE: f32 = 0.5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     Chat,
     Messages,
@@ -21,6 +24,16 @@ pub const FORMATS: [Format; 4] = [
     Format::Native,
     Format::Responses,
 ];
+
+/// What is asked, in no format's words.
+pub struct Question<'a> {
+    pub model: &'a str,
+    pub stream: bool,
+    /// Empty: none.
+    pub system: &'a str,
+    /// The user's and the assistant's in turn, the user's first and last.
+    pub turns: &'a [&'a str],
+}
 
 /// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,59 +64,104 @@ impl Format {
         }
     }
 
-    /// A request as it goes over the wire; the prompt's words tell the mock what to do.
+    /// A request for a stream as it goes over the wire; the prompt's words tell the mock what to do.
     pub fn request(self, address: SocketAddr, model: &str, prompt: &str) -> Vec<u8> {
-        let (path, body) = self.parts(model, prompt);
+        let question = Question {
+            model,
+            stream: true,
+            system: "",
+            turns: &[prompt],
+        };
+        self.wire(address, KEY, &question)
+    }
+
+    pub fn wire(self, address: SocketAddr, key: &str, question: &Question<'_>) -> Vec<u8> {
+        let (path, mut body) = self.parts(question);
+        if question.stream && self != Self::Native {
+            body["stream"] = json!(true);
+        }
         let body = body.to_string();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {KEY}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\naccept: */*\r\nuser-agent: omniglot-bench\r\n\
+             content-length: {}\r\n\r\n",
             body.len()
         );
         [head, body].concat().into_bytes()
     }
 
-    fn parts(self, model: &str, prompt: &str) -> (String, Value) {
-        let turns = json!([{"role": "user", "content": prompt}]);
-        match self {
-            Self::Chat => (
-                "/v1/chat/completions".to_owned(),
-                json!({"model": model, "messages": turns, "stream": true}),
-            ),
+    fn parts(self, question: &Question<'_>) -> (String, Value) {
+        let &Question { model, system, .. } = question;
+        let turn = |(number, text): (usize, &&str)| {
+            let is_user = number % 2 == 0;
+            match self {
+                Self::Native => {
+                    json!({"role": if is_user { "user" } else { "model" }, "parts": [{"text": text}]})
+                }
+                _ => json!({"role": if is_user { "user" } else { "assistant" }, "content": text}),
+            }
+        };
+        let mut turns: Vec<Value> = question.turns.iter().enumerate().map(turn).collect();
+        let (path, mut body, system_field) = match self {
+            Self::Chat => {
+                if !system.is_empty() {
+                    turns.insert(0, json!({"role": "system", "content": system}));
+                }
+                let body = json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS, "temperature": TEMPERATURE});
+                return ("/v1/chat/completions".to_owned(), body);
+            }
             Self::Messages => (
                 "/v1/messages".to_owned(),
-                json!({"model": model, "max_tokens": 4096, "messages": turns, "stream": true}),
+                json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS, "temperature": TEMPERATURE}),
+                ("system", json!(system)),
             ),
             Self::Native => (
-                format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
-                json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}]}),
+                format!("/v1beta/models/{model}:{}", native_call(question.stream)),
+                json!({"contents": turns, "generationConfig": {"maxOutputTokens": MOST_TOKENS, "temperature": TEMPERATURE}}),
+                ("systemInstruction", json!({"parts": [{"text": system}]})),
             ),
             Self::Responses => (
                 "/v1/responses".to_owned(),
-                json!({"model": model, "input": prompt, "stream": true}),
+                json!({"model": model, "input": turns, "max_output_tokens": MOST_TOKENS, "temperature": TEMPERATURE}),
+                ("instructions", json!(system)),
             ),
+        };
+        if !system.is_empty() {
+            let (name, value) = system_field;
+            body[name] = value;
         }
+        (path, body)
     }
 
+    /// Looks at the last event only: the load must not cost more than what it loads.
     pub fn ending(self, status: u16, body: &[u8]) -> Ending {
         if status != 200 {
             return Ending::Told;
         }
-        let text = String::from_utf8_lossy(body);
-        let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
+        let body = body.trim_ascii_end();
+        let last = &body[memmem::rfind(body, b"\n\n").map_or(0, |end| end + 2)..];
+        let holds = |mark: &str| memmem::find(last, mark.as_bytes()).is_some();
         let is_whole = match self {
-            Self::Chat => last == "data: [DONE]",
-            Self::Messages => last.contains("message_stop"),
-            Self::Native => last.contains("finishReason"),
-            Self::Responses => last.contains("response.completed"),
+            Self::Chat => last == b"data: [DONE]",
+            Self::Messages => holds("message_stop"),
+            Self::Native => holds("finishReason"),
+            Self::Responses => holds("response.completed"),
         };
         let is_told = ["\"error\":{", "\"type\":\"error\"", "response.failed"]
-            .iter()
-            .any(|mark| last.contains(mark));
+            .into_iter()
+            .any(holds);
         match (is_whole, is_told) {
             (true, false) => Ending::Whole,
             (false, true) => Ending::Told,
             _ => Ending::Silent,
         }
+    }
+}
+
+fn native_call(stream: bool) -> &'static str {
+    if stream {
+        "streamGenerateContent?alt=sse"
+    } else {
+        "generateContent"
     }
 }

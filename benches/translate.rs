@@ -2,9 +2,11 @@
 
 mod allocations;
 mod contest;
+mod documents;
 mod replies;
 mod requests;
 mod settings;
+mod timing;
 
 use std::hint::black_box;
 
@@ -14,10 +16,12 @@ use omniglot::formats::{Capabilities, Operation};
 use omniglot::model::{Format, Losses};
 use omniglot::translate::{self, Reply, Wanted};
 
-use contest::{Outcome, hold, parse_and_write, row, table};
+use contest::{Outcome, hold, row, table};
+use documents::{head, target, text_request};
 use replies::{realistic_reply, small_reply};
-use requests::{head, picture_request, realistic_request, small_request, target, text_request};
+use requests::{picture_request, realistic_request, small_request};
 use settings::{MODEL, asked};
+use timing::parse_and_write;
 
 const MIB: usize = 1 << 20;
 

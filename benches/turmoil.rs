@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep, timeout, timeout_at};
 
 use crate::connection::Connection;
-use crate::ground::Ground;
+use crate::gauges::gauge;
+use crate::ground::{Ground, Shape};
 use crate::process::{Process, Vitals, free_addresses, load_average, mebibytes};
 use crate::speech::{Ending, FORMATS, Format};
 
@@ -207,7 +208,9 @@ pub async fn run(options: &Options, directory: &Path) -> Result<()> {
         admin,
     };
     let _mock = ground.start_mock(directory).await?;
-    let gateway = ground.start_gateway(directory).await?;
+    let gateway = ground
+        .start_gateway(directory, &ground.config(&Shape::SOAK))
+        .await?;
     let baseline = Baseline::of(&ground, &gateway).await?;
     println!(
         "{} streams for {} minutes, an event every {} ms, load average {}\nbefore: {baseline}",
@@ -260,8 +263,8 @@ async fn watch(
             begin.elapsed().as_secs(),
             mebibytes(vitals.resident),
             vitals.descriptors,
-            ground.gauge(TASKS).await?,
-            ground.gauge(IN_FLIGHT).await?,
+            gauge(ground.admin, TASKS).await?,
+            gauge(ground.admin, IN_FLIGHT).await?,
             number(&counts.whole),
             number(&counts.told),
             number(&counts.left),
@@ -284,7 +287,7 @@ impl Baseline {
     pub async fn of(ground: &Ground, gateway: &Process) -> Result<Self> {
         let since = Instant::now();
         loop {
-            let tasks = ground.gauge(TASKS).await?;
+            let tasks = gauge(ground.admin, TASKS).await?;
             if tasks > 0 {
                 let vitals = gateway.vitals()?;
                 return Ok(Self { vitals, tasks });
@@ -307,7 +310,8 @@ impl fmt::Display for Baseline {
 pub async fn calm(ground: &Ground, gateway: &Process, baseline: &Baseline) -> Result<()> {
     let since = Instant::now();
     loop {
-        let in_flight = ground.gauge(IN_FLIGHT).await? + ground.gauge(AT_UPSTREAMS).await?;
+        let in_flight =
+            gauge(ground.admin, IN_FLIGHT).await? + gauge(ground.admin, AT_UPSTREAMS).await?;
         let now = Baseline::of(ground, gateway).await?;
         let (descriptors, before) = (now.vitals.descriptors, baseline.vitals.descriptors);
         if in_flight == 0 && descriptors <= before && now.tasks <= baseline.tasks {

@@ -1,95 +1,122 @@
-//! The three kinds of work: what is asked of every leg, and how a complete answer looks.
+//! The kinds of work: what is asked of every leg, and how a complete answer looks.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
-use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub const KEY: &str = "bench-key";
-pub const MODEL: &str = "bench-model";
+use crate::speech::{Ending, Format, Question};
 
-const EVENTS: usize = 50;
+const SYSTEM: &str = "You are the assistant of a small library. Answer in plain sentences, name the shelf when you know \
+    it, and say so when you do not.";
+const TURNS: [&str; 2] = [
+    "Do you have anything on the tides of the North Sea?",
+    "Two books, both on shelf 12: an atlas and a history of dikes.",
+];
+const LAST: &str =
+    "Which of them would you give to a reader of fourteen who likes maps more than dates, and why?";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Work {
-    Json,
-    Stream,
-    Paced,
+/// One kind of work; the words of the prompt by which the mock knows what to answer.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub title: String,
+    /// Pieces of content in a stream; none: the answer is JSON.
+    pub events: Option<usize>,
+    wish: String,
+    /// Bytes of text that the request holds beside the conversation.
+    filler: usize,
 }
 
 impl Work {
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Json => "JSON",
-            Self::Stream => "50 events",
-            Self::Paced => "50 events, 5 ms apart",
+    pub fn json() -> Self {
+        Self {
+            title: "JSON".to_owned(),
+            events: None,
+            wish: String::new(),
+            filler: 0,
         }
     }
 
-    /// The words of the prompt by which the mock knows what to answer.
-    fn wish(self) -> &'static str {
-        match self {
-            Self::Json => "",
-            Self::Stream => " mock:events=50",
-            Self::Paced => " mock:events=50 mock:pace=5ms",
+    /// As fast as it can be sent.
+    pub fn stream(events: usize) -> Self {
+        Self {
+            title: format!("stream of {events} events at full speed"),
+            events: Some(events),
+            wish: format!("mock:events={events}"),
+            filler: 0,
         }
     }
 
-    fn is_streamed(self) -> bool {
-        self != Self::Json
+    pub fn paced(events: usize) -> Self {
+        Self {
+            title: format!("stream of {events} events, 5 ms apart"),
+            events: Some(events),
+            wish: format!("mock:events={events} mock:pace=5ms"),
+            filler: 0,
+        }
+    }
+
+    /// A short answer to a request with so much text in it.
+    pub fn long_request(bytes: usize) -> Self {
+        Self {
+            wish: "mock:text=Yes.".to_owned(),
+            filler: bytes,
+            ..Self::json()
+        }
+    }
+
+    /// An answer with about so much text in it: a word of the mock and its space are five bytes on average.
+    pub fn long_reply(bytes: usize) -> Self {
+        Self {
+            wish: format!("mock:long={}", (bytes / 5).max(1)),
+            ..Self::json()
+        }
     }
 }
 
 /// A request as it goes over the wire, built once and sent many times.
 pub struct Request {
-    work: Work,
+    pub client: Format,
+    events: Option<usize>,
     bytes: Vec<u8>,
 }
 
 impl Request {
-    pub fn new(work: Work, address: SocketAddr) -> Self {
-        let mut body = json!({
-            "model": MODEL,
-            "messages": [
-                {"role": "system", "content": "You are the assistant of a small library. Answer in plain \
-                    sentences, name the shelf when you know it, and say so when you do not."},
-                {"role": "user", "content": "Do you have anything on the tides of the North Sea?"},
-                {"role": "assistant", "content": "Two books, both on shelf 12: an atlas and a history of dikes."},
-                {"role": "user", "content": format!("Which of them would you give to a reader of fourteen who \
-                    likes maps more than dates, and why?{}", work.wish())},
-            ],
-            "temperature": 0.2,
-            "max_tokens": 256,
-        });
-        if work.is_streamed() {
-            body["stream"] = json!(true);
+    pub fn new(work: &Work, client: Format, model: &str, key: &str, address: SocketAddr) -> Self {
+        let last = format!("{LAST} {}", work.wish);
+        let line =
+            "The tide comes in twice a day, and twice a day it goes out again; nobody asks why.\n";
+        let filled = [TURNS[0], "\n", &line.repeat(work.filler / line.len())].concat();
+        let first = if work.filler > 0 { &filled } else { TURNS[0] };
+        let question = Question {
+            model,
+            stream: work.events.is_some(),
+            system: SYSTEM,
+            turns: &[first, TURNS[1], &last],
+        };
+        Self {
+            client,
+            events: work.events,
+            bytes: client.wire(address, key, &question),
         }
-        let body = body.to_string();
-        let head = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {KEY}\r\n\
-             content-type: application/json\r\naccept: */*\r\nuser-agent: omniglot-bench\r\n\
-             content-length: {}\r\n\r\n",
-            body.len()
-        );
-        let bytes = [head, body].concat().into_bytes();
-        Self { work, bytes }
     }
 
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    pub fn is_streamed(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// The check of every answer: cheap, so that the load leaves the cores to the processes under test.
     pub fn check_end(&self, answer: &[u8]) -> Result<()> {
-        let answer = answer.trim_ascii_end();
-        if self.work.is_streamed() {
-            ensure!(
-                answer.ends_with(b"data: [DONE]"),
-                "a stream without [DONE] at its end"
-            );
+        if self.is_streamed() {
+            let ending = self.client.ending(200, answer);
+            ensure!(ending == Ending::Whole, "a stream without its last event");
         } else {
-            ensure!(answer.ends_with(b"}"), "a JSON answer without its end");
+            let end = answer.trim_ascii_end().last();
+            ensure!(end == Some(&b'}'), "a JSON answer without its end");
         }
         Ok(())
     }
@@ -97,25 +124,49 @@ impl Request {
     /// The check of the first answer of a leg: that it is what was asked for.
     pub fn check_whole(&self, answer: &[u8]) -> Result<()> {
         self.check_end(answer)?;
-        if !self.work.is_streamed() {
+        let Some(events) = self.events else {
             let answer: Value = serde_json::from_slice(answer)?;
-            let content = &answer["choices"][0]["message"]["content"];
-            ensure!(content.is_string(), "no content in {answer}");
+            let text = reply_text(self.client, &answer).and_then(Value::as_str);
+            ensure!(
+                text.is_some_and(|text| !text.is_empty()),
+                "no text in {answer}"
+            );
             return Ok(());
-        }
+        };
         let mut deltas = 0;
         for line in str::from_utf8(answer)?.lines() {
             let Some(data) = line.strip_prefix("data: ").filter(|data| *data != "[DONE]") else {
                 continue;
             };
             let event: Value = serde_json::from_str(data).with_context(|| data.to_owned())?;
-            let content = event["choices"][0]["delta"]["content"].as_str();
-            deltas += usize::from(content.is_some_and(|text| !text.is_empty()));
+            let text = delta_text(self.client, &event).and_then(Value::as_str);
+            deltas += usize::from(text.is_some_and(|text| !text.is_empty()));
         }
         ensure!(
-            deltas == EVENTS,
-            "{deltas} content deltas instead of {EVENTS}"
+            deltas == events,
+            "{deltas} pieces of content instead of {events}"
         );
         Ok(())
+    }
+}
+
+fn reply_text(client: Format, reply: &Value) -> Option<&Value> {
+    reply.pointer(match client {
+        Format::Chat => "/choices/0/message/content",
+        Format::Messages => "/content/0/text",
+        Format::Native => "/candidates/0/content/parts/0/text",
+        Format::Responses => "/output/0/content/0/text",
+    })
+}
+
+fn delta_text(client: Format, event: &Value) -> Option<&Value> {
+    match client {
+        Format::Chat => event.pointer("/choices/0/delta/content"),
+        Format::Messages => event.pointer("/delta/text"),
+        Format::Native => event.pointer("/candidates/0/content/parts/0/text"),
+        Format::Responses => {
+            let is_delta = event["type"] == "response.output_text.delta";
+            event.get("delta").filter(|_| is_delta)
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../benches/allocations.rs"]
 mod allocations;
+#[path = "../benches/documents.rs"]
+mod documents;
 #[path = "../benches/replies.rs"]
 mod replies;
 #[path = "../benches/requests.rs"]
@@ -17,8 +19,9 @@ use omniglot::model::{Format, Losses};
 use omniglot::translate::{self, Reply, Wanted};
 
 use allocations::Allocations;
+use documents::{head, target, text_request};
 use replies::{realistic_reply, small_reply};
-use requests::{head, picture_request, realistic_request, small_request, target, text_request};
+use requests::{picture_request, realistic_request, small_request};
 use settings::{MODEL, asked};
 use streams::{Pieces, stream_in};
 

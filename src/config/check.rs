@@ -1,6 +1,6 @@
 //! What no single key can know: names that must exist, things said twice, fallbacks in a circle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::hash::Hash;
 use std::net::SocketAddr;
@@ -39,18 +39,14 @@ pub fn check(names: &Names, problems: &mut Problems) {
         let message = format!("the key on line {line} has the same secret; give each its own");
         problems.add(again.place, message);
     }
+    let known_upstreams = Known::new("upstream", &names.upstreams);
+    let known_models = Known::new("model", &models);
     for model in &names.models {
         for target in &model.targets {
-            known(
-                "upstream",
-                target,
-                &target.value.name,
-                &names.upstreams,
-                problems,
-            );
+            known_upstreams.check(target, &target.value.name, problems);
         }
         for fallback in &model.fallbacks {
-            known("model", fallback, &fallback.value, &models, problems);
+            known_models.check(fallback, &fallback.value, problems);
         }
         targets(&model.targets, problems);
         fallbacks(&model.fallbacks, problems);
@@ -144,32 +140,53 @@ fn repeated<'n, T, K: Eq + Hash>(
     repeated
 }
 
-fn known<T>(
-    what: &str,
-    mention: &Placed<T>,
-    name: &str,
-    defined: &[Placed<String>],
-    problems: &mut Problems,
-) {
-    if defined.iter().any(|defined| defined.value == name) {
-        return;
+/// Names that may be mentioned.
+struct Known<'n> {
+    what: &'static str,
+    defined: &'n [Placed<String>],
+    names: HashSet<&'n str>,
+}
+
+impl<'n> Known<'n> {
+    fn new(what: &'static str, defined: &'n [Placed<String>]) -> Known<'n> {
+        Known {
+            what,
+            defined,
+            names: defined.iter().map(|name| name.value.as_str()).collect(),
+        }
     }
-    let near = nearest(name, defined.iter().map(|defined| defined.value.as_str()));
-    let near = defined
-        .iter()
-        .find(|defined| Some(defined.value.as_str()) == near);
-    let advice = match near {
-        Some(near) => format!(", did you mean {:?}?", near.written),
-        None => format!("; add it under \"{what}s\" or remove it here"),
-    };
-    let message = format!("unknown {what} {:?}{advice}", mention.written);
-    problems.add(mention.place, message);
+
+    fn check<T>(&self, mention: &Placed<T>, name: &str, problems: &mut Problems) {
+        if self.names.contains(name) {
+            return;
+        }
+        let what = self.what;
+        let near = nearest(
+            name,
+            self.defined.iter().map(|defined| defined.value.as_str()),
+        );
+        let mut defined = self.defined.iter();
+        let near = defined.find(|defined| Some(defined.value.as_str()) == near);
+        let advice = match near {
+            Some(near) => format!(", did you mean {:?}?", near.written),
+            None => format!("; add it under \"{what}s\" or remove it here"),
+        };
+        let message = format!("unknown {what} {:?}{advice}", mention.written);
+        problems.add(mention.place, message);
+    }
 }
 
 /// Reports, at its last step, every way that leads from a model back to itself.
 fn circles(models: &[ModelNames], problems: &mut Problems) {
+    let mut places = HashMap::new();
+    for (place, model) in models.iter().enumerate() {
+        if let Some(id) = &model.id {
+            places.entry(id.value.as_str()).or_insert(place);
+        }
+    }
     let mut walk = Walk {
         models,
+        places,
         path: Vec::new(),
         done: vec![false; models.len()],
     };
@@ -180,6 +197,8 @@ fn circles(models: &[ModelNames], problems: &mut Problems) {
 
 struct Walk<'n> {
     models: &'n [ModelNames],
+    /// By id.
+    places: HashMap<&'n str, usize>,
     /// From where the walk began to the model it stands on.
     path: Vec<usize>,
     done: Vec<bool>,
@@ -194,11 +213,9 @@ impl Walk<'_> {
         self.path.push(at);
         let models = self.models;
         for fallback in &models[at].fallbacks {
-            let next = models.iter().position(|model| {
-                let id = model.id.as_ref();
-                id.is_some_and(|id| id.value == fallback.value)
-            });
-            let Some(next) = next else { continue };
+            let Some(&next) = self.places.get(fallback.value.as_str()) else {
+                continue;
+            };
             match self.path.iter().position(|step| *step == next) {
                 Some(start) => {
                     let circle = self.circle(start);

@@ -1,21 +1,24 @@
 //! What is allowed but seldom meant: told by `check` and at start, never an error.
 
+use std::collections::{HashMap, HashSet};
+
 use globset::Glob;
 
 use super::settings::{Config, Key, Limits, Model, Upstream};
 
 /// One line each: `keys.dev: has neither limits nor a spending_cap`.
 pub fn traps(config: &Config) -> Vec<String> {
-    let keys = config.keys.iter().flat_map(|entry| key(config, entry));
+    let prices = Prices::of(config);
+    let keys = config.keys.iter().flat_map(|entry| key(&prices, entry));
     let upstreams = config.upstreams.iter().flat_map(upstream);
     let models = config.models.iter().flat_map(|entry| model(config, entry));
     keys.chain(upstreams).chain(models).collect()
 }
 
-fn key(config: &Config, key: &Key) -> Vec<String> {
+fn key(prices: &Prices<'_>, key: &Key) -> Vec<String> {
     let name = &key.name;
     match &key.spending_cap {
-        Some(_) => capped(config, key),
+        Some(_) => prices.capped(key),
         None if key.limits == Limits::default() => vec![format!(
             "keys.{name}: has neither limits nor a spending_cap; whoever holds it may spend without end"
         )],
@@ -23,66 +26,87 @@ fn key(config: &Config, key: &Key) -> Vec<String> {
     }
 }
 
-/// What a cap does not see, or sees wrongly.
-fn capped(config: &Config, key: &Key) -> Vec<String> {
-    let name = &key.name;
-    let (free, priced): (Vec<&Model>, Vec<&Model>) = opened_by(config, key)
-        .into_iter()
-        .partition(|model| model.pricing.is_free());
-    let mut found = Vec::new();
-    if !free.is_empty() {
-        let free: Vec<&str> = free.iter().map(|model| model.id.as_str()).collect();
-        let free = free.join(", ");
-        found.push(format!(
-            "keys.{name}: its spending_cap does not see models without pricing: {free}"
-        ));
-    }
-    let mut currencies: Vec<&str> = priced
-        .iter()
-        .map(|model| model.pricing.currency())
-        .collect();
-    currencies.sort_unstable();
-    currencies.dedup();
-    if currencies.len() > 1 {
-        let currencies = currencies.join(", ");
-        found.push(format!(
-            "keys.{name}: its spending_cap adds up prices of several currencies as if they were one: {currencies}"
-        ));
-    }
-    found
+/// The models by their ids, and whether any cap could see them wrongly: with thousands of keys and models it matters
+/// that not every key looks at every model.
+struct Prices<'c> {
+    config: &'c Config,
+    models: HashMap<&'c str, &'c Model>,
+    is_plain: bool,
 }
 
-/// The models that a key may spend on, those that stand in for others included.
-fn opened_by<'c>(config: &'c Config, key: &Key) -> Vec<&'c Model> {
-    let globs = key.models.as_ref().map(|globs| {
-        let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
-        globs.map(|glob| glob.compile_matcher()).collect::<Vec<_>>()
-    });
-    let opens = |id: &str| {
-        let globs = globs.as_ref();
-        globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(id)))
-    };
-    let mut ids: Vec<&str> = config
-        .models
-        .iter()
-        .map(|model| model.id.as_str())
-        .collect();
-    ids.retain(|id| opens(id));
-    let mut next = 0;
-    while let Some(id) = ids.get(next) {
-        let model = config.models.iter().find(|model| model.id == *id);
-        let fallbacks = model.into_iter().flat_map(|model| &model.fallbacks);
-        let more: Vec<&str> = fallbacks
-            .map(String::as_str)
-            .filter(|id| !ids.contains(id))
-            .collect();
-        ids.extend(more);
-        next += 1;
+impl<'c> Prices<'c> {
+    fn of(config: &'c Config) -> Prices<'c> {
+        let models = config.models.iter();
+        let currency =
+            |model: &'c Model| (!model.pricing.is_free()).then(|| model.pricing.currency());
+        // The currency that all models have, or none at all for those that are free.
+        let currencies: HashSet<Option<&str>> = models.clone().map(currency).collect();
+        Prices {
+            config,
+            models: models.map(|model| (model.id.as_str(), model)).collect(),
+            is_plain: currencies.len() < 2 && !currencies.contains(&None),
+        }
     }
-    let models = config.models.iter();
-    models
-        .filter(|model| ids.contains(&model.id.as_str()))
-        .collect()
+
+    /// What a cap does not see, or sees wrongly.
+    fn capped(&self, key: &Key) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.is_plain {
+            return found;
+        }
+        let name = &key.name;
+        let (free, priced): (Vec<&Model>, Vec<&Model>) = self
+            .opened_by(key)
+            .into_iter()
+            .partition(|model| model.pricing.is_free());
+        if !free.is_empty() {
+            let free: Vec<&str> = free.iter().map(|model| model.id.as_str()).collect();
+            let free = free.join(", ");
+            found.push(format!(
+                "keys.{name}: its spending_cap does not see models without pricing: {free}"
+            ));
+        }
+        let mut currencies: Vec<&str> = priced
+            .iter()
+            .map(|model| model.pricing.currency())
+            .collect();
+        currencies.sort_unstable();
+        currencies.dedup();
+        if currencies.len() > 1 {
+            let currencies = currencies.join(", ");
+            found.push(format!(
+                "keys.{name}: its spending_cap adds up prices of several currencies as if they were one: {currencies}"
+            ));
+        }
+        found
+    }
+
+    /// The models that a key may spend on, those that stand in for others included.
+    fn opened_by(&self, key: &Key) -> Vec<&'c Model> {
+        let globs = key.models.as_ref().map(|globs| {
+            let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
+            globs.map(|glob| glob.compile_matcher()).collect::<Vec<_>>()
+        });
+        let opens = |id: &str| {
+            let globs = globs.as_ref();
+            globs.is_none_or(|globs| globs.iter().any(|glob| glob.is_match(id)))
+        };
+        let ids = self.config.models.iter().map(|model| model.id.as_str());
+        let mut waiting: Vec<&str> = ids.filter(|id| opens(id)).collect();
+        let mut opened: HashSet<&str> = waiting.iter().copied().collect();
+        while let Some(id) = waiting.pop() {
+            let model = self.models.get(id);
+            for fallback in model.into_iter().flat_map(|model| &model.fallbacks) {
+                if opened.insert(fallback) {
+                    waiting.push(fallback);
+                }
+            }
+        }
+        let models = self.config.models.iter();
+        models
+            .filter(|model| opened.contains(model.id.as_str()))
+            .collect()
+    }
 }
 
 fn upstream(upstream: &Upstream) -> Vec<String> {

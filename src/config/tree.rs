@@ -9,9 +9,12 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 
 use super::problem::{Place, Problems};
 
-/// Far more than any config needs, far less than a file made to exhaust memory wants.
+/// More than any config needs (ten thousand keys, upstreams and models with all their settings are half of it), far
+/// less than a file made to exhaust memory wants.
 const MAX_DEPTH: usize = 32;
-const MAX_NODES: usize = 200_000;
+const MAX_NODES: usize = 1_000_000;
+/// The beginning and the end of each.
+const MAX_EVENTS: usize = 2 * MAX_NODES;
 const MAX_REPLAYED_EVENTS: usize = 100_000;
 
 pub struct Node {
@@ -58,7 +61,7 @@ pub fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
 
 fn options() -> Options {
     serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH, max_nodes: MAX_NODES },
+        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH, max_nodes: MAX_NODES, max_events: MAX_EVENTS },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
         // Duplicates are let through so that each is reported together with all other problems.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
@@ -304,5 +307,19 @@ mod tests {
         let complaints = complaints(&bomb);
         assert_eq!(complaints.len(), 1);
         assert!(complaints[0].ends_with(too_much), "{complaints:?}");
+    }
+
+    #[test]
+    fn thousands_of_models_fit() {
+        let entry = |number| {
+            format!(
+                "  - {{id: model-{number}, provider: acme, features: [tools, vision], max_output_tokens: 8192, \
+                 pricing: {{input: 1.25, output: 10, cached_input: 0.125}}, capabilities: {{search: alone}}, \
+                 upstreams: [{{name: one, weight: 3}}, {{name: two, priority: 1}}]}}\n"
+            )
+        };
+        let entries: String = (0..6_000).map(entry).collect();
+        let mut problems = Problems::default();
+        assert!(parse(&format!("models:\n{entries}"), &mut problems).is_some());
     }
 }

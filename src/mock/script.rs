@@ -98,7 +98,9 @@ pub(super) struct Delivery {
 }
 
 const LONG_WORDS: usize = 400;
-const MOST_WORDS: usize = 1_000_000;
+/// 25 MB.
+const MOST_WORDS: usize = 5_000_000;
+const MOST_EVENTS: usize = 1_000_000;
 const HEAVIEST: usize = 64 << 20;
 const MOST_CALLS: usize = 64;
 /// A repeated prompt is cut here: what came in may be megabytes, the answer should stay an answer.
@@ -157,7 +159,7 @@ impl Plan {
             "filtered" => self.ending = Ending::Filtered,
             "stop_sequence" => self.ending = Ending::StopSequence,
             "usage" => self.usage = Some(usage(word)?),
-            "events" => self.events = Some(number(word, None)?.clamp(1, MOST_WORDS)),
+            "events" => self.events = Some(number(word, None)?.clamp(1, MOST_EVENTS)),
             "stream_error" => self.stream_error = Some(number(word, Some(0))?),
             "no_end" => self.no_end = true,
             "now" => self.now = true,

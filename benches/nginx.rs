@@ -1,0 +1,76 @@
+//! nginx as a proxy that checks the key and forwards, where it is installed.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use nix::unistd::Uid;
+
+use crate::process::Process;
+use crate::speech::KEY;
+
+const PLACES: [&str; 3] = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
+
+pub fn find() -> Option<PathBuf> {
+    let places = PLACES.into_iter().map(PathBuf::from);
+    places.into_iter().find(|place| place.exists())
+}
+
+pub async fn start(
+    program: &Path,
+    listen: SocketAddr,
+    upstream: SocketAddr,
+    directory: &Path,
+) -> Result<Process> {
+    let file = directory.join("nginx.conf");
+    fs::write(&file, config(listen, upstream, directory))?;
+    let mut command = Command::new(program);
+    let log = directory.join("nginx-errors.log");
+    command.arg("-p").arg(directory).arg("-e").arg(log);
+    command.arg("-c").arg(file);
+    let mut process = Process::start("nginx", &mut command, directory)?;
+    process.wait_until_ready(listen, None).await?;
+    Ok(process)
+}
+
+/// Connections are kept on both sides for as long as the run lasts, and nothing goes to a disk.
+fn config(listen: SocketAddr, upstream: SocketAddr, directory: &Path) -> String {
+    // Else the workers become another user, who may not enter the directory.
+    let user = if Uid::effective().is_root() {
+        "user root;\n"
+    } else {
+        ""
+    };
+    let directory = directory.display();
+    let ever = 1_000_000_000;
+    format!(
+        "{user}daemon off;\nworker_processes 2;\npid {directory}/nginx.pid;\nworker_rlimit_nofile 16384;\n\
+         events {{ worker_connections 8192; }}\n\
+         http {{\n\
+           access_log off;\n\
+           client_body_temp_path {directory}/nginx-bodies;\n\
+           proxy_temp_path {directory}/nginx-proxied;\n\
+           fastcgi_temp_path {directory}/nginx-fastcgi;\n\
+           uwsgi_temp_path {directory}/nginx-uwsgi;\n\
+           scgi_temp_path {directory}/nginx-scgi;\n\
+           client_max_body_size 64m;\n\
+           keepalive_requests {ever};\n\
+           keepalive_timeout 1h;\n\
+           tcp_nodelay on;\n\
+           upstream mock {{ server {upstream}; keepalive 1024; keepalive_requests {ever}; }}\n\
+           server {{\n\
+             listen {listen} backlog=4096;\n\
+             location / {{\n\
+               if ($http_authorization != \"Bearer {KEY}\") {{ return 401; }}\n\
+               proxy_pass http://mock;\n\
+               proxy_http_version 1.1;\n\
+               proxy_set_header connection \"\";\n\
+               proxy_buffering off;\n\
+               proxy_request_buffering off;\n\
+             }}\n\
+           }}\n\
+         }}\n"
+    )
+}
