@@ -39,7 +39,7 @@ impl Gateway {
         let mut edits = Vec::new();
         for (range, address) in picture_addresses(&body) {
             let fetching = async { Ok(self.fetch(&address, &settings.files).await) };
-            match unless_gone(session, None, fetching).await? {
+            match Box::pin(unless_gone(session, None, fetching)).await? {
                 Ok((mime, bytes)) => {
                     let id = self.files.keep(owner, mime, bytes, settings.files.ttl);
                     let with = quoted(&format!("{own}/{id}"));
