@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 pub const KEY: &str = "bench-key";
 
 const MOST_TOKENS: u32 = 4096;
-const TEMPERATURE: f32 = 0.5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
@@ -25,7 +24,7 @@ pub const FORMATS: [Format; 4] = [
     Format::Responses,
 ];
 
-/// What is asked, in no format's words.
+/// What is asked, in no format's words: nothing that any other format could not say.
 pub struct Question<'a> {
     pub model: &'a str,
     pub stream: bool,
@@ -107,22 +106,22 @@ impl Format {
                 if !system.is_empty() {
                     turns.insert(0, json!({"role": "system", "content": system}));
                 }
-                let body = json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS, "temperature": TEMPERATURE});
+                let body = json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS});
                 return ("/v1/chat/completions".to_owned(), body);
             }
             Self::Messages => (
                 "/v1/messages".to_owned(),
-                json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS, "temperature": TEMPERATURE}),
+                json!({"model": model, "messages": turns, "max_tokens": MOST_TOKENS}),
                 ("system", json!(system)),
             ),
             Self::Native => (
                 format!("/v1beta/models/{model}:{}", native_call(question.stream)),
-                json!({"contents": turns, "generationConfig": {"maxOutputTokens": MOST_TOKENS, "temperature": TEMPERATURE}}),
+                json!({"contents": turns, "generationConfig": {"maxOutputTokens": MOST_TOKENS}}),
                 ("systemInstruction", json!({"parts": [{"text": system}]})),
             ),
             Self::Responses => (
                 "/v1/responses".to_owned(),
-                json!({"model": model, "input": turns, "max_output_tokens": MOST_TOKENS, "temperature": TEMPERATURE}),
+                json!({"model": model, "input": turns, "max_output_tokens": MOST_TOKENS}),
                 ("instructions", json!(system)),
             ),
         };
