@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -71,10 +71,7 @@ pub fn run(
     requests: &Arc<[Request]>,
     schedule: Schedule,
 ) -> Result<Vec<Observation>> {
-    let mut posts = Vec::with_capacity(schedule.connections);
-    for number in 0..schedule.connections {
-        posts.push(Post::open(address, &requests[number % requests.len()])?);
-    }
+    let posts = open_all(address, requests, schedule.connections)?;
     let start = Instant::now() + LEAD;
     let total = (schedule.rate * schedule.time.as_secs_f64()) as usize;
     thread::scope(|scope| {
@@ -85,11 +82,26 @@ pub fn run(
         let threads: Vec<_> = posts.into_iter().enumerate().map(keep).collect();
         let mut observations = Vec::with_capacity(total);
         for thread in threads {
-            let part = thread.join().map_err(|_| anyhow!("a thread panicked"))??;
-            observations.extend(part);
+            observations.extend(ended(thread)?);
         }
         Ok(observations)
     })
+}
+
+/// At once: a first stream may take a while.
+fn open_all(address: SocketAddr, requests: &[Request], count: usize) -> Result<Vec<Post>> {
+    thread::scope(|scope| {
+        let open = |number| {
+            let request = &requests[number % requests.len()];
+            scope.spawn(move || Post::open(address, request))
+        };
+        let threads: Vec<_> = (0..count).map(open).collect();
+        threads.into_iter().map(ended).collect()
+    })
+}
+
+fn ended<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().map_err(|_| anyhow!("a thread panicked"))?
 }
 
 fn serve(
