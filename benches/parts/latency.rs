@@ -192,8 +192,12 @@ fn report(legs: &[Leg<'_>], what: &str, times: Times) {
     ];
     let mut table = table(1, &header);
     let bare = find(legs, Way::Bare);
-    let bare = bare.map(|bare| bare.times(times, None)).unwrap_or_default();
     let mut add = |title: String, leg: &Leg<'_>, pair: Option<usize>| {
+        // A pair is held against the bare proxy on the same upstream.
+        let upstream = pair.map(|pair| leg.pairs[pair].1);
+        let place = |bare: &Leg<'_>| bare.pairs.iter().position(|pair| Some(pair.1) == upstream);
+        let bare = bare.map(|bare| bare.times(times, place(bare)));
+        let bare = bare.unwrap_or_default();
         let found = leg.times(times, pair);
         let to_bare = |part| Some(percentile(&found, part)? / percentile(&bare, part)?);
         table.add_row([
