@@ -85,30 +85,6 @@ impl Process {
         Ok(family)
     }
 
-    /// User and system time of those threads that have a name which begins so, as far as they still run. The kernel
-    /// keeps fifteen letters of a name.
-    #[allow(dead_code, reason = "for whoever tells the parts of a process apart")]
-    pub fn cpu_time_of_threads(&self, name: &str) -> Result<Duration> {
-        let threads = PathBuf::from(format!("/proc/{}/task", self.child.id()));
-        let name = &name[..name.len().min(15)];
-        let mut sum = Duration::ZERO;
-        for thread in fs::read_dir(threads)? {
-            let thread = thread?.path();
-            // One that has just ended has no files.
-            let Ok(called) = fs::read_to_string(thread.join("comm")) else {
-                continue;
-            };
-            let Ok(times) = fs::read_to_string(thread.join("schedstat")) else {
-                continue;
-            };
-            if called.starts_with(name) {
-                let on_cpu = times.split(' ').next().context("no time")?;
-                sum += Duration::from_nanos(on_cpu.parse()?);
-            }
-        }
-        Ok(sum)
-    }
-
     pub fn id(&self) -> Result<Pid> {
         Ok(Pid::from_raw(i32::try_from(self.child.id())?))
     }
