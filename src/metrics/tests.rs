@@ -1,7 +1,10 @@
 //! What a scrape says of what was served.
 
+use std::time::Duration;
+
 use super::*;
-use crate::model::Usage;
+use crate::model::{Money, Usage};
+use crate::translate::Metered;
 
 const SERVED: Served<'static> = Served {
     format: Some(Format::Chat),

@@ -1,0 +1,116 @@
+//! One request that has ended: all that is counted of it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+
+use super::row::{KINDS, Row};
+use super::{CostLabels, FORMATS, FormatLabel, Metrics, ModelLabels, RequestLabels, TokenLabels};
+use crate::model::{Format, Money};
+use crate::translate::Metered;
+
+/// One request that has ended, however it ended.
+#[derive(Debug, Clone)]
+pub struct Served<'a> {
+    /// Absent for what has no format: the public catalog, an unknown path.
+    pub format: Option<Format>,
+    /// A configured id, or empty: what clients make up must never become a label.
+    pub model: &'a str,
+    /// A configured name, or empty when no upstream answered.
+    pub upstream: &'a str,
+    pub status: u16,
+    /// Absent when not one byte of a reply was sent.
+    pub first_byte: Option<Duration>,
+    pub total: Duration,
+    pub received: u64,
+    pub sent: u64,
+    /// A configured name, or empty: without a key nothing costs.
+    pub key: &'a str,
+    pub metered: Option<Metered>,
+    /// Absent where the model has no prices.
+    pub cost: Option<Money>,
+}
+
+impl Metrics {
+    pub fn served(&self, served: &Served<'_>) {
+        let (model, upstream) = (served.model, served.upstream);
+        let place = served.format.map_or(FORMATS - 1, |format| format as usize);
+        let format = served.format.map_or("none", Format::name);
+        let row = self.rows[place].get(model, upstream, || self.row(format, model).into());
+        match served.status {
+            200 => row.well.get_or_init(|| self.answered(&row, served)).inc(),
+            _ => self.answered(&row, served).inc(),
+        };
+        row.received.inc_by(served.received);
+        row.sent.inc_by(served.sent);
+        row.whole.observe(served.total.as_secs_f64());
+        if let Some(first_byte) = served.first_byte {
+            let make = || self.first_byte.get_or_create_owned(&row.labels);
+            let histogram = row.first_byte.get_or_init(make);
+            histogram.observe(first_byte.as_secs_f64());
+        }
+        if let Some(metered) = &served.metered {
+            self.count_tokens(&row, metered);
+        }
+        if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
+            let make = || {
+                let (key, model) = (served.key.into(), model.into());
+                self.cost.get_or_create_owned(&CostLabels { key, model })
+            };
+            self.costs.get(served.key, model, make).add(cost);
+        }
+    }
+
+    fn row(&self, format: &'static str, model: &str) -> Row {
+        let bytes = FormatLabel { format };
+        let labels = ModelLabels {
+            format,
+            model: model.into(),
+        };
+        Row {
+            well: OnceLock::new(),
+            received: self.received.get_or_create_owned(&bytes),
+            sent: self.sent.get_or_create_owned(&bytes),
+            whole: self.whole.get_or_create_owned(&labels),
+            first_byte: OnceLock::new(),
+            tokens: Default::default(),
+            estimated: Default::default(),
+            labels,
+        }
+    }
+
+    fn answered(&self, row: &Row, served: &Served<'_>) -> Counter {
+        self.requests.get_or_create_owned(&RequestLabels {
+            format: row.labels.format,
+            model: row.labels.model.clone(),
+            upstream: served.upstream.into(),
+            status: served.status,
+        })
+    }
+
+    fn count_tokens(&self, row: &Row, metered: &Metered) {
+        let Metered { usage, estimated } = metered;
+        let (family, counters) = match estimated {
+            true => (&self.estimated_tokens, &row.estimated),
+            false => (&self.tokens, &row.tokens),
+        };
+        let counts = [
+            usage.input,
+            usage.cached,
+            usage.cache_written,
+            usage.output,
+            usage.thinking,
+        ];
+        for ((kind, counter), count) in KINDS.into_iter().zip(counters).zip(counts) {
+            // What never comes is not shown.
+            if count > 0 {
+                let make = || {
+                    let model = row.labels.model.clone();
+                    family.get_or_create_owned(&TokenLabels { model, kind })
+                };
+                counter.get_or_init(make).inc_by(count);
+            }
+        }
+    }
+}
