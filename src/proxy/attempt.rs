@@ -1,4 +1,4 @@
-//! One attempt at one upstream: its peer, the request it gets, what its header means.
+//! One attempt at one upstream: the request it gets, and what its failure means.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,44 +6,21 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
-use pingora_core::protocols::ALPN;
-use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use std::net::SocketAddr;
 
 use super::exchange::Exchange;
 use crate::access::KEY_PARAMETER;
-use crate::config::{Protocol, UpstreamTimeouts};
+use crate::config::UpstreamTimeouts;
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::{Attempt, Upstream};
 
 pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
-/// How long a connection may wait in the pool; upstreams commonly close theirs after a minute.
-const POOL_IDLE: Duration = Duration::from_secs(50);
-const STREAMS_PER_CONNECTION: usize = 100;
-
-pub(super) fn peer(upstream: &Upstream, connect: Duration, address: SocketAddr) -> HttpPeer {
-    let base = &upstream.base;
-    // Without a name TLS would not be verified at all; base URLs always have one.
-    let mut peer = HttpPeer::new(address, base.tls, base.host.clone());
-    let options = &mut peer.options;
-    options.connection_timeout = Some(connect);
-    options.total_connection_timeout = Some(connect * 2);
-    options.idle_timeout = Some(POOL_IDLE);
-    options.max_h2_streams = STREAMS_PER_CONNECTION;
-    options.alpn = match (upstream.protocol, base.tls) {
-        (Protocol::Auto, true) => ALPN::H2H1,
-        (Protocol::Auto, false) | (Protocol::Http1, _) => ALPN::H1,
-        (Protocol::Http2, _) => ALPN::H2,
-    };
-    peer
-}
-
 /// The same upstream at another of its addresses, when this one cannot be reached at all.
-pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<HttpPeer> {
+pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<SocketAddr> {
     use ErrorType::*;
     let unreachable = matches!(
         error.etype(),
@@ -53,7 +30,7 @@ pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<HttpPe
     let attempt = exchange.attempt()?;
     let name = &attempt.upstream.name;
     log::info!("upstream {name}: {error}; trying {address}");
-    Some(peer(&attempt.upstream, attempt.timeouts.connect, address))
+    Some(address)
 }
 
 /// The header of a request for an attempt, whose body is so long.

@@ -12,6 +12,7 @@ use pingora_http::RequestHeader;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::connections::Destination;
 use super::{Connections, attempt};
 use crate::config::HealthCheck;
 use crate::runtime::{Names, Runtime, Upstream};
@@ -101,14 +102,18 @@ async fn examine(tools: Arc<Tools>, upstream: Arc<Upstream>, check: HealthCheck)
     }
 }
 
-async fn ask(tools: &Tools, upstream: &Upstream, check: &HealthCheck) -> Result<()> {
+async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Result<()> {
     let addresses = tools.names.addresses(upstream).await;
     let addresses = addresses.map_err(|reason| Error::explain(ErrorType::ConnectError, reason))?;
     let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
     for address in addresses {
-        let peer = attempt::peer(upstream, check.timeout, address);
-        let (mut session, _) = match tools.connections().make(&peer).await {
-            Ok(connected) => connected,
+        let destination = Destination {
+            upstream: upstream.clone(),
+            address,
+            limit: check.timeout,
+        };
+        let mut session = match tools.connections().make(&destination.peer()).await {
+            Ok(line) => line.begin(),
             Err(error) => {
                 failure = error;
                 continue;

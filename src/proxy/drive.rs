@@ -3,18 +3,17 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Session;
 use bytes::Bytes;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
-use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use tokio::time::{Instant, sleep_until};
 
 use super::Gateway;
 use super::attempt;
+use super::connections::{Destination, Line};
 use super::counting;
 use super::exchange::Exchange;
 use super::plain::Plain;
@@ -24,15 +23,6 @@ use crate::translate::ReplyKind;
 /// A stream's first events hold no content. They wait this long for some, so that a stream
 /// which fails at once can still be answered by another upstream.
 const HOLD: Duration = Duration::from_secs(1);
-
-/// Connections of one group serve each other's requests; all are put into this one.
-const POOL: u64 = 0;
-
-/// A group that nobody has asked for yet, where a connection can only be a new one.
-fn fresh_group() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(POOL);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
-}
 
 impl Gateway {
     /// Attempts in order, until one has answered or none is left.
@@ -62,12 +52,12 @@ impl Gateway {
         if counting::is_ours(exchange) {
             return counting::estimate(self, session, exchange).await;
         }
-        let mut peer = self.next_peer(exchange).await?;
+        let mut destination = self.next_destination(exchange).await?;
         let body = self.prepare(exchange)?;
         exchange.place = Some(self.enter_upstream(session, exchange).await?);
         // On the heap, like all that is large and soon over: in place it would make every stream hold
         // it, and every call from here outwards copy it.
-        let asking = Box::pin(self.ask(session, exchange, &mut peer, &body));
+        let asking = Box::pin(self.ask(session, exchange, &mut destination, &body));
         let mut upstream = asking.await?;
         // The reply may take hours, and what was asked may be many megabytes.
         drop(body);
@@ -77,7 +67,7 @@ impl Gateway {
                 Ok(())
             }
             Ok(()) => {
-                Box::pin(self.connections.release(upstream, &peer)).await;
+                Box::pin(self.connections.release(upstream, &destination)).await;
                 Ok(())
             }
             Err(error) => {
@@ -91,13 +81,14 @@ impl Gateway {
         outcome
     }
 
-    /// With whether the connection has been used before.
-    async fn connect(&self, peer: &HttpPeer) -> Result<(Upstreaming, bool)> {
-        if let Some(upstream) = self.connections.at_hand(peer).await? {
-            return Ok((upstream, true));
+    /// With whether the connection has been used before, which a fresh one has not.
+    async fn connect(&self, to: &Destination, fresh: bool) -> Result<(Line, bool)> {
+        if !fresh && let Some(line) = self.connections.at_hand(to).await? {
+            return Ok((line, true));
         }
         // The largest of all futures by far, and few need it.
-        Box::pin(self.connections.make(peer)).await
+        let making = async { self.connections.make(&to.peer()).await };
+        Ok((Box::pin(making).await?, false))
     }
 
     /// Connects, sends the request and waits for the header. A pooled connection that turns
@@ -107,39 +98,35 @@ impl Gateway {
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
-        peer: &mut HttpPeer,
+        destination: &mut Destination,
         body: &Bytes,
     ) -> Result<Upstreaming> {
+        let mut fresh = false;
         loop {
-            let (upstream, reused) =
-                match unless_gone(session, exchange.deadline(), self.connect(peer)).await {
-                    Ok(connected) => connected,
-                    Err(error) if is_downstream(&error) => return Err(error),
-                    Err(error) => match attempt::elsewhere(exchange, &error) {
-                        Some(other) => {
-                            let group_key = peer.group_key;
-                            *peer = HttpPeer { group_key, ..other };
-                            continue;
-                        }
-                        None => return Err(self.failed(error, exchange)),
-                    },
-                };
-            let http2 = matches!(upstream, Upstreaming::H2(_));
+            let connecting = self.connect(destination, fresh);
+            let (line, reused) = match unless_gone(session, exchange.deadline(), connecting).await {
+                Ok(connected) => connected,
+                Err(error) if is_downstream(&error) => return Err(error),
+                Err(error) => match attempt::elsewhere(exchange, &error) {
+                    Some(address) => {
+                        destination.address = address;
+                        continue;
+                    }
+                    None => return Err(self.failed(error, exchange)),
+                },
+            };
             let attempt = exchange.attempt().ok_or_else(no_attempt)?;
             let timeouts = attempt.timeouts;
             let client = session.req_header();
-            let header = attempt::request(exchange, attempt, client, body.len(), http2)?;
+            let header = attempt::request(exchange, attempt, client, body.len(), line.is_http2())?;
             exchange.asked_at = Some(std::time::Instant::now());
             let sent = {
-                let sending = pin!(send::send(upstream, header, body.clone(), &timeouts));
+                let sending = pin!(send::send(line, header, body.clone(), &timeouts));
                 unless_gone(session, exchange.deadline(), sending).await
             };
             match sent {
-                Ok(upstream) => {
-                    peer.group_key = POOL;
-                    return Ok(upstream);
-                }
-                Err(error) if reused && may_be_stale(&error) => peer.group_key = fresh_group(),
+                Ok(upstream) => return Ok(upstream),
+                Err(error) if reused && may_be_stale(&error) => fresh = true,
                 Err(error) => return Err(self.failed(error, exchange)),
             }
         }

@@ -98,7 +98,8 @@ impl Gateway {
         limit: usize,
     ) -> Result<Bytes, String> {
         let said = |error: Box<pingora_core::Error>| error.to_string();
-        let (mut session, _) = self.connections.make(peer).await.map_err(said)?;
+        let line = self.connections.make(peer).await.map_err(said)?;
+        let mut session = line.begin();
         let mut target = url.path().to_owned();
         if let Some(query) = url.query() {
             target.push('?');

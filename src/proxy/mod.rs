@@ -17,6 +17,7 @@ mod kept;
 mod later;
 mod outgoing;
 mod plain;
+mod pool;
 mod receipt;
 mod receive;
 mod relay;

@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
-use pingora_core::protocols::http::v1::client::{HttpSession as Plainly, http_req_header_to_wire};
+use pingora_core::protocols::http::v1::client::http_req_header_to_wire;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use pingora_timeout::timeout;
 use tokio::io::AsyncWriteExt as _;
 
+use super::connections::Line;
 use crate::config::UpstreamTimeouts;
 
 /// A body is handed to HTTP/2 in pieces, so that the write timeout is one of silence, not of size.
@@ -18,18 +19,18 @@ const WRITE_PIECE: usize = 1 << 20;
 
 /// The connection, with the header of an answer; one that has failed is closed.
 pub(super) async fn send(
-    upstream: Upstreaming,
+    line: Line,
     header: RequestHeader,
     body: Bytes,
     timeouts: &UpstreamTimeouts,
 ) -> Result<Upstreaming> {
-    let (mut upstream, written) = match upstream {
-        Upstreaming::H1(session) => {
-            let mut stream = session.into_inner();
+    let (mut upstream, written) = match line {
+        Line::Http1(mut stream) => {
             let written = write_at_once(&mut stream, &header, body, timeouts.idle).await;
-            (Upstreaming::H1(Plainly::new(stream)), written)
+            (Line::Http1(stream).begin(), written)
         }
-        mut upstream => {
+        line => {
+            let mut upstream = line.begin();
             upstream.set_write_timeout(timeouts.idle);
             upstream.write_request_header(Box::new(header)).await?;
             let written = write_in_pieces(&mut upstream, body).await;

@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use tokio::time::timeout;
 
+use super::connections::Destination;
 use super::exchange::Exchange;
 use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
 use crate::metrics::Cause;
@@ -16,23 +16,31 @@ use crate::translate::{Reply, ReplyKind};
 
 impl Gateway {
     /// The next attempt, and where it goes.
-    pub(super) async fn next_peer(&self, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+    pub(super) async fn next_destination(&self, exchange: &mut Exchange) -> Result<Destination> {
         exchange.begin_attempt();
         let Some(attempt) = exchange.attempt() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
         };
         attempt.health.begin(std::time::Instant::now());
         let (upstream, limit) = (attempt.upstream.clone(), attempt.timeouts.connect);
-        if let Some(literal) = upstream.literal {
-            return Ok(Box::new(attempt::peer(&upstream, limit, literal)));
+        if let Some(address) = upstream.literal {
+            return Ok(Destination {
+                upstream,
+                address,
+                limit,
+            });
         }
-        let looking_up = self.runtime.names.addresses(&upstream);
+        let looking_up = Box::pin(self.runtime.names.addresses(&upstream));
         let looked_up = timeout(limit, looking_up).await;
         match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
             Ok(mut addresses) => {
-                let first = addresses.remove(0);
+                let address = addresses.remove(0);
                 exchange.other_addresses = addresses;
-                Ok(Box::new(attempt::peer(&upstream, limit, first)))
+                Ok(Destination {
+                    upstream,
+                    address,
+                    limit,
+                })
             }
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", upstream.name);

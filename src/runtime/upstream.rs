@@ -14,6 +14,8 @@ pub struct Upstream {
     pub name: Arc<str>,
     pub format: Format,
     pub base: BaseUrl,
+    /// Scheme and host of that: whose connections may serve its requests.
+    pub origin: Arc<str>,
     /// The address where the URL names one; other hosts are resolved when they are called.
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
@@ -41,7 +43,14 @@ impl Upstream {
             .parse::<IpAddr>()
             .ok()
             .map(|address| SocketAddr::new(address, settings.base_url.port));
+        let scheme = if settings.base_url.tls {
+            "https"
+        } else {
+            "http"
+        };
+        let origin = format!("{scheme}://{}", settings.base_url.authority);
         Upstream {
+            origin: origin.into(),
             load: live.load(&settings.name),
             name: settings.name.into(),
             format: settings.format,
