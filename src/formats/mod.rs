@@ -7,6 +7,7 @@ mod capabilities;
 mod chat;
 mod counter;
 mod few;
+mod fields;
 mod free_text;
 mod identity;
 mod images;
@@ -22,6 +23,7 @@ mod written;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -34,6 +36,7 @@ use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use counter::{Counter, Question};
+pub use fields::Fields;
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
 pub use images::{addresses as picture_addresses, picture_type};
@@ -145,19 +148,14 @@ pub trait Codec: Sync {
         None
     }
     /// A header that upstreams of this format insist on, for clients of other formats.
-    fn standing_header(
-        &self,
-        _capabilities: &Capabilities,
-    ) -> Option<(&'static str, &'static str)> {
+    fn standing_header(&self, _capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
         None
     }
     /// Request headers that belong to the format itself and go through to an upstream of it.
-    fn own_headers(&self) -> &'static [&'static str];
+    fn own_headers(&self) -> &'static [HeaderName];
 
     /// What its clients read of their limits; none where the format has no such headers.
-    fn allowance_headers(&self, _allowance: &Allowance) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
+    fn allowance_headers(&self, _allowance: &Allowance, _fields: &mut Fields) {}
     /// How tokens are counted, in the formats that have a way to ask for it.
     fn counter(&self) -> Option<&'static dyn Counter> {
         None
@@ -171,7 +169,7 @@ pub trait Codec: Sync {
         true
     }
     /// The header in which its SDKs look for the id of a request, beside our own.
-    fn request_id_header(&self) -> Option<&'static str> {
+    fn request_id_header(&self) -> Option<HeaderName> {
         None
     }
 }

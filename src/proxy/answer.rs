@@ -1,20 +1,23 @@
 //! Everything that is answered here: lists, the catalog, and faults in the client's format.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use super::Session;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, UPGRADE};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use pingora_core::{Error, ErrorType, Result};
 
 use super::entry::Entry;
 use super::exchange::Exchange;
+use super::patience::within;
 use super::receipt;
 use super::{bill, outgoing};
 use crate::catalog;
 use crate::config;
+use crate::formats::Fields;
 use crate::model::{Fault, FaultKind, shortened};
 use crate::translate::ReplyKind;
 
@@ -27,7 +30,7 @@ pub(super) async fn json(
     exchange: &mut Exchange,
     status: u16,
     body: Vec<u8>,
-    extra: &[(&'static str, String)],
+    extra: Fields,
 ) -> Result<()> {
     let kind = HeaderValue::from_static("application/json");
     whole(session, exchange, (status, kind), body.into(), extra).await
@@ -41,7 +44,7 @@ pub(super) async fn file(
     body: Bytes,
 ) -> Result<()> {
     let kind = HeaderValue::from_static(mime);
-    whole(session, exchange, (200, kind), body, &[]).await
+    whole(session, exchange, (200, kind), body, Fields::default()).await
 }
 
 async fn whole(
@@ -49,37 +52,57 @@ async fn whole(
     exchange: &mut Exchange,
     (status, kind): (u16, HeaderValue),
     body: Bytes,
-    extra: &[(&'static str, String)],
+    mut extra: Fields,
 ) -> Result<()> {
     let mut header = head(StatusCode::from_u16(status).unwrap_or_default());
     let headers = &mut header.headers;
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CONTENT_LENGTH, body.len().into());
-    put_request_id(exchange, headers)?;
-    put(headers, extra.iter().cloned())?;
-    put(headers, allowance(exchange))?;
+    identify(exchange, &mut extra);
+    allowance(exchange, &mut extra);
+    put(extra, headers)?;
     exchange.status = status;
     exchange.header_sent = true;
     exchange.note_first_byte();
     exchange.sent += body.len() as u64;
-    session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     session.set_close_on_response_before_downstream_finish(false);
     session.set_total_drain_timeout(Some(DRAIN_REQUEST));
     exchange.writing = true;
-    let written = async {
-        let header = Box::new(header.into());
-        session.write_response_header(header).await?;
-        session.write_response_body(body, true).await
+    let limit = exchange.snapshot.server.timeouts.write_idle;
+    let written = match begin(session, limit, header).await {
+        Ok(()) => deliver(session, limit, body, true).await,
+        unwritten => unwritten,
     };
-    let written = written.await;
     exchange.writing = false;
-    written.map_err(|error| error.into_down())?;
+    written?;
     if session.get_keepalive().is_none() && !session.is_http2() {
         // A connection that is closed while the client still sends takes the answer with it.
         // pingora throws the rest away only where the connection is kept; errors end it anyway.
         let _ = session.drain_request_body().await;
     }
     Ok(())
+}
+
+/// The header of a reply, for a client that takes it in time.
+pub(super) async fn begin(session: &mut Session, limit: Duration, header: Parts) -> Result<()> {
+    let header = Box::new(header.into());
+    let written = within(limit, pin!(session.write_response_header(header))).await;
+    written.unwrap_or_else(too_slow).map_err(Error::into_down)
+}
+
+/// A piece of its body, or the end of it.
+pub(super) async fn deliver(
+    session: &mut Session,
+    limit: Duration,
+    piece: Bytes,
+    end: bool,
+) -> Result<()> {
+    let written = within(limit, pin!(session.write_response_body(piece, end))).await;
+    written.unwrap_or_else(too_slow).map_err(Error::into_down)
+}
+
+fn too_slow() -> Result<()> {
+    Error::e_explain(ErrorType::WriteTimedout, "the client takes nothing")
 }
 
 /// A fault, as the status and body of the client's format; inside the stream once that has begun.
@@ -93,37 +116,35 @@ pub(super) async fn fault(
         let last = last.unwrap_or_default();
         receipt::before_piece(exchange, true);
         exchange.sent += last.len() as u64;
-        return session.write_response_body(last, true).await;
+        let limit = exchange.snapshot.server.timeouts.write_idle;
+        return deliver(session, limit, last, true).await;
     }
     let codec = exchange.format.codec();
     let (status, body) = codec.encode_error(fault, &exchange.request_id);
-    let mut extra = Vec::new();
+    let mut extra = Fields::default();
     if let Some(delay) = fault.retry_after {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-        extra.push(("retry-after", seconds.to_string()));
+        extra.say(RETRY_AFTER, seconds);
     }
     if fault.status == 426 {
-        extra.push(("upgrade", "HTTP/1.1".to_owned()));
+        extra.say(UPGRADE, "HTTP/1.1");
     } else if fault.kind == FaultKind::MethodNotAllowed {
-        extra.push(("allow", fault.param.clone().unwrap_or_default()));
+        extra.say(ALLOW, fault.param.as_deref().unwrap_or_default());
     }
     if exchange.tried > 0 {
-        extra.extend(provenance(exchange));
-        extra.extend(outgoing::lost(exchange));
+        provenance(exchange, &mut extra);
+        outgoing::lost(exchange, &mut extra);
     }
-    json(session, exchange, status, body, &extra).await
+    json(session, exchange, status, body, extra).await
 }
 
 /// Room for all that is ever said there.
-const HEADERS: usize = 12;
-
-const UPSTREAM_NAME: &str = "x-omniglot-upstream";
-const ATTEMPTS_NAME: &str = "x-omniglot-attempts";
+const HEADERS: usize = 24;
 
 // Made once: for every reply, their letters would be looked at anew.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const UPSTREAM: HeaderName = HeaderName::from_static(UPSTREAM_NAME);
-const ATTEMPTS: HeaderName = HeaderName::from_static(ATTEMPTS_NAME);
+const UPSTREAM: HeaderName = HeaderName::from_static("x-omniglot-upstream");
+const ATTEMPTS: HeaderName = HeaderName::from_static("x-omniglot-attempts");
 
 /// A header without fields. Those that are put into it are known by name, which pingora's own
 /// would read anew each time.
@@ -134,67 +155,50 @@ pub(super) fn head(status: StatusCode) -> Parts {
     head
 }
 
-fn put(
-    headers: &mut HeaderMap,
-    fields: impl IntoIterator<Item = (&'static str, String)>,
-) -> Result<()> {
-    for (name, text) in fields {
-        headers.insert(HeaderName::from_static(name), value(text)?);
-    }
-    Ok(())
-}
-
-fn value<T>(text: T) -> Result<HeaderValue>
-where
-    HeaderValue: TryFrom<T, Error: Into<http::Error>>,
-{
-    HeaderValue::try_from(text).map_err(|error| {
-        let error: http::Error = error.into();
-        Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error)
-    })
-}
-
 /// What a reply's header says beside its kind and length.
 pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<()> {
-    put_request_id(exchange, headers)?;
-    headers.insert(UPSTREAM, value(exchange.upstream_name())?);
-    headers.insert(ATTEMPTS, exchange.tried.into());
+    let mut fields = Fields::default();
+    identify(exchange, &mut fields);
+    provenance(exchange, &mut fields);
     if !exchange.losses.0.is_empty() {
-        put(headers, outgoing::lost(exchange))?;
+        outgoing::lost(exchange, &mut fields);
     }
-    put(headers, allowance(exchange))?;
+    allowance(exchange, &mut fields);
     let reply = exchange.reply.as_ref().map(|reply| reply.kind());
     if reply == Some(ReplyKind::Whole) {
-        put(headers, bill::headers(exchange))?;
+        bill::headers(exchange, &mut fields);
     }
-    Ok(())
+    put(fields, headers)
+}
+
+fn put(fields: Fields, headers: &mut HeaderMap) -> Result<()> {
+    fields
+        .put_into(headers)
+        .map_err(|error| Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error))
 }
 
 /// Under our own name, and under the one that the SDKs of the client's format look for.
-fn put_request_id(exchange: &Exchange, headers: &mut HeaderMap) -> Result<()> {
-    let id = value(exchange.request_id.as_str())?;
+fn identify(exchange: &Exchange, fields: &mut Fields) {
+    let id = exchange.request_id.as_bytes();
     if let Some(theirs) = exchange.format.codec().request_id_header() {
-        headers.insert(HeaderName::from_static(theirs), id.clone());
+        fields.spell(theirs, id);
     }
-    headers.insert(REQUEST_ID, id);
-    Ok(())
+    fields.spell(REQUEST_ID, id);
 }
 
 /// Who answered, and after how many attempts.
-pub(super) fn provenance(exchange: &Exchange) -> [(&'static str, String); 2] {
-    [
-        (UPSTREAM_NAME, exchange.upstream_name().to_owned()),
-        (ATTEMPTS_NAME, exchange.tried.to_string()),
-    ]
+pub(super) fn provenance(exchange: &Exchange, fields: &mut Fields) {
+    fields.spell(UPSTREAM, exchange.upstream_name().as_bytes());
+    fields.say(ATTEMPTS, exchange.tried);
 }
 
 /// What the key may still ask for, in the words of the client's format.
-pub(super) fn allowance(exchange: &Exchange) -> Vec<(&'static str, String)> {
-    let Some(key) = exchange.key.as_ref().filter(|key| key.is_limited()) else {
-        return Vec::new();
-    };
-    let allowance = key.used.allowance(&key.limits, Instant::now());
-    exchange.format.codec().allowance_headers(&allowance)
+fn allowance(exchange: &Exchange, fields: &mut Fields) {
+    if let Some(key) = exchange.key.as_ref().filter(|key| key.is_limited()) {
+        let allowance = key.used.allowance(&key.limits, Instant::now());
+        let codec = exchange.format.codec();
+        codec.allowance_headers(&allowance, fields);
+    }
 }
 
 /// The answer to what needs no model.

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
-use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use std::net::SocketAddr;
 
 use super::exchange::Exchange;
+use super::head::Head;
 use crate::access::KEY_PARAMETER;
 use crate::config::UpstreamTimeouts;
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
-use crate::runtime::{Attempt, Upstream};
+use crate::runtime::Attempt;
 
 pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
@@ -39,15 +39,14 @@ pub(super) fn request(
     attempt: &Attempt,
     client: &RequestHeader,
     length: usize,
-    http2: bool,
-) -> Result<RequestHeader> {
+) -> Result<Head> {
     let target = target(exchange, attempt, client.uri.query())?;
-    let mut head = head(Method::POST, &attempt.upstream, target, http2)?;
+    let mut head = Head::new(Method::POST, attempt.upstream.clone(), target);
     let same_format = attempt.upstream.format == exchange.format;
-    head.headers.insert(CONTENT_LENGTH, length.into());
+    head.set(CONTENT_LENGTH, length.into());
     let own = same_format.then_some(&exchange.body[..]);
-    add_headers(&mut head.headers, &client.headers, attempt, own)?;
-    Ok(head.into())
+    add_fields(&mut head, &client.headers, attempt, own)?;
+    Ok(head)
 }
 
 fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result<String> {
@@ -70,82 +69,38 @@ fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result
     Ok(target)
 }
 
-/// Room for all that upstreams are commonly told.
-const HEADERS: usize = 12;
-
-/// A request line, where it goes, and what every request of ours says.
-pub(super) fn head(
-    method: Method,
-    upstream: &Upstream,
-    target: String,
-    http2: bool,
-) -> Result<Parts> {
-    let base = &upstream.base;
-    let (mut head, ()) = http::Request::new(()).into_parts();
-    head.method = method;
-    head.headers.reserve(HEADERS);
-    let wrong = |error: http::Error| {
-        Error::because(ErrorType::InvalidHTTPHeader, "upstream address", error)
-    };
-    if http2 {
-        let scheme = if base.tls { "https" } else { "http" };
-        let uri = Uri::builder()
-            .scheme(scheme)
-            .authority(base.authority.as_str())
-            .path_and_query(target)
-            .build();
-        head.uri = uri.map_err(wrong)?;
-        head.version = Version::HTTP_2;
-    } else {
-        head.uri = Uri::try_from(target).map_err(|error| wrong(error.into()))?;
-        let host = HeaderValue::from_str(&base.authority);
-        let host = host.map_err(|error| wrong(error.into()))?;
-        head.headers.insert(HOST, host);
-    }
-    let headers = &mut head.headers;
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(OUR_NAME));
-    for (name, value) in &upstream.headers {
-        headers.insert(name, value.clone());
-    }
-    Ok(head)
-}
-
 /// Only what is named here goes on: a client's key cannot leak by being forgotten.
-fn add_headers(
-    headers: &mut HeaderMap,
+fn add_fields(
+    head: &mut Head,
     client: &HeaderMap,
     attempt: &Attempt,
     own: Option<&[u8]>,
 ) -> Result<()> {
     let upstream = &attempt.upstream;
-    let configured = |name: &str| upstream.headers.iter().any(|(known, _)| known == name);
+    let configured = |name: &HeaderName| upstream.headers.iter().any(|(known, _)| known == name);
     let codec = upstream.format.codec();
     // What was translated is JSON; only the client's own bytes can be a form.
     match codec.content_type(own.unwrap_or_default()) {
-        Cow::Borrowed(json) => {
-            let json = HeaderValue::from_static(json);
-            headers.entry(CONTENT_TYPE).or_insert(json);
-        }
+        Cow::Borrowed(_) if head.has(&CONTENT_TYPE) => {}
+        Cow::Borrowed(json) => head.add(CONTENT_TYPE, HeaderValue::from_static(json)),
         Cow::Owned(form) => {
             let form = HeaderValue::try_from(form);
             let form = form.map_err(|error| {
                 Error::because(ErrorType::InvalidHTTPHeader, "the type of a form", error)
             })?;
-            headers.insert(CONTENT_TYPE, form);
+            head.set(CONTENT_TYPE, form);
         }
     }
     if own.is_some() {
         for name in codec.own_headers().iter().filter(|name| !configured(name)) {
-            for value in client.get_all(*name) {
-                headers.append(HeaderName::from_static(name), value.clone());
+            for value in client.get_all(name) {
+                head.add(name.clone(), value.clone());
             }
         }
     } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities)
-        && !configured(name)
-        && let Ok(value) = HeaderValue::try_from(value)
+        && !configured(&name)
     {
-        headers.insert(HeaderName::from_static(name), value);
+        head.add(name, HeaderValue::from_static(value));
     }
     Ok(())
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use http::HeaderName;
+
 use super::exchange::Exchange;
 use crate::access::{self, Leases, Reserved, Waiting};
-use crate::formats::Operation;
-use crate::model::{Fault, Money};
+use crate::formats::{Fields, Operation};
+use crate::model::{Fault, LONGEST_AMOUNT, Money};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{Bulk, Metered};
 
@@ -116,17 +118,19 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
+pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-omniglot-estimated");
+
 /// For the header of a JSON reply: a stream's cost is known only when its header is long out.
-pub(super) fn headers(exchange: &mut Exchange) -> Vec<(&'static str, String)> {
+pub(super) fn headers(exchange: &mut Exchange, fields: &mut Fields) {
     let Some(bill) = of(exchange) else {
-        return Vec::new();
+        return;
     };
     let Some(cost) = bill.cost else {
-        return Vec::new();
+        return;
     };
-    let mut headers = vec![("x-omniglot-cost", cost.to_string())];
+    fields.spell(COST, cost.spelled(&mut [0; LONGEST_AMOUNT]));
     if bill.metered.estimated {
-        headers.push(("x-omniglot-estimated", "true".to_owned()));
+        fields.say(ESTIMATED, true);
     }
-    headers
 }

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Method;
 use pingora_core::connectors::ConnectorOptions;
-use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::RequestHeader;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::Connections;
 use super::connections::Destination;
-use super::{Connections, attempt};
+use super::head::Head;
+use super::patience::Bell;
+use super::send::send;
 use crate::config::HealthCheck;
 use crate::runtime::{Names, Runtime, Upstream};
 
@@ -112,17 +114,18 @@ async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Re
             address,
             limit: check.timeout,
         };
-        let mut session = match tools.connections().make(&destination.peer()).await {
-            Ok(line) => line.begin(),
+        let line = match tools.connections().make(&destination.peer()).await {
+            Ok(line) => line,
             Err(error) => {
                 failure = error;
                 continue;
             }
         };
-        let header = request(upstream, check, matches!(session, HttpSession::H2(_)))?;
-        session.write_request_header(Box::new(header)).await?;
-        session.finish_request_body().await?;
-        session.read_response_header().await?;
+        let target = format!("{}{}", upstream.base.prefix, check.path);
+        let head = Head::new(Method::GET, upstream.clone(), target);
+        // All of it has one limit.
+        let (timeouts, mut bell) = (upstream.timeouts, Bell::default());
+        let mut session = send(line, head, Bytes::new(), &timeouts, &mut bell).await?;
         let status = session.response_header().map(|header| header.status);
         session.shutdown().await;
         return match status {
@@ -134,9 +137,4 @@ async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Re
         };
     }
     Err(failure)
-}
-
-fn request(upstream: &Upstream, check: &HealthCheck, http2: bool) -> Result<RequestHeader> {
-    let target = format!("{}{}", upstream.base.prefix, check.path);
-    attempt::head(Method::GET, upstream, target, http2).map(RequestHeader::from)
 }

@@ -109,10 +109,6 @@ impl Connections {
 }
 
 impl Line {
-    pub(super) fn is_http2(&self) -> bool {
-        matches!(self, Line::Http2(_))
-    }
-
     pub(super) fn begin(self) -> HttpSession {
         match self {
             Line::Http1(stream) => HttpSession::H1(Plainly::new(stream)),

@@ -3,9 +3,10 @@
 use super::Session;
 use pingora_core::Result;
 
+use super::bill::ESTIMATED;
 use super::exchange::Exchange;
 use super::{Gateway, answer, outgoing};
-use crate::formats::Operation;
+use crate::formats::{Fields, Operation};
 use crate::model::Fault;
 use crate::translate;
 
@@ -65,7 +66,8 @@ pub(super) async fn tell(
 ) -> Result<()> {
     // No upstream answers, not even one that was asked.
     exchange.attempts.clear();
-    let mut extra: Vec<_> = outgoing::lost(exchange).collect();
-    extra.push(("x-omniglot-estimated", "true".to_owned()));
-    answer::json(session, exchange, 200, body, &extra).await
+    let mut extra = Fields::default();
+    outgoing::lost(exchange, &mut extra);
+    extra.say(ESTIMATED, true);
+    answer::json(session, exchange, 200, body, extra).await
 }

@@ -2,7 +2,7 @@
 //! something true to say, and every failure before that handed to the next attempt.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use super::Session;
@@ -16,6 +16,7 @@ use super::attempt;
 use super::connections::{Destination, Line};
 use super::counting;
 use super::exchange::Exchange;
+use super::patience::within;
 use super::plain::Plain;
 use super::{relay, retry, send};
 use crate::translate::ReplyKind;
@@ -103,8 +104,11 @@ impl Gateway {
     ) -> Result<Upstreaming> {
         let mut fresh = false;
         loop {
-            let connecting = self.connect(destination, fresh);
-            let (line, reused) = match unless_gone(session, exchange.deadline(), connecting).await {
+            let connected = {
+                let connecting = pin!(self.connect(destination, fresh));
+                unless_gone(session, exchange.deadline(), connecting).await
+            };
+            let (line, reused) = match connected {
                 Ok(connected) => connected,
                 Err(error) if is_downstream(&error) => return Err(error),
                 Err(error) => match attempt::elsewhere(exchange, &error) {
@@ -118,11 +122,18 @@ impl Gateway {
             let attempt = exchange.attempt().ok_or_else(no_attempt)?;
             let timeouts = attempt.timeouts;
             let client = session.req_header();
-            let header = attempt::request(exchange, attempt, client, body.len(), line.is_http2())?;
+            let header = attempt::request(exchange, attempt, client, body.len())?;
             exchange.asked_at = Some(std::time::Instant::now());
+            let deadline = exchange.deadline();
             let sent = {
-                let sending = pin!(send::send(line, header, body.clone(), &timeouts));
-                unless_gone(session, exchange.deadline(), sending).await
+                let sending = pin!(send::send(
+                    line,
+                    header,
+                    body.clone(),
+                    &timeouts,
+                    &mut exchange.bell
+                ));
+                unless_gone(session, deadline, sending).await
             };
             match sent {
                 Ok(upstream) => return Ok(upstream),
@@ -158,7 +169,7 @@ impl Gateway {
 pub(super) async fn unless_gone<T>(
     session: &mut Session,
     deadline: Option<Instant>,
-    step: impl Future<Output = Result<T>>,
+    step: Pin<&mut impl Future<Output = Result<T>>>,
 ) -> Result<T> {
     tokio::select! {
         biased;
@@ -174,14 +185,26 @@ pub(super) async fn passing(moment: Option<Instant>) {
     }
 }
 
+/// The next piece of a reply, unless the upstream is silent for too long.
+pub(super) async fn piece(
+    upstream: &mut Upstreaming,
+    limit: Option<Duration>,
+) -> Result<Option<Bytes>> {
+    match within(limit, pin!(upstream.read_response_body())).await {
+        Some(piece) => piece,
+        None => Error::e_explain(ErrorType::ReadTimedout, "no piece of the reply in time"),
+    }
+}
+
 /// The next piece of a stream whose header is still held; `None` in the first place: the hold is over.
 pub(super) async fn piece_or_hold(
     session: &mut Session,
     upstream: &mut Upstreaming,
+    limit: Option<Duration>,
     held_since: Option<Instant>,
     deadline: Option<Instant>,
 ) -> Result<Option<Option<Bytes>>> {
-    let mut read = pin!(upstream.read_response_body());
+    let mut read = pin!(piece(upstream, limit));
     let enough = held_since.map(|since| since + HOLD);
     tokio::select! {
         biased;

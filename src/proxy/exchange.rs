@@ -8,8 +8,10 @@ use bytes::Bytes;
 use tokio::time::Instant as Moment;
 
 use super::bill::Bill;
+use super::patience::Bell;
 use super::{kept, settle};
 use crate::access::Admission;
+use crate::config::UpstreamTimeouts;
 use crate::formats::Operation;
 use crate::journal::Journal;
 use crate::metrics::{InFlight, Metrics};
@@ -49,6 +51,8 @@ pub struct Exchange {
     pub(super) begin_by: Option<Moment>,
     /// The attempt under way must be over by now.
     pub(super) end_by: Option<Moment>,
+    /// For what is waited for.
+    pub(super) bell: Bell,
     /// The place of the attempt under way at its upstream.
     pub(super) place: Option<Place>,
     /// The upstream of the attempt under way has failed.
@@ -131,6 +135,7 @@ impl Exchange {
             give_up: None,
             begin_by: None,
             end_by: None,
+            bell: Bell::default(),
             place: None,
             troubled: false,
             unread: false,
@@ -168,6 +173,11 @@ impl Exchange {
     /// The attempt under way.
     pub(super) fn attempt(&self) -> Option<&Attempt> {
         self.attempts.get(self.tried.checked_sub(1)?)
+    }
+
+    /// How long the upstream of the attempt under way may take.
+    pub(super) fn timeouts(&self) -> Option<UpstreamTimeouts> {
+        self.attempt().map(|attempt| attempt.timeouts)
     }
 
     /// The next attempt is under way, within what is left of the time.

@@ -39,7 +39,8 @@ impl Gateway {
         let mut edits = Vec::new();
         for (range, address) in picture_addresses(&body) {
             let fetching = async { Ok(self.fetch(&address, &settings.files).await) };
-            match Box::pin(unless_gone(session, None, fetching)).await? {
+            let mut fetching = Box::pin(fetching);
+            match unless_gone(session, None, fetching.as_mut()).await? {
                 Ok((mime, bytes)) => {
                     let id = self.files.keep(owner, mime, bytes, settings.files.ttl);
                     let with = quoted(&format!("{own}/{id}"));

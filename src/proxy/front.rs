@@ -1,4 +1,4 @@
-//! The connection before its request: how long a client may take to send a header.
+//! A client's connection: which protocol it speaks, and its requests, one after the other.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,16 +10,23 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use http::Method;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
-use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v2::server::H2Options;
+use pingora_core::protocols::{ALPN, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::{ErrorType, Result};
 use tokio::time::{sleep, timeout};
 
-use super::{CLIENT_KEEP_ALIVE, Gateway, Session};
+use super::patience::Bell;
+use super::{Gateway, Session};
 
-/// So many bytes tell HTTP/2 from HTTP/1.1; no request is shorter.
-const PREFACE: usize = 24;
+/// What a connection of HTTP/2 begins with in the clear; no request of HTTP/1.1 is shorter.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// How long a connection is kept open for its next request.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// Said to pingora, which would set a timer for each read: ours is one for all of them.
+const NO_TIMER: Option<u64> = Some(0);
 
 tokio::task_local! {
     /// Whether what this task waits for has arrived.
@@ -50,9 +57,9 @@ async fn within<T>(limit: Duration, serving: impl Future<Output = Option<T>>) ->
     .await
 }
 
-/// Waits for the first bytes of a connection. In the clear pingora looks at them too, and over
-/// TLS it waits for those of HTTP/2, but for as long as it takes: whoever sends none would be
-/// kept for ever.
+/// Tells the protocols apart. pingora would too, but waits for the first bytes for as long as it
+/// takes: whoever sends none would be kept for ever. And it would serve every request of HTTP/1.1 as
+/// if it were the first, with the room it needs and all that is watched made anew.
 pub struct Door(pub Arc<Front>);
 
 #[async_trait]
@@ -62,15 +69,23 @@ impl ServerApp for Door {
         mut stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let gateway = &self.0.gateway;
-        gateway.metrics.note_service();
-        let limit = gateway.runtime.snapshot().server.timeouts.header;
-        if stream.get_ssl_digest().is_none() {
-            let mut first = [0; PREFACE];
+        let front = &self.0;
+        front.gateway.metrics.note_service();
+        let limit = front.header_limit();
+        let is_http2 = if stream.get_ssl_digest().is_some() {
+            matches!(stream.selected_alpn_proto(), Some(ALPN::H2))
+        } else {
+            let mut first = [0; PREFACE.len()];
             let looked = timeout(limit, stream.try_peek(&mut first)).await;
             looked.ok()?.ok()?;
+            front.options.h2c && first == *PREFACE
+        };
+        if is_http2 {
+            within(limit, front.process_new(stream, shutdown)).await
+        } else {
+            front.converse(stream, shutdown).await;
+            None
         }
-        within(limit, self.0.process_new(stream, shutdown)).await
     }
 }
 
@@ -80,26 +95,89 @@ pub struct Front {
     pub h2_options: H2Options,
 }
 
+impl Front {
+    fn header_limit(&self) -> Duration {
+        self.gateway.runtime.snapshot().server.timeouts.header
+    }
+
+    /// All requests of a connection of HTTP/1.1; `None`: it has ended, as all do.
+    async fn converse(&self, stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
+        let mut stop = pin!(self.gateway.stop.notified());
+        let mut watched = shutdown.clone();
+        let mut leaving = pin!(watched.changed());
+        let mut bell = Bell::default();
+        let mut session = Session::new_http1(stream);
+        let mut limit = self.header_limit();
+        loop {
+            session.set_keepalive(NO_TIMER);
+            // Else a client that sends its next request early, or an empty line after its body,
+            // is taken for one that has gone wrong, and loses the reply it is waiting for.
+            session.set_pipelining_enabled(true);
+            tokio::select! {
+                // One that has arrived is answered all the same.
+                biased;
+                read = session.read_request() => self.accept(&mut session, read).await?,
+                () = bell.past(Instant::now() + limit) => return None,
+                _ = leaving.as_mut() => return None,
+            }
+            if *shutdown.borrow() {
+                session.set_keepalive(None);
+            }
+            let stop = stop.as_mut();
+            if !self.gateway.serve(&mut session, &mut bell, stop).await {
+                return None;
+            }
+            let (stream, early) = session.finish().await.ok()??.into_parts();
+            session = Session::new_http1(stream);
+            if let Some(early) = early {
+                session.set_pipelined_prefix(early);
+            }
+            // The next request may be a while in coming.
+            limit = KEEP_ALIVE + self.header_limit();
+        }
+    }
+
+    /// A request that can be answered; what cannot has no format, nor a body that could be told
+    /// from what follows it.
+    async fn accept(&self, session: &mut Session, read: Result<bool>) -> Option<()> {
+        let refusal = match read {
+            Ok(true) if session.req_header().method == Method::CONNECT => 405,
+            Ok(true) => return Some(()),
+            Ok(false) => return None,
+            Err(error) if matches!(error.etype(), ErrorType::InvalidHTTPHeader) => 400,
+            Err(error) => {
+                log::debug!("a client's connection broke: {error}");
+                session.shutdown().await;
+                return None;
+            }
+        };
+        let told: Result<()> = session.respond_error(refusal).await;
+        if let Err(error) = told {
+            log::debug!("a client could not be told {refusal}: {error}");
+        }
+        session.shutdown().await;
+        None
+    }
+}
+
+/// Only for HTTP/2, where every request is a stream with a task of its own.
 #[async_trait]
 impl HttpServerApp for Front {
     async fn process_new_http(
         self: &Arc<Self>,
         mut session: Session,
-        shutdown: &ShutdownWatch,
+        _shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        let mut limit = self.gateway.runtime.snapshot().server.timeouts.header;
-        if session.get_keepalive() == Some(CLIENT_KEEP_ALIVE) {
-            // The next request may be a while in coming.
-            limit += Duration::from_secs(CLIENT_KEEP_ALIVE);
-        } else {
-            session.set_keepalive(None);
-            session.set_read_timeout(Some(limit));
+        let read = session.read_request().await;
+        self.accept(&mut session, read).await?;
+        let stop = pin!(self.gateway.stop.notified());
+        let mut bell = Bell::default();
+        if Box::pin(self.gateway.serve(&mut session, &mut bell, stop)).await
+            && let Err(error) = session.finish().await
+        {
+            log::debug!("a stream could not be finished: {error}");
         }
-        // Else a client that sends its next request early, or an empty line after its body,
-        // is taken for one that has gone wrong, and loses the reply it is waiting for.
-        session.set_pipelining_enabled(true);
-        // On the heap once, instead of moved from hand to hand.
-        Box::pin(self.gateway.serve(session, limit, shutdown)).await
+        None
     }
 
     /// pingora asks for these when it is about to wait for the first bytes of HTTP/2 …
@@ -113,48 +191,4 @@ impl HttpServerApp for Front {
         note_arrival(true);
         Some(&self.options)
     }
-}
-
-/// Waits for a request on a connection, whose header must be whole within the limit; `None`: there
-/// will be none that can be answered.
-pub(super) async fn await_request(
-    session: &mut Session,
-    limit: Duration,
-    shutdown: &ShutdownWatch,
-) -> Option<()> {
-    let mut shutdown = shutdown.clone();
-    let late = Instant::now() + limit;
-    let read = {
-        let mut reading = pin!(session.read_request());
-        // Where no byte comes, pingora's own timeout ends it; each that comes is a look at the
-        // clock, so that none is read for longer. A timer for every request would cost more.
-        let in_time = poll_fn(|context| match reading.as_mut().poll(context) {
-            Poll::Pending if Instant::now() > late => Poll::Ready(None),
-            polled => polled.map(Some),
-        });
-        tokio::select! {
-            // One that has arrived is answered all the same.
-            biased;
-            read = in_time => read?,
-            _ = shutdown.changed() => return None,
-        }
-    };
-    // Without a format, and without a body that could be told from what follows it.
-    let refusal = match read {
-        Ok(true) if session.req_header().method == Method::CONNECT => 405,
-        Ok(true) => return Some(()),
-        Ok(false) => return None,
-        Err(error) if matches!(error.etype(), ErrorType::InvalidHTTPHeader) => 400,
-        Err(error) => {
-            log::debug!("a client's connection broke: {error}");
-            session.shutdown().await;
-            return None;
-        }
-    };
-    let told: Result<()> = session.respond_error(refusal).await;
-    if let Err(error) = told {
-        log::debug!("a client could not be told {refusal}: {error}");
-    }
-    session.shutdown().await;
-    None
 }

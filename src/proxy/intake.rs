@@ -1,12 +1,15 @@
 //! The client's body, read under the limit and kept so that every attempt can send it again.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use super::Session;
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use pingora_core::{Error, ErrorType, Result};
-use pingora_timeout::timeout;
+use pingora_core::{Error, Result};
 
 use super::exchange::Exchange;
+use super::patience::within;
 use crate::model::{Fault, FaultKind, Format, shortened};
 
 /// Room reserved on a client's word alone.
@@ -30,7 +33,8 @@ pub(super) async fn read(
     let takes_forms = exchange.format == Format::Images;
     right_type(session, takes_forms).map_err(Refused::Fault)?;
     plain(session).map_err(Refused::Fault)?;
-    session.set_read_timeout(Some(exchange.snapshot.server.timeouts.body_idle));
+    // Else pingora would set a timer for what has long arrived.
+    session.set_read_timeout(None);
     if session.get_header(EXPECT).is_some() {
         // Else pingora takes the 100 for an early answer and closes the connection after the reply.
         session.set_close_on_response_before_downstream_finish(false);
@@ -38,10 +42,9 @@ pub(super) async fn read(
         written.map_err(|error| Refused::Client(error.into_down()))?;
     }
     let timeouts = exchange.snapshot.server.timeouts;
-    match timeout(timeouts.body, gather(session, exchange, length, limit)).await {
-        Ok(read) => read,
-        Err(_) => Err(Refused::Fault(too_slow())),
-    }
+    let reading = pin!(gather(session, exchange, length, limit));
+    let read = within(timeouts.body, reading).await;
+    read.unwrap_or_else(|| Err(Refused::Fault(too_slow())))
 }
 
 async fn gather(
@@ -50,7 +53,8 @@ async fn gather(
     length: Option<u64>,
     limit: usize,
 ) -> std::result::Result<Bytes, Refused> {
-    let Some(first) = next(session).await? else {
+    let idle = exchange.snapshot.server.timeouts.body_idle;
+    let Some(first) = next(session, idle).await? else {
         return Ok(Bytes::new());
     };
     exchange.received += first.len() as u64;
@@ -58,12 +62,12 @@ async fn gather(
         return Err(Refused::Fault(too_large(limit)));
     }
     if length == Some(first.len() as u64) {
-        return finish(session, first).await;
+        return finish(session, first, idle).await;
     }
     let expected = length.map_or(0, |length| length as usize);
     let mut body = BytesMut::with_capacity(expected.min(TRUSTED_LENGTH).max(first.len()));
     body.extend_from_slice(&first);
-    while let Some(more) = next(session).await? {
+    while let Some(more) = next(session, idle).await? {
         exchange.received += more.len() as u64;
         if body.len() + more.len() > limit {
             return Err(Refused::Fault(too_large(limit)));
@@ -74,8 +78,12 @@ async fn gather(
 }
 
 /// A body that came in one piece is used as it is; its end must still be seen.
-async fn finish(session: &mut Session, body: Bytes) -> std::result::Result<Bytes, Refused> {
-    match next(session).await? {
+async fn finish(
+    session: &mut Session,
+    body: Bytes,
+    idle: Duration,
+) -> std::result::Result<Bytes, Refused> {
+    match next(session, idle).await? {
         None => Ok(body),
         Some(_) => Err(Refused::Fault(Fault::invalid(
             "the body is longer than its content-length",
@@ -83,13 +91,14 @@ async fn finish(session: &mut Session, body: Bytes) -> std::result::Result<Bytes
     }
 }
 
-async fn next(session: &mut Session) -> std::result::Result<Option<Bytes>, Refused> {
-    session.read_request_body().await.map_err(|error| {
-        if *error.etype() == ErrorType::ReadTimedout {
-            return Refused::Fault(too_slow());
-        }
-        Refused::Client(error.into_down())
-    })
+async fn next(
+    session: &mut Session,
+    idle: Duration,
+) -> std::result::Result<Option<Bytes>, Refused> {
+    match within(idle, pin!(session.read_request_body())).await {
+        Some(piece) => piece.map_err(|error| Refused::Client(error.into_down())),
+        None => Err(Refused::Fault(too_slow())),
+    }
 }
 
 fn too_slow() -> Fault {
@@ -107,6 +116,9 @@ fn right_type(session: &Session, takes_forms: bool) -> Result<(), Fault> {
     let Some(value) = session.get_header(CONTENT_TYPE) else {
         return Ok(());
     };
+    if value == "application/json" {
+        return Ok(());
+    }
     let mime = value.to_str().unwrap_or("").split(';').next().unwrap_or("");
     let mime = mime.trim().to_ascii_lowercase();
     if mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json")) {

@@ -1,9 +1,11 @@
 //! Pictures that are made later: requests handed in, tasks asked for, and the work itself.
 
+use std::pin::pin;
+
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST};
-use http::{HeaderMap, Method};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderMap, HeaderName, Method};
 use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
@@ -12,11 +14,14 @@ use tokio::sync::Notify;
 
 use super::exchange::Exchange;
 use super::{Gateway, Session, answer, files, settle};
+use crate::formats::Fields;
 use crate::images::{self, Job, Painted, Painter};
 use crate::model::{Fault, Format};
 
 /// What is on its way between the two ends of a request of our own.
 const PIPE: usize = 64 << 10;
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 const SHOWN: usize = 20;
 const MOST_SHOWN: usize = 100;
@@ -55,12 +60,11 @@ impl Gateway {
             Ok(task) => task,
             Err(fault) => return Err(self.park(exchange, fault)),
         };
-        let extra = [
-            ("location", format!("/v1/images/tasks/{}", task.id)),
-            ("preference-applied", "respond-async".to_owned()),
-        ];
+        let mut extra = Fields::default();
+        extra.say(LOCATION, format_args!("/v1/images/tasks/{}", task.id));
+        extra.say(PREFERENCE_APPLIED, "respond-async");
         exchange.attempts.clear();
-        answer::json(session, exchange, 202, images::accepted(&task), &extra).await
+        answer::json(session, exchange, 202, images::accepted(&task), extra).await
     }
 
     async fn hand_in(
@@ -116,7 +120,10 @@ impl Gateway {
         exchange.job = Some(job.key);
         exchange.origin = Some(job.origin.clone());
         let outcome = match session.read_request().await {
-            Ok(true) => self.handle(&mut session, &mut exchange).await,
+            Ok(true) => {
+                let stop = pin!(self.stop.notified());
+                self.handle(&mut session, &mut exchange, stop).await
+            }
             Ok(false) => Error::e_explain(ErrorType::ConnectionClosed, "nothing was asked")
                 .map_err(|error: Box<Error>| error.into_down()),
             Err(error) => Err(error.into_down()),

@@ -12,10 +12,12 @@ mod entry;
 mod exchange;
 mod files;
 mod front;
+mod head;
 mod intake;
 mod kept;
 mod later;
 mod outgoing;
+mod patience;
 mod plain;
 mod pool;
 mod receipt;
@@ -29,15 +31,14 @@ mod settle;
 mod silence;
 mod steps;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession as Session;
-use pingora_core::server::ShutdownWatch;
 use pingora_core::{Error, ErrorType, Result};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 pub use archive::Archive;
 pub use checks::Checks;
@@ -46,15 +47,14 @@ pub use exchange::Exchange;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
+use patience::Bell;
+
 use crate::access::{Keyring, Leases, SharedLimits};
 use crate::images::{Desk, Files};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{Fault, FaultKind};
 use crate::runtime::Runtime;
-
-/// How long an idle client connection is kept open, in seconds.
-const CLIENT_KEEP_ALIVE: u64 = 75;
 
 pub struct Gateway {
     pub runtime: Arc<Runtime>,
@@ -85,29 +85,22 @@ impl Gateway {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// One request of a connection, and the connection itself, if another may follow on it.
-    pub(super) async fn serve(
+    /// One request of a connection; whether its client has got all of an answer.
+    async fn serve(
         &self,
-        mut session: Session,
-        header_limit: Duration,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        front::await_request(&mut session, header_limit, shutdown).await?;
-        if *shutdown.borrow() {
-            session.set_keepalive(None);
-        }
+        session: &mut Session,
+        bell: &mut Bell,
+        stop: Pin<&mut Notified<'_>>,
+    ) -> bool {
         let mut exchange = self.exchange();
-        let told = match self.handle(&mut session, &mut exchange).await {
+        exchange.bell = std::mem::take(bell);
+        let told = match self.handle(session, &mut exchange, stop).await {
             Ok(()) => true,
-            Err(error) => self.tell(&mut session, &error, &mut exchange).await,
+            Err(error) => self.tell(session, &error, &mut exchange).await,
         };
-        settle::settle(self, &session, &mut exchange);
-        if !told {
-            return None;
-        }
-        let settings = HttpPersistentSettings::for_session(&session);
-        let stream = session.finish().await.ok().flatten()?;
-        Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+        settle::settle(self, session, &mut exchange);
+        *bell = std::mem::take(&mut exchange.bell);
+        told
     }
 
     fn exchange(&self) -> Exchange {
@@ -116,14 +109,16 @@ impl Gateway {
     }
 
     /// The request is answered, or it has failed.
-    async fn handle(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
-        if session.get_keepalive().is_some() {
-            session.set_keepalive(Some(CLIENT_KEEP_ALIVE));
-        }
+    async fn handle(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        stop: Pin<&mut Notified<'_>>,
+    ) -> Result<()> {
         tokio::select! {
             biased;
             done = self.receive(session, exchange) => return done,
-            () = self.stop.notified() => {}
+            () = stop => {}
         }
         if exchange.writing {
             // Half of a piece is out: whatever came now would stand in the middle of it.

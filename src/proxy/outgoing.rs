@@ -1,10 +1,11 @@
 //! The request as an attempt's upstream takes it, and what it cannot say of it.
 
 use bytes::Bytes;
+use http::HeaderName;
 
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
-use crate::formats::{Asked, Framing, Head, Operation, Target};
+use crate::formats::{Asked, Fields, Framing, Head, Operation, Target};
 use crate::model::{Action, Fault, FaultKind, Losses, Memory};
 use crate::runtime::Conversations;
 use crate::translate::{self, Outgoing, Wanted};
@@ -107,20 +108,18 @@ pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
     }
 }
 
+const DROPPED: HeaderName = HeaderName::from_static("x-omniglot-dropped");
+const ADJUSTED: HeaderName = HeaderName::from_static("x-omniglot-adjusted");
+
 /// The headers that tell a client what did not arrive as it was written.
-pub(super) fn lost(exchange: &Exchange) -> impl Iterator<Item = (&'static str, String)> {
-    let dropped = paths(exchange, &exchange.losses, |action| {
-        action == Action::Dropped
-    });
-    let adjusted = paths(exchange, &exchange.losses, |action| {
-        action != Action::Dropped
-    });
-    [
-        ("x-omniglot-dropped", dropped),
-        ("x-omniglot-adjusted", adjusted),
-    ]
-    .into_iter()
-    .filter(|(_, paths)| !paths.is_empty())
+pub(super) fn lost(exchange: &Exchange, fields: &mut Fields) {
+    for (name, dropped) in [(DROPPED, true), (ADJUSTED, false)] {
+        let of_kind = |action| (action == Action::Dropped) == dropped;
+        let paths = paths(exchange, &exchange.losses, of_kind);
+        if !paths.is_empty() {
+            fields.spell(name, paths.as_bytes());
+        }
+    }
 }
 
 fn paths(exchange: &Exchange, losses: &Losses, which: impl Fn(Action) -> bool) -> String {

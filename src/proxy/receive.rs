@@ -9,6 +9,7 @@ use super::intake::{self, Refused};
 use super::{Gateway, answer, bill, kept, later, route};
 use crate::access::{self, Caller};
 use crate::config::Limits;
+use crate::formats::Fields;
 use crate::model::Fault;
 
 impl Gateway {
@@ -37,7 +38,9 @@ impl Gateway {
                 };
             }
             return match self.answer_here(session, exchange, &entry).await {
-                Ok((status, body)) => answer::json(session, exchange, status, body, &[]).await,
+                Ok((status, body)) => {
+                    answer::json(session, exchange, status, body, Fields::default()).await
+                }
                 Err(fault) => Err(self.park(exchange, fault)),
             };
         };

@@ -1,5 +1,6 @@
 //! The reply on its way to the client: gathered as a whole, piece by piece, or as an error.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::Session;
@@ -17,13 +18,14 @@ use tokio::time::Instant;
 
 use super::bill;
 use super::counting;
-use super::drive::{is_downstream, piece_or_hold, unless_gone};
+use super::drive::{is_downstream, piece as next_piece, piece_or_hold, unless_gone};
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::receipt;
 use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
 use super::{Gateway, answer, files, secrets};
+use crate::formats::Fields;
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
 use crate::translate::{Gathered, Reply};
@@ -46,10 +48,12 @@ pub(super) async fn whole(
     header: ResponseHeader,
     mut plain: Plain,
 ) -> Result<()> {
+    // A header is no byte of the reply: until one comes, the upstream may still be thinking.
+    let mut limit = exchange.timeouts().and_then(|limits| limits.first_byte);
     let mut body = loop {
-        let reading = upstream.read_response_body();
+        let reading = pin!(next_piece(upstream, limit));
         let piece = unless_gone(session, exchange.deadline(), reading).await?;
-        set_idle_timeout(upstream, exchange);
+        limit = exchange.timeouts().and_then(|limits| limits.idle);
         let end = piece.is_none();
         let mut piece = plain.chunk(piece)?;
         gateway.digest(&mut piece, end, exchange)?;
@@ -86,12 +90,13 @@ pub(super) async fn stream(
         out.headers.insert(TRANSFER_ENCODING, chunked);
     }
     let mut held = Held::new(out);
+    let mut limit = exchange.timeouts().and_then(|limits| limits.first_byte);
     let mut silence = Silence::watched(exchange);
     loop {
         let piece = if exchange.header_sent {
             silence.next_piece(session, exchange, upstream).await
         } else {
-            match piece_or_hold(session, upstream, held.since, exchange.deadline()).await {
+            match piece_or_hold(session, upstream, limit, held.since, exchange.deadline()).await {
                 Ok(Some(piece)) => Ok(piece),
                 Ok(None) => {
                     held.release(session, exchange).await?;
@@ -100,10 +105,7 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
-        if !exchange.header_sent {
-            // A header is no byte of the reply: until one comes, the upstream may still be thinking.
-            set_idle_timeout(upstream, exchange);
-        }
+        limit = exchange.timeouts().and_then(|limits| limits.idle);
         let mut batch = Gathered::default();
         let mut last = take(gateway, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.
@@ -231,11 +233,11 @@ pub(super) async fn write(
     receipt::before_piece(exchange, end);
     exchange.sent += piece.as_ref().map_or(0, Bytes::len) as u64;
     exchange.writing = true;
-    let piece = piece.unwrap_or_default();
-    let written = session.write_response_body(piece, end).await;
+    let limit = exchange.snapshot.server.timeouts.write_idle;
+    let written = answer::deliver(session, limit, piece.unwrap_or_default(), end).await;
     exchange.writing = false;
     exchange.last_sent = std::time::Instant::now();
-    written.map_err(|error| error.into_down())
+    written
 }
 
 async fn send_header(
@@ -256,12 +258,11 @@ async fn send_header(
     }
     exchange.body = Bytes::new();
     exchange.note_first_byte();
-    session.set_write_timeout(Some(exchange.snapshot.server.timeouts.write_idle));
     exchange.writing = true;
-    let header = Box::new(header.into());
-    let written = session.write_response_header(header).await;
+    let limit = exchange.snapshot.server.timeouts.write_idle;
+    let written = answer::begin(session, limit, header).await;
     exchange.writing = false;
-    written.map_err(|error| error.into_down())
+    written
 }
 
 /// An upstream's refusal: kept as it is where it is the client's to know, a fault of ours otherwise.
@@ -303,16 +304,16 @@ pub(super) async fn error(
         }
         return Err(gateway.park(exchange, fault));
     }
-    let mut extra: Vec<_> = answer::provenance(exchange).into();
-    let retry_after = header.headers.get(RETRY_AFTER);
-    if let Some(value) = retry_after.and_then(|value| value.to_str().ok()) {
-        extra.push(("retry-after", value.to_owned()));
+    let mut extra = Fields::default();
+    answer::provenance(exchange, &mut extra);
+    if let Some(value) = header.headers.get(RETRY_AFTER) {
+        extra.spell(RETRY_AFTER, value.as_bytes());
     }
     let hidden = exchange
         .attempt()
         .and_then(|attempt| secrets::hide(&attempt.upstream, &body));
     let body = hidden.unwrap_or_else(|| body.to_vec());
-    answer::json(session, exchange, status, body, &extra).await
+    answer::json(session, exchange, status, body, extra).await
 }
 
 /// The body of an error, or as much of it as came in time: it is no reason to wait when another
@@ -323,14 +324,14 @@ async fn error_body(
     upstream: &mut Upstreaming,
     plain: &mut Plain,
 ) -> Result<BytesMut> {
-    set_idle_timeout(upstream, exchange);
+    let limit = exchange.timeouts().and_then(|limits| limits.idle);
     let mut body = BytesMut::new();
     let hurry = exchange
         .may_try_again()
         .then(|| Instant::now() + ERROR_BODY_WAIT);
     loop {
         let deadline = hurry.or(exchange.deadline());
-        let reading = upstream.read_response_body();
+        let reading = pin!(next_piece(upstream, limit));
         let piece = match unless_gone(session, deadline, reading).await {
             Err(error) if hurry.is_some() && !is_downstream(&error) => {
                 exchange.unread = true;
@@ -403,11 +404,5 @@ fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut HeaderMap) 
     let given = || from.headers.get(CONTENT_TYPE).cloned();
     if let Some(kind) = translated.or_else(given) {
         to.insert(CONTENT_TYPE, kind);
-    }
-}
-
-fn set_idle_timeout(upstream: &mut Upstreaming, exchange: &Exchange) {
-    if let Some(attempt) = exchange.attempt() {
-        upstream.set_read_timeout(attempt.timeouts.idle);
     }
 }

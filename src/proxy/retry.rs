@@ -1,5 +1,6 @@
 //! What an attempt's outcome means for the next one: whether it is made, where, and after which pause.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::Session;
@@ -84,7 +85,7 @@ impl Gateway {
         }
         let upstream = &attempt.upstream.clone();
         let entering = async { Ok(upstream.load.enter(&upstream.room).await) };
-        let full = match unless_gone(session, exchange.deadline(), entering).await {
+        let full = match unless_gone(session, exchange.deadline(), pin!(entering)).await {
             Ok(Ok(place)) => return Ok(place),
             Ok(Err(full)) => full,
             Err(error) if is_downstream(&error) => return Err(error),
@@ -124,7 +125,7 @@ impl Gateway {
             sleep(pause).await;
             Ok(())
         };
-        unless_gone(session, None, sleeping).await?;
+        unless_gone(session, None, pin!(sleeping)).await?;
         Ok(true)
     }
 }

@@ -56,8 +56,6 @@ impl Silence {
     ) -> Result<Option<Bytes>> {
         let deadline = exchange.deadline();
         let since = Instant::now();
-        // Ours goes on where one of the connection would begin again.
-        upstream.set_read_timeout(None);
         let mut read = pin!(upstream.read_response_body());
         loop {
             let lasted = tokio::select! {

@@ -30,14 +30,23 @@ pub(in crate::formats) use pass::named;
 pub(in crate::formats) use rates::headers as allowance_headers;
 pub(in crate::formats) use request::read_metadata;
 
+use http::HeaderName;
+
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch,
+    Asked, Codec, Fields, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Chat;
+
+/// Request headers of this format and of those that came from the same house.
+pub(in crate::formats) static OWN_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("openai-beta"),
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("x-client-request-id"),
+];
 
 impl Codec for Chat {
     fn decode_request<'a>(
@@ -119,15 +128,15 @@ impl Codec for Chat {
         "/chat/completions".to_owned()
     }
 
-    fn own_headers(&self) -> &'static [&'static str] {
-        &["openai-beta", "idempotency-key", "x-client-request-id"]
+    fn own_headers(&self) -> &'static [HeaderName] {
+        &OWN_HEADERS
     }
 
     fn clients_return_proofs(&self) -> bool {
         false
     }
 
-    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
-        rates::headers(allowance)
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+        rates::headers(allowance, fields);
     }
 }

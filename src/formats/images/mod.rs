@@ -18,9 +18,11 @@ pub use reply::addresses;
 use std::borrow::Cow;
 use std::ops::Range;
 
+use http::HeaderName;
+
 use super::{
-    Asked, Codec, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder, StreamEncoder,
-    Target, Watch, quoted,
+    Asked, Codec, Fields, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
+    StreamEncoder, Target, Watch, quoted,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -144,11 +146,11 @@ impl Codec for Images {
         outgoing::operation_of(request)
     }
 
-    fn own_headers(&self) -> &'static [&'static str] {
-        &["openai-beta", "idempotency-key", "x-client-request-id"]
+    fn own_headers(&self) -> &'static [HeaderName] {
+        &super::chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
-        super::chat::allowance_headers(allowance)
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+        super::chat::allowance_headers(allowance, fields);
     }
 }

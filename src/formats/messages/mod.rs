@@ -23,9 +23,11 @@ mod tools_out;
 mod turns;
 mod turns_out;
 
+use http::HeaderName;
+
 use super::{
-    Asked, Capabilities, Codec, Counter, Glance, Head, MessagesVersion, NameRule, Operation,
-    Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+    Asked, Capabilities, Codec, Counter, Fields, Glance, Head, MessagesVersion, NameRule,
+    Operation, Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -128,24 +130,29 @@ impl Codec for Messages {
         .to_owned()
     }
 
-    fn standing_header(&self, capabilities: &Capabilities) -> Option<(&'static str, &'static str)> {
+    fn standing_header(&self, capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
         let version = match capabilities.messages_version {
             MessagesVersion::First => "2023-06-01",
             MessagesVersion::Second => "2026-10-21",
         };
-        Some(("anthropic-version", version))
+        Some((HeaderName::from_static("anthropic-version"), version))
     }
 
-    fn own_headers(&self) -> &'static [&'static str] {
-        &["anthropic-version", "anthropic-beta", "idempotency-key"]
+    fn own_headers(&self) -> &'static [HeaderName] {
+        static OWN: [HeaderName; 3] = [
+            HeaderName::from_static("anthropic-version"),
+            HeaderName::from_static("anthropic-beta"),
+            HeaderName::from_static("idempotency-key"),
+        ];
+        &OWN
     }
 
-    fn request_id_header(&self) -> Option<&'static str> {
-        Some("request-id")
+    fn request_id_header(&self) -> Option<HeaderName> {
+        Some(const { HeaderName::from_static("request-id") })
     }
 
-    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
-        rates::headers(allowance, jiff::Timestamp::now())
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+        rates::headers(allowance, jiff::Timestamp::now(), fields);
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {

@@ -1,38 +1,38 @@
 //! The headers that tell a caller what it may still ask for, and when all of it is there again.
 
+use http::HeaderName;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::formats::Fields;
 use crate::model::{Allowance, Rate};
 
-pub fn headers(allowance: &Allowance, now: Timestamp) -> Vec<(&'static str, String)> {
-    let requests = [
-        "anthropic-ratelimit-requests-limit",
-        "anthropic-ratelimit-requests-remaining",
-        "anthropic-ratelimit-requests-reset",
-    ];
-    let tokens = [
-        "anthropic-ratelimit-tokens-limit",
-        "anthropic-ratelimit-tokens-remaining",
-        "anthropic-ratelimit-tokens-reset",
-    ];
-    let both = [(allowance.requests, requests), (allowance.tokens, tokens)];
-    let given = both
-        .into_iter()
-        .filter_map(|(rate, names)| Some((rate?, names)));
-    given
-        .flat_map(|(rate, names)| one(rate, names, now))
-        .collect()
-}
+const REQUESTS: [HeaderName; 3] = [
+    HeaderName::from_static("anthropic-ratelimit-requests-limit"),
+    HeaderName::from_static("anthropic-ratelimit-requests-remaining"),
+    HeaderName::from_static("anthropic-ratelimit-requests-reset"),
+];
+const TOKENS: [HeaderName; 3] = [
+    HeaderName::from_static("anthropic-ratelimit-tokens-limit"),
+    HeaderName::from_static("anthropic-ratelimit-tokens-remaining"),
+    HeaderName::from_static("anthropic-ratelimit-tokens-reset"),
+];
 
-fn one(rate: Rate, names: [&'static str; 3], now: Timestamp) -> [(&'static str, String); 3] {
-    let [limit, remaining, reset] = names;
-    let wait = SignedDuration::from_secs(rate.reset.as_secs_f64().ceil() as i64);
-    let full = now.checked_add(wait).unwrap_or(now);
-    [
-        (limit, rate.limit.to_string()),
-        (remaining, rate.remaining.to_string()),
-        (reset, full.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
-    ]
+pub fn headers(allowance: &Allowance, now: Timestamp, fields: &mut Fields) {
+    let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
+        let Some(rate) = rate else { return };
+        let [limit, remaining, reset] = names;
+        fields.say(limit, rate.limit);
+        fields.say(remaining, rate.remaining);
+        let wait = SignedDuration::from_secs(rate.reset.as_secs_f64().ceil() as i64);
+        let full = now.checked_add(wait).unwrap_or(now);
+        // To the second: a timestamp is written with what it has of it.
+        fields.say(
+            reset,
+            Timestamp::from_second(full.as_second()).unwrap_or(full),
+        );
+    };
+    one(allowance.requests, REQUESTS);
+    one(allowance.tokens, TOKENS);
 }
 
 #[cfg(test)]
@@ -40,6 +40,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use http::HeaderMap;
 
     #[test]
     fn the_reset_is_a_time_of_day() {
@@ -52,15 +53,14 @@ mod tests {
             requests: None,
             tokens: Some(rate),
         };
-        let now = "2026-10-21T07:28:00Z".parse().expect("a timestamp");
-        let expected = [
-            ("anthropic-ratelimit-tokens-limit", "200000".to_owned()),
-            ("anthropic-ratelimit-tokens-remaining", "150000".to_owned()),
-            (
-                "anthropic-ratelimit-tokens-reset",
-                "2026-10-21T07:28:16Z".to_owned(),
-            ),
-        ];
-        assert_eq!(headers(&allowance, now), expected);
+        let now = "2026-10-21T07:28:00.25Z".parse().expect("a timestamp");
+        let (mut fields, mut said) = (Fields::default(), HeaderMap::new());
+        headers(&allowance, now, &mut fields);
+        fields.put_into(&mut said).expect("values that may be sent");
+        assert_eq!(said["anthropic-ratelimit-tokens-limit"], "200000");
+        assert_eq!(said["anthropic-ratelimit-tokens-remaining"], "150000");
+        let reset = &said["anthropic-ratelimit-tokens-reset"];
+        assert_eq!(reset, "2026-10-21T07:28:16Z");
+        assert_eq!(said.len(), 3);
     }
 }

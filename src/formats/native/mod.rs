@@ -36,6 +36,7 @@ mod wire;
 
 use std::ops::Range;
 
+use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
@@ -179,7 +180,7 @@ impl Codec for Native {
         stream.then_some("alt=sse")
     }
 
-    fn own_headers(&self) -> &'static [&'static str] {
+    fn own_headers(&self) -> &'static [HeaderName] {
         &[]
     }
 

@@ -28,9 +28,11 @@ mod tools_out;
 mod turns;
 mod turns_out;
 
+use http::HeaderName;
+
 use super::{
-    Asked, Codec, Counter, Glance, Head, Keeper, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch, chat,
+    Asked, Codec, Counter, Fields, Glance, Head, Keeper, NameRule, Operation, Passed, Peek,
+    StreamDecoder, StreamEncoder, Target, Watch, chat,
 };
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
@@ -121,12 +123,12 @@ impl Codec for Responses {
         .to_owned()
     }
 
-    fn own_headers(&self) -> &'static [&'static str] {
-        &["openai-beta", "idempotency-key", "x-client-request-id"]
+    fn own_headers(&self) -> &'static [HeaderName] {
+        &chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance) -> Vec<(&'static str, String)> {
-        chat::allowance_headers(allowance)
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+        chat::allowance_headers(allowance, fields);
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {

@@ -1,0 +1,80 @@
+//! Fields of a reply's header, their values side by side in one piece of memory.
+
+use std::fmt::{Display, Write as _};
+
+use bytes::BytesMut;
+use http::header::InvalidHeaderValue;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Room for what most replies say: each value of its own would be a piece of memory of its own.
+const COUNT: usize = 12;
+const LENGTH: usize = 320;
+
+pub struct Fields {
+    text: BytesMut,
+    /// Each with where its value ends.
+    names: Vec<(HeaderName, usize)>,
+}
+
+impl Default for Fields {
+    fn default() -> Fields {
+        Fields {
+            text: BytesMut::with_capacity(LENGTH),
+            names: Vec::with_capacity(COUNT),
+        }
+    }
+}
+
+impl Fields {
+    pub fn say(&mut self, name: HeaderName, value: impl Display) {
+        write!(self.text, "{value}").expect("memory takes what is written");
+        self.names.push((name, self.text.len()));
+    }
+
+    pub fn spell(&mut self, name: HeaderName, value: &[u8]) {
+        self.text.extend_from_slice(value);
+        self.names.push((name, self.text.len()));
+    }
+
+    /// The last word counts where a field is said twice.
+    pub fn put_into(self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+        let text = self.text.freeze();
+        let mut start = 0;
+        for (name, end) in self.names {
+            let value = HeaderValue::from_maybe_shared(text.slice(start..end))?;
+            headers.insert(name, value);
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{ALLOW, RETRY_AFTER};
+
+    #[test]
+    fn values_are_told_apart() {
+        let mut fields = Fields::default();
+        fields.say(RETRY_AFTER, 17);
+        fields.spell(ALLOW, b"GET, DELETE");
+        fields.say(RETRY_AFTER, 18);
+        let mut headers = HeaderMap::new();
+        fields
+            .put_into(&mut headers)
+            .expect("values that may be sent");
+        assert_eq!(
+            (&headers[RETRY_AFTER], headers.len()),
+            (&HeaderValue::from(18), 2)
+        );
+        assert_eq!(headers[ALLOW], "GET, DELETE");
+    }
+
+    #[test]
+    fn what_would_end_a_line_is_refused() {
+        let mut fields = Fields::default();
+        fields.say(ALLOW, "GET\r\nx-y: z");
+        assert!(fields.put_into(&mut HeaderMap::new()).is_err());
+    }
+}
