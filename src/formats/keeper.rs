@@ -6,12 +6,14 @@ use crate::model::{Fault, Place};
 
 /// A format's way to go on from a reply that is kept on the server's side, and to fetch it again.
 pub trait Keeper: Sync {
-    /// What a request adds to its conversation.
-    fn input(&self, body: &[u8]) -> Result<Items, Fault>;
+    /// What a request adds to its conversation, as it says it.
+    fn input(&self, added: &[u8]) -> Result<Items, Fault>;
     /// The request as if the client had sent the whole conversation.
     fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault>;
-    /// A whole reply's id and what it adds to its conversation.
-    fn output(&self, reply: &Bytes) -> Option<(String, Items)>;
+    /// A whole reply's id; no more of it is read.
+    fn id(&self, reply: &[u8]) -> Option<String>;
+    /// And what it adds to its conversation.
+    fn output(&self, reply: &Bytes) -> Option<Items>;
     /// The whole reply, in the event that ends a stream.
     fn last_reply(&self, data: &str) -> Option<Bytes>;
     /// The refusal of a request whose conversation is not kept as far as this reply.

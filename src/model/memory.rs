@@ -1,6 +1,7 @@
 //! What a request was and became on its way out, so that the reply can speak as the client did.
 
 use super::{Tool, ToolKind};
+use std::ops::Range;
 
 /// Empty for most requests, and then it costs nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct Thread {
     pub previous: Option<String>,
     /// The client wants to go on from the reply, or to fetch it again.
     pub keep: bool,
+    /// Where the request says what it adds to the conversation.
+    pub added: Range<usize>,
 }
 
 /// A name that the upstream's format does not take, and the one that stands for it.

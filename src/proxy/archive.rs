@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::formats::Items;
+use crate::formats::{Items, Keeper};
 use crate::model::{Fault, FaultKind, Format};
 use crate::runtime::{Conversations, KeptReply};
 use crate::store::{Store, StoreError, StoredReply};
@@ -67,11 +66,12 @@ impl Archive {
         (archive, writer.run(waiting))
     }
 
-    pub(super) fn keep(&self, owner: &str, id: &str, kept: &KeptReply) {
+    pub(super) fn keep(&self, owner: &str, id: &str, kept: &KeptReply, keeper: &dyn Keeper) {
+        let [input, _] = kept.items(keeper);
         let reply = StoredReply {
             previous: kept.previous.clone(),
-            input: kept.input.text.to_vec(),
-            input_items: kept.input.count as u64,
+            input: input.text.to_vec(),
+            input_items: input.count as u64,
             reply: kept.reply.to_vec(),
         };
         let size = size_of_reply(&reply);
@@ -162,17 +162,12 @@ fn size_of_reply(reply: &StoredReply) -> usize {
 
 /// As it was kept in memory: its output is a part of it.
 fn kept(format: Format, found: StoredReply) -> Option<KeptReply> {
-    let reply = Bytes::from(found.reply);
-    let (_, output) = format.codec().keeper()?.output(&reply)?;
-    Some(KeptReply {
-        previous: found.previous,
-        input: Items {
-            text: found.input.into(),
-            count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
-        },
-        output,
-        reply,
-    })
+    let keeper = format.codec().keeper()?;
+    let input = Items {
+        text: found.input.into(),
+        count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
+    };
+    KeptReply::known(found.previous, input, found.reply.into(), keeper)
 }
 
 struct Writer {

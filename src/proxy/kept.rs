@@ -14,8 +14,10 @@ use crate::runtime::{Attempt, Broken, Conversations, KeptReply};
 pub(super) struct Thread {
     /// What the client says of it, in formats that have a way to.
     said: Option<model::Thread>,
-    /// Its own body, if another stands in for it that holds the whole conversation.
-    own: Option<Bytes>,
+    /// What it adds to the conversation, as it says it.
+    added: Bytes,
+    /// Its body holds the whole conversation, in the place of what was sent.
+    is_resumed: bool,
     /// How many items of earlier requests and replies stand before its own.
     replayed: usize,
     /// The gateway can keep replies at all.
@@ -29,6 +31,11 @@ impl Thread {
         self.missing.is_some()
     }
 
+    /// Nothing will be kept: what was received need not stay in memory either.
+    pub(super) fn let_go(&mut self) {
+        self.added = Bytes::new();
+    }
+
     /// What a reply of this attempt says of it. An upstream that keeps replies itself is left alone.
     pub(super) fn told(&self, attempt: &Attempt) -> Option<model::Thread> {
         let capabilities = &attempt.settings.capabilities;
@@ -36,14 +43,14 @@ impl Thread {
             attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
         let said = self.said.clone().filter(|_| self.can_keep && !keeps_itself);
         said.map(|said| model::Thread {
-            previous: said.previous.filter(|_| self.own.is_some()),
+            previous: said.previous.filter(|_| self.is_resumed),
             ..said
         })
     }
 
     /// Losses in the client's own words: of what it said before it has been told before.
     pub(super) fn only_own(&self, client: Format, losses: &mut Losses) {
-        if let Some(keeper) = client.codec().keeper().filter(|_| self.own.is_some()) {
+        if let Some(keeper) = client.codec().keeper().filter(|_| self.is_resumed) {
             losses.0.retain_mut(|lost| {
                 let place = keeper.own_place(&lost.place, self.replayed);
                 place.map(|place| lost.place = place).is_some()
@@ -52,7 +59,7 @@ impl Thread {
     }
 
     pub(super) fn explain(&self, mut fault: Fault) -> Fault {
-        if self.own.is_some() {
+        if self.is_resumed {
             let earlier = format!(
                 " ({} kept items come before the request's own)",
                 self.replayed
@@ -77,6 +84,10 @@ pub(super) fn resume(
     exchange.thread.can_keep = conversations.are_kept();
     exchange.thread.said = said;
     let said = exchange.thread.said.as_ref();
+    if let Some(said) = said.filter(|said| said.keep && conversations.are_kept()) {
+        exchange.thread.added = exchange.body.slice(said.added.clone());
+    }
+    let said = exchange.thread.said.as_ref();
     let previous = said.and_then(|said| said.previous.as_deref());
     let (Some(previous), Some(keeper)) = (previous, exchange.format.codec().keeper()) else {
         return Ok(false);
@@ -92,18 +103,16 @@ pub(super) fn resume(
         }
         Err(Broken::TooLong) => return Err(too_long(limit)),
     };
-    let before: Vec<&Items> = replies.iter().flat_map(|reply| said_in(reply)).collect();
+    let before = replies.iter().flat_map(|reply| reply.items(keeper));
+    let before: Vec<&Items> = before.collect();
     let body = keeper.resume(&exchange.body, &before)?;
     if body.len() > limit {
         return Err(too_long(limit));
     }
     exchange.thread.replayed = before.iter().map(|items| items.count).sum();
-    exchange.thread.own = Some(std::mem::replace(&mut exchange.body, body));
+    exchange.thread.is_resumed = true;
+    exchange.body = body;
     Ok(true)
-}
-
-fn said_in(reply: &KeptReply) -> [&Items; 2] {
-    [&reply.input, &reply.output]
 }
 
 fn too_long(limit: usize) -> Fault {
@@ -129,7 +138,7 @@ pub(super) fn keep(
         && let Some((id, kept)) = kept(keeper, exchange, whole)
     {
         if let Some(archive) = archive {
-            archive.keep(owner(exchange), &id, &kept);
+            archive.keep(owner(exchange), &id, &kept, keeper);
         }
         conversations.keep(owner(exchange), &id, kept);
     }
@@ -153,16 +162,12 @@ pub(super) async fn bring_back(
 
 fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(String, KeptReply)> {
     let thread = &exchange.thread;
-    let (id, output) = keeper.output(&whole)?;
-    let own = thread.own.as_ref().unwrap_or(&exchange.body);
-    let said = thread.said.as_ref().filter(|_| thread.own.is_some());
-    let kept = KeptReply {
-        previous: said.and_then(|said| said.previous.clone()),
-        input: keeper.input(own).ok()?,
-        output,
-        reply: whole,
-    };
-    Some((id, kept))
+    let id = keeper.id(&whole)?;
+    let said = thread.said.as_ref().filter(|_| thread.is_resumed);
+    let previous = said.and_then(|said| said.previous.clone());
+    // A copy: what was received may lie in memory that is many times as large.
+    let added = Bytes::copy_from_slice(&thread.added);
+    Some((id, KeptReply::new(previous, added, whole)))
 }
 
 /// Before [`answer`]: what it is about is in memory, if it is kept at all.
@@ -212,8 +217,9 @@ pub(super) fn answer(
             });
             // What is gone cannot be shown; the request itself still can.
             let before = before.and_then(Result::ok).unwrap_or_default();
-            let before = before.iter().flat_map(|reply| said_in(reply));
-            let items: Vec<&Items> = before.chain([&reply.input]).collect();
+            let before = before.iter().flat_map(|reply| reply.items(keeper));
+            let [input, _] = reply.items(keeper);
+            let items: Vec<&Items> = before.chain([input]).collect();
             keeper.page(id, &items, query)
         }
     }

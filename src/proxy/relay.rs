@@ -257,6 +257,9 @@ async fn send_header(
         exchange.input = Some(bill::input(exchange));
     }
     exchange.body = Bytes::new();
+    if !exchange.reply.as_ref().is_some_and(Reply::is_to_be_kept) {
+        exchange.thread.let_go();
+    }
     exchange.note_first_byte();
     exchange.writing = true;
     let limit = exchange.snapshot.server.timeouts.write_idle;

@@ -1,13 +1,13 @@
 //! What is kept of conversations between their requests: replies to go on from, and proofs for
 //! clients that do not send them back. In memory only, within a bound, and for a while.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use moka::sync::Cache;
 
 use crate::config;
-use crate::formats::Items;
+use crate::formats::{Items, Keeper};
 use crate::model::{Proofs, Recall};
 
 /// What an entry costs beside its content.
@@ -25,15 +25,52 @@ enum Entry {
     Proofs(Arc<Proofs>),
 }
 
-/// A reply and what led to it.
+/// A reply and what led to it. Few conversations go on from where they are kept, so that they are
+/// taken apart only when one does.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeptReply {
     /// The reply that its conversation went on from.
     pub previous: Option<String>,
-    pub input: Items,
-    pub output: Items,
     /// As the client got it.
     pub reply: Bytes,
+    /// What its request added to the conversation, as that was written.
+    added: Bytes,
+    items: OnceLock<[Items; 2]>,
+}
+
+impl KeptReply {
+    pub fn new(previous: Option<String>, added: Bytes, reply: Bytes) -> KeptReply {
+        KeptReply {
+            previous,
+            reply,
+            added,
+            items: OnceLock::new(),
+        }
+    }
+
+    /// One whose input was taken apart before.
+    pub fn known(
+        previous: Option<String>,
+        input: Items,
+        reply: Bytes,
+        keeper: &dyn Keeper,
+    ) -> Option<KeptReply> {
+        let output = keeper.output(&reply)?;
+        Some(KeptReply {
+            previous,
+            added: input.text.clone(),
+            reply,
+            items: [input, output].into(),
+        })
+    }
+
+    /// What was said in the request, and in the reply.
+    pub fn items(&self, keeper: &dyn Keeper) -> &[Items; 2] {
+        self.items.get_or_init(|| {
+            let input = keeper.input(&self.added).unwrap_or_default();
+            [input, keeper.output(&self.reply).unwrap_or_default()]
+        })
+    }
 }
 
 /// Why a conversation cannot go on.
@@ -149,7 +186,7 @@ impl Entry {
 impl KeptReply {
     /// The output is a part of the reply.
     fn size(&self) -> usize {
-        self.input.text.len() + self.reply.len()
+        self.added.len() + self.reply.len()
     }
 }
 
@@ -184,12 +221,8 @@ mod tests {
     }
 
     fn reply(previous: Option<&str>) -> KeptReply {
-        KeptReply {
-            previous: previous.map(str::to_owned),
-            input: Items::default(),
-            output: Items::default(),
-            reply: Bytes::from_static(b"{}"),
-        }
+        let reply = Bytes::from_static(b"{}");
+        KeptReply::new(previous.map(str::to_owned), Bytes::new(), reply)
     }
 
     #[test]

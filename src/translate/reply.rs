@@ -122,6 +122,11 @@ impl Reply {
         pushed
     }
 
+    /// Whether there will be one to keep.
+    pub const fn is_to_be_kept(&self) -> bool {
+        self.keeper.is_some()
+    }
+
     /// The reply that is to be kept, once all of it is there; it is handed out once.
     pub fn take_kept(&mut self) -> Option<Bytes> {
         self.kept.take()

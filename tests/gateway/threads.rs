@@ -74,6 +74,26 @@ async fn a_conversation_goes_on_from_the_id_of_a_reply() {
     }
 }
 
+/// A stream that has long begun when it ends is kept like one that came at once.
+#[tokio::test]
+async fn a_slow_stream_is_kept_with_what_led_to_it() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for upstream in STATELESS {
+        let model = format!("same-{upstream}");
+        let input = "mock:text=Noted. Go on. mock:pace=20ms My name is Ada.";
+        let first = json!({"model": model, "input": input, "stream": true});
+        let first = reply(&respond(&gateway, &first).await, true);
+        let second = json!({"model": model, "input": "mock:echo Who is here?",
+            "previous_response_id": first["id"]});
+        let sent = echoed("responses", &respond(&gateway, &second).await)["body"].to_string();
+        assert!(
+            sent.contains("My name is Ada.") && sent.contains("Noted. Go on."),
+            "{upstream}: {sent}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_tool_loop_goes_on_by_id_with_its_signatures() {
     let mock = Mock::start();

@@ -1,6 +1,10 @@
 //! Replies that are kept: going on from one by its id, and what `/v1/responses/{id}` answers.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use bytes::Bytes;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -28,9 +32,30 @@ fn written<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>
 
 #[derive(Deserialize)]
 struct Reply<'a> {
-    id: String,
     #[serde(borrow)]
     output: &'a RawValue,
+}
+
+/// Reads an object as far as its id, which is near the beginning, and stops there.
+struct ToId<'f>(&'f mut Option<String>);
+
+impl<'de> Visitor<'de> for ToId<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a reply")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
+        while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
+            if name == "id" {
+                *self.0 = Some(fields.next_value()?);
+                return Err(M::Error::custom("that is enough"));
+            }
+            fields.next_value::<IgnoredAny>()?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -49,16 +74,18 @@ struct Page<'a> {
 }
 
 impl Keeper for Kept {
-    fn input(&self, body: &[u8]) -> Result<Items, Fault> {
-        let request: Request<'_> = read_request(body)?;
-        request
-            .input
-            .map_or_else(|| Ok(Items::default()), own_items)
+    fn input(&self, added: &[u8]) -> Result<Items, Fault> {
+        match serde_json::from_slice(added) {
+            Ok(input) => own_items(input),
+            // Nothing is written there.
+            Err(_) => Ok(Items::default()),
+        }
     }
 
     fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault> {
         let request: Request<'_> = read_request(body)?;
-        let own = self.input(body)?;
+        let own = request.input.map(own_items).transpose()?;
+        let own = own.unwrap_or_default();
         let all = before.iter().copied().chain([&own]);
         let texts: Vec<&[u8]> = all
             .map(|items| items.text.as_ref())
@@ -92,12 +119,20 @@ impl Keeper for Kept {
         Ok(replace(body, &edits))
     }
 
-    fn output(&self, reply: &Bytes) -> Option<(String, Items)> {
+    fn id(&self, reply: &[u8]) -> Option<String> {
+        let mut id = None;
+        let mut reader = serde_json::Deserializer::from_slice(reply);
+        // An error says only that it was read no further.
+        let _ = reader.deserialize_map(ToId(&mut id));
+        id
+    }
+
+    fn output(&self, reply: &Bytes) -> Option<Items> {
         let whole: Reply<'_> = serde_json::from_slice(reply).ok()?;
         let range = range_of(reply, whole.output);
         let count = elements(whole.output)?.len();
         let text = reply.slice(range.start + 1..range.end - 1);
-        Some((whole.id, Items { text, count }))
+        Some(Items { text, count })
     }
 
     fn last_reply(&self, data: &str) -> Option<Bytes> {

@@ -26,6 +26,8 @@ struct Request<'a> {
     store: Option<bool>,
     #[serde(borrow)]
     max_output_tokens: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -43,6 +45,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             previous: request.previous_response_id.map(Cow::into_owned),
             // Unless told otherwise, the format keeps what is said.
             keep: request.store.unwrap_or(true),
+            added: request.input.map_or(0..0, |input| range_of(body, input)),
         }),
     })
 }
