@@ -115,10 +115,11 @@ impl Exchange {
         metrics: Arc<Metrics>,
         journal: Option<Arc<Journal>>,
     ) -> Exchange {
+        let started = Instant::now();
         Exchange {
             snapshot,
             request_id: format!("req_{}", uuid::Uuid::now_v7().simple()),
-            started: Instant::now(),
+            started,
             format: Format::Chat,
             key: None,
             job: None,
@@ -158,7 +159,7 @@ impl Exchange {
             receipted: None,
             is_settled: false,
             client_left: false,
-            last_sent: Instant::now(),
+            last_sent: started,
             journal,
             in_flight: Some(metrics.in_flight()),
             metrics,
