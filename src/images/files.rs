@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::model::{Fault, FaultKind};
@@ -34,6 +35,8 @@ impl Files {
             kept: Cache::builder()
                 .max_capacity(size as u64)
                 .weigher(weigh)
+                // By default one that nobody has fetched yet has to give way to those that were.
+                .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }
     }
@@ -97,5 +100,18 @@ mod tests {
         );
         let id = keep(Duration::ZERO);
         assert_eq!([status("a", &id), status("b", &id)], [410, 410]);
+    }
+
+    #[test]
+    fn the_oldest_makes_room_for_the_newest() {
+        let files = Files::new(100_000);
+        let keep = |_| {
+            let bytes = Bytes::from(vec![0; 10_000]);
+            files.keep("a", "image/png", bytes, Duration::from_secs(60))
+        };
+        let ids: Vec<String> = (0..50).map(keep).collect();
+        files.kept.run_pending_tasks();
+        assert!(ids[45..].iter().all(|id| files.get("a", id).is_ok()));
+        assert!(files.get("a", &ids[0]).is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ahash::RandomState;
 use futures_util::FutureExt as _;
 use pingora_core::protocols::Stream;
 use tokio::io::AsyncReadExt as _;
@@ -27,7 +28,7 @@ pub(super) struct Pool(Arc<Mutex<Shelves>>);
 
 struct Shelves {
     /// Those that came last are at the end, and are taken first.
-    of: HashMap<Origin, VecDeque<Waiting>>,
+    of: HashMap<Origin, VecDeque<Waiting>, RandomState>,
     count: usize,
     most: usize,
     is_swept: bool,
@@ -50,7 +51,7 @@ impl Waiting {
 impl Pool {
     pub(super) fn of_at_most(most: usize) -> Pool {
         Pool(Arc::new(Mutex::new(Shelves {
-            of: HashMap::new(),
+            of: HashMap::default(),
             count: 0,
             most,
             is_swept: false,

@@ -3,7 +3,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use ahash::RandomState;
 use bytes::Bytes;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::config;
@@ -16,7 +18,7 @@ const OVERHEAD: usize = 256;
 #[derive(Debug)]
 pub struct Conversations {
     /// By the name of the key and an id; `None`: nothing is kept.
-    kept: Option<Cache<String, Entry>>,
+    kept: Option<Cache<String, Entry, RandomState>>,
 }
 
 #[derive(Debug, Clone)]
@@ -92,7 +94,9 @@ impl Conversations {
                 })
                 // Whoever goes on with a conversation touches all of it.
                 .time_to_idle(settings.ttl)
-                .build()
+                // By default one that nobody has asked for yet has to give way to those that were.
+                .eviction_policy(EvictionPolicy::lru())
+                .build_with_hasher(RandomState::default())
         });
         Conversations { kept }
     }
@@ -279,6 +283,22 @@ mod tests {
         cache.run_pending_tasks();
         assert!(cache.weighted_size() <= 100_000);
         assert!(cache.entry_count() > 10);
+    }
+
+    #[test]
+    fn the_newest_are_there_however_many_came_before() {
+        let kept = conversations(100_000);
+        for number in 0..2000 {
+            let reply = Bytes::from(vec![b' '; 1000]);
+            let reply = KeptReply::new(None, Bytes::new(), reply);
+            kept.keep("a", &number.to_string(), reply);
+        }
+        kept.kept.as_ref().expect("a cache").run_pending_tasks();
+        for number in 1950..2000 {
+            let found = kept.reply("a", &number.to_string());
+            assert!(found.is_some(), "{number}");
+        }
+        assert_eq!(kept.reply("a", "0"), None);
     }
 
     #[test]
