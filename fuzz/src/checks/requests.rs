@@ -84,14 +84,15 @@ fn refused(client: Format, fault: &Fault) {
 
 /// A request that goes on from a reply holds what was said before, and then its own input.
 fn goes_on(format: Format, body: &[u8]) {
-    let (Some(keeper), Ok(_)) = (format.codec().keeper(), format.codec().peek(body)) else {
+    let (Some(keeper), Ok(peek)) = (format.codec().keeper(), format.codec().peek(body)) else {
         return;
     };
+    let added = peek.thread.map_or(0..0, |thread| thread.added);
     let before = Items {
         text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
         count: 2,
     };
-    let (own, resumed) = match (keeper.input(body), keeper.resume(body, &[&before])) {
+    let (own, resumed) = match (keeper.input(&body[added]), keeper.resume(body, &[&before])) {
         (Ok(own), Ok(resumed)) => (own, resumed),
         (Err(fault), Err(_)) => return refused(format, &fault),
         (own, resumed) => panic!("{own:?} {resumed:?}"),
