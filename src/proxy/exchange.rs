@@ -11,7 +11,6 @@ use super::bill::Bill;
 use super::patience::Bell;
 use super::{kept, settle};
 use crate::access::Admission;
-use crate::config::UpstreamTimeouts;
 use crate::formats::Operation;
 use crate::journal::Journal;
 use crate::metrics::{InFlight, Metrics};
@@ -176,9 +175,14 @@ impl Exchange {
         self.attempts.get(self.tried.checked_sub(1)?)
     }
 
-    /// How long the upstream of the attempt under way may take.
-    pub(super) fn timeouts(&self) -> Option<UpstreamTimeouts> {
-        self.attempt().map(|attempt| attempt.timeouts)
+    /// How long the upstream of the attempt under way may be silent before the reply's first byte.
+    pub(super) fn first_silence(&self) -> Option<Duration> {
+        self.attempt()?.timeouts.first_byte
+    }
+
+    /// And after it.
+    pub(super) fn later_silence(&self) -> Option<Duration> {
+        self.attempt()?.timeouts.idle
     }
 
     /// The next attempt is under way, within what is left of the time.

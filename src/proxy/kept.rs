@@ -87,7 +87,6 @@ pub(super) fn resume(
     if let Some(said) = said.filter(|said| said.keep && conversations.are_kept()) {
         exchange.thread.added = exchange.body.slice(said.added.clone());
     }
-    let said = exchange.thread.said.as_ref();
     let previous = said.and_then(|said| said.previous.as_deref());
     let (Some(previous), Some(keeper)) = (previous, exchange.format.codec().keeper()) else {
         return Ok(false);

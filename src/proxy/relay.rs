@@ -49,11 +49,11 @@ pub(super) async fn whole(
     mut plain: Plain,
 ) -> Result<()> {
     // A header is no byte of the reply: until one comes, the upstream may still be thinking.
-    let mut limit = exchange.timeouts().and_then(|limits| limits.first_byte);
+    let mut limit = exchange.first_silence();
     let mut body = loop {
         let reading = pin!(next_piece(upstream, limit));
         let piece = unless_gone(session, exchange.deadline(), reading).await?;
-        limit = exchange.timeouts().and_then(|limits| limits.idle);
+        limit = exchange.later_silence();
         let end = piece.is_none();
         let mut piece = plain.chunk(piece)?;
         gateway.digest(&mut piece, end, exchange)?;
@@ -90,7 +90,7 @@ pub(super) async fn stream(
         out.headers.insert(TRANSFER_ENCODING, chunked);
     }
     let mut held = Held::new(out);
-    let mut limit = exchange.timeouts().and_then(|limits| limits.first_byte);
+    let mut limit = exchange.first_silence();
     let mut silence = Silence::watched(exchange);
     loop {
         let piece = if exchange.header_sent {
@@ -105,7 +105,7 @@ pub(super) async fn stream(
                 Err(error) => Err(error),
             }
         };
-        limit = exchange.timeouts().and_then(|limits| limits.idle);
+        limit = exchange.later_silence();
         let mut batch = Gathered::default();
         let mut last = take(gateway, exchange, &mut plain, piece, &mut batch);
         // What has arrived meanwhile goes out in the same write.
@@ -327,7 +327,7 @@ async fn error_body(
     upstream: &mut Upstreaming,
     plain: &mut Plain,
 ) -> Result<BytesMut> {
-    let limit = exchange.timeouts().and_then(|limits| limits.idle);
+    let limit = exchange.later_silence();
     let mut body = BytesMut::new();
     let hurry = exchange
         .may_try_again()

@@ -37,7 +37,7 @@ enum Lasted {
 impl Silence {
     pub(super) fn watched(exchange: &Exchange) -> Silence {
         let sign = exchange.snapshot.server.timeouts.keep_alive;
-        let end = exchange.attempt().and_then(|attempt| attempt.timeouts.idle);
+        let end = exchange.later_silence();
         let first = sign.into_iter().chain(end).min();
         Silence {
             sign,
