@@ -1,10 +1,6 @@
 //! A list that nearly always holds one thing, which then needs no memory of its own.
 
-use std::fmt;
-use std::marker::PhantomData;
-
-use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use crate::json::{Outcome, Readable, Reader};
 
 pub(in crate::formats) struct Few<T> {
     first: Option<T>,
@@ -43,44 +39,34 @@ impl<T> IntoIterator for Few<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Few<T>, D::Error> {
-        struct List<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-            type Value = Few<T>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a sequence")
+impl<'a, T: Readable<'a>> Readable<'a> for Few<T> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        reader.array(|reader| {
+            if self.first.is_none() {
+                return self.first.insert(T::default()).read(reader);
             }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Few<T>, S::Error> {
-                let first = list.next_element()?;
-                let mut more = Vec::new();
-                while let Some(next) = list.next_element()? {
-                    more.push(next);
-                }
-                Ok(Few { first, more })
-            }
-        }
-
-        deserializer.deserialize_seq(List(PhantomData))
+            let mut next = T::default();
+            next.read(reader)?;
+            self.more.push(next);
+            Ok(())
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Few;
+    use crate::json::read_text;
 
     #[test]
     fn all_of_a_list_is_there_in_its_order() {
-        for list in [&[][..], &[1], &[1, 2], &[1, 2, 3]] {
+        for list in [&[][..], &[1u64], &[1, 2], &[1, 2, 3]] {
             let text = serde_json::to_string(list).expect("JSON");
-            let few: Few<u8> = serde_json::from_str(&text).expect("a list");
+            let few: Few<u64> = read_text(&text).expect("a list");
             assert_eq!((few.len(), few.is_empty()), (list.len(), list.is_empty()));
             assert!(few.iter().eq(list));
             assert!(few.into_iter().eq(list.iter().copied()));
         }
-        assert!(serde_json::from_str::<Few<u8>>("{}").is_err());
+        assert!(read_text::<Few<u64>>("{}").is_err());
     }
 }

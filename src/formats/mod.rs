@@ -21,16 +21,15 @@ mod watch;
 mod written;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
 
 use http::HeaderName;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::json::{self, Edit};
+use crate::json::{self, Edit, Raw, Readable};
 use crate::model::{
     Allowance, Event, Fault, Format, Losses, Memory, PictureSize, Place, Recall, Request, Response,
-    Thread, Usage, shortened,
+    Thread, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -297,8 +296,8 @@ impl Default for Most {
 impl Most {
     /// From two fields that hold numbers; what holds none says nothing here, and is refused
     /// elsewhere.
-    fn of(output: Option<&RawValue>, choices: Option<&RawValue>) -> Most {
-        let number = |raw: &RawValue| {
+    fn of(output: Option<Raw<'_>>, choices: Option<Raw<'_>>) -> Most {
+        let number = |raw: Raw<'_>| {
             let number: f64 = raw.get().trim_matches('"').parse().ok()?;
             (number >= 1.0).then_some(number as u64)
         };
@@ -346,17 +345,13 @@ pub fn quoted(name: &str) -> Vec<u8> {
 }
 
 /// A request body, which must be an object: derived readers would take an array for one.
-fn read_request<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+fn read_request<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, Fault> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Fault::invalid("the body must be a JSON object"));
     }
-    serde_json::from_slice(body).map_err(|error| {
-        let reason = error.to_string();
-        Fault::invalid(format!(
-            "the body is not valid JSON: {}",
-            shortened(&reason)
-        ))
-    })
+    let wrong = |why: &dyn Display| Fault::invalid(format!("the body is not valid JSON: {why}"));
+    let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
+    json::read_text(text).map_err(|error| wrong(&error))
 }
 
 /// A reply without the field that answers stand in: whatever it is, it is no answer.
@@ -365,25 +360,18 @@ fn no_answer() -> Fault {
 }
 
 /// An upstream's reply, which must be an object as well.
-fn read_reply<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Fault> {
-    must_be_object(body)?;
-    json::read(body).map_err(|error| unreadable(&error))
+fn read_reply<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+    let text = str::from_utf8(body).map_err(|error| unreadable(&error))?;
+    read_event(text)
 }
 
 /// One event of a stream, or a part of it.
-fn read_event<'a, T: Deserialize<'a>>(data: &'a str) -> Result<T, Fault> {
-    must_be_object(data.as_bytes())?;
-    serde_json::from_str(data).map_err(|error| unreadable(&error))
+fn read_event<'a, T: Readable<'a>>(data: &'a str) -> Result<T, Fault> {
+    json::read_text(data).map_err(|error| unreadable(&error))
 }
 
-fn must_be_object(json: &[u8]) -> Result<(), Fault> {
-    match json.trim_ascii_start().first() {
-        Some(b'{') => Ok(()),
-        _ => Err(unreadable(&"it is no JSON object")),
-    }
-}
-
-fn unreadable(why: &dyn std::fmt::Display) -> Fault {
+#[cold]
+fn unreadable(why: &dyn Display) -> Fault {
     Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
 }
 

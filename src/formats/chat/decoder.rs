@@ -1,11 +1,11 @@
 //! Streams of an upstream of this format.
 
 use super::nesting::Nesting;
-use super::reply_in::{Choice, Reply, Summary, Words};
+use super::reply_in::{Choice, Reply, Summary};
 use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
-use crate::model::{Block, Delta, Event, Fault, Text, ToolKind};
+use crate::model::{Block, Delta, Event, Fault, ToolKind};
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
@@ -58,8 +58,8 @@ impl StreamDecoder for Decoder {
             self.has_started = true;
             out(Event::Start {
                 created: reply.created(),
-                id: reply.id.map_or_else(Text::default, |Words(id)| id),
-                model: reply.model.map_or_else(Text::default, |Words(model)| model),
+                id: reply.id.unwrap_or_default(),
+                model: reply.model.unwrap_or_default(),
             });
         }
         for choice in choices {

@@ -25,12 +25,11 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
         numbered.push((number, choice));
     }
     numbered.sort_by_key(|(number, _)| *number);
-    let text = |words: Option<reply_in::Words<'a>>| words.map_or_else(Text::default, |w| w.0);
     Ok(Response {
         created: reply.created(),
         usage: reply.usage(),
-        id: text(reply.id),
-        model: text(reply.model),
+        id: reply.id.unwrap_or_default(),
+        model: reply.model.unwrap_or_default(),
         choices: numbered.into_iter().map(|(_, choice)| choice).collect(),
     })
 }

@@ -1,43 +1,29 @@
 //! What pass-through reads and touches: model, stream and usage in requests, the same in replies.
 
-use std::borrow::Cow;
-
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
-
 use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, Most, Named, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Edit, range_of};
+use crate::json::{Edit, Present, Raw, read_text, readable};
 use crate::model::Fault;
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    stream: Option<bool>,
-    #[serde(borrow, default, deserialize_with = "keep_null")]
-    stream_options: Option<&'a RawValue>,
-    #[serde(borrow)]
-    max_completion_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    max_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    n: Option<&'a RawValue>,
+readable! {
+    struct Request<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "stream" => stream: Option<bool>,
+        /// `null` too must be changed where it stands: a second key would lose against it.
+        "stream_options" => stream_options: Raw<'a>,
+        "max_completion_tokens" => max_completion_tokens: Option<Raw<'a>>,
+        "max_tokens" => max_tokens: Option<Raw<'a>>,
+        "n" => n: Option<Raw<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct StreamOptions<'a> {
-    #[serde(borrow, default, deserialize_with = "keep_null")]
-    include_usage: Option<&'a RawValue>,
-}
-
-/// A key whose value is null must be changed where it stands: a second key would lose against it.
-fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
-    Deserialize::deserialize(value).map(Some)
+readable! {
+    struct StreamOptions<'a> {
+        "include_usage" => include_usage: Raw<'a>,
+    }
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -60,20 +46,17 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
     })
 }
 
-pub(in crate::formats) fn named<'a>(body: &[u8], raw: &'a RawValue) -> Result<Named<'a>, Fault> {
-    #[derive(Deserialize)]
-    struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
-    let Name(name) = serde_json::from_str(raw.get())
-        .map_err(|_| Fault::invalid("model: expected a string").at("model"))?;
+pub(in crate::formats) fn named<'a>(body: &[u8], raw: Raw<'a>) -> Result<Named<'a>, Fault> {
+    let name = raw.text();
     Ok(Named {
-        name,
-        range: range_of(body, raw),
+        name: name.ok_or_else(|| Fault::invalid("model: expected a string").at("model"))?,
+        range: raw.range_in(body),
     })
 }
 
 /// Without `include_usage` no tokens can be counted, so every stream asks for it.
-fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fault> {
-    let Some(options) = options else {
+fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, Fault> {
+    let Some(options) = options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();
         return Ok(Some(Edit {
@@ -81,21 +64,17 @@ fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fa
             with,
         }));
     };
-    let range = range_of(body, options);
+    let range = options.range_in(body);
     if options.get() == "null" {
         let with = br#"{"include_usage":true}"#.to_vec();
         return Ok(Some(Edit { range, with }));
     }
     let wrong = || Fault::invalid("stream_options: expected an object").at("stream_options");
-    // A derived reader would take an array for an object.
-    if !options.get().starts_with('{') {
-        return Err(wrong());
-    }
-    let inner: StreamOptions<'_> = serde_json::from_str(options.get()).map_err(|_| wrong())?;
-    Ok(match inner.include_usage {
+    let inner: StreamOptions<'_> = read_text(options.get()).map_err(|_| wrong())?;
+    Ok(match inner.include_usage.written() {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
-            range: range_of(body, value),
+            range: value.range_in(body),
             with: b"true".to_vec(),
         }),
         None => {
@@ -109,55 +88,48 @@ fn ask_usage(body: &[u8], options: Option<&RawValue>) -> Result<Option<Edit>, Fa
     })
 }
 
-#[derive(Deserialize)]
-struct Piece<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    choices: Option<Few<PieceChoice<'a>>>,
-    usage: Option<RawUsage>,
-    /// One compatible backend reports the usage of streams here.
-    x_groq: Option<Groq>,
-    error: Option<IgnoredAny>,
+readable! {
+    struct Piece<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "choices" => choices: Option<Few<PieceChoice<'a>>>,
+        "usage" => usage: Option<RawUsage>,
+        /// One compatible backend reports the usage of streams here.
+        "x_groq" => x_groq: Option<Groq>,
+        "error" => error: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-struct PieceChoice<'a> {
-    index: Option<u32>,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<&'a RawValue>,
+readable! {
+    struct PieceChoice<'a> {
+        "index" => index: Option<u32>,
+        "delta" => delta: Option<Delta<'a>>,
+        "finish_reason" => finish_reason: Option<Raw<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning: Option<&'a RawValue>,
-    #[serde(borrow)]
-    reasoning_content: Option<&'a RawValue>,
-    reasoning_details: Option<IgnoredAny>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-    audio: Option<IgnoredAny>,
+readable! {
+    struct Delta<'a> {
+        "content" => content: Option<Raw<'a>>,
+        "tool_calls" => tool_calls: Option<Raw<'a>>,
+        "reasoning" => reasoning: Option<Raw<'a>>,
+        "reasoning_content" => reasoning_content: Option<Raw<'a>>,
+        "reasoning_details" => reasoning_details: Option<Present>,
+        "refusal" => refusal: Option<Raw<'a>>,
+        "audio" => audio: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-struct CallPiece<'a> {
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
+readable! {
+    struct CallPiece<'a> {
+        "function" => function: Option<Function<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+readable! {
+    struct Function<'a> {
+        "name" => name: Option<Raw<'a>>,
+        "arguments" => arguments: Option<Raw<'a>>,
+    }
 }
 
 impl Delta<'_> {
@@ -176,9 +148,9 @@ impl Delta<'_> {
         heard.say(self.refusal);
         // Backends that know both names say the same under each.
         heard.think(self.reasoning_content.or(self.reasoning));
-        let calls = self.tool_calls.map(RawValue::get);
+        let calls = self.tool_calls.map(Raw::get);
         // Whatever else stands there is the client's to judge.
-        let calls = calls.and_then(|calls| serde_json::from_str(calls).ok());
+        let calls = calls.and_then(|calls| read_text(calls).ok());
         let calls: Few<CallPiece<'_>> = calls.unwrap_or_default();
         for function in calls.iter().filter_map(|call| call.function.as_ref()) {
             heard.say(function.name);
@@ -187,9 +159,10 @@ impl Delta<'_> {
     }
 }
 
-#[derive(Deserialize)]
-struct Groq {
-    usage: Option<RawUsage>,
+readable! {
+    struct Groq {
+        "usage" => usage: Option<RawUsage>,
+    }
 }
 
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
@@ -203,7 +176,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     note_usage(&piece, watch);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
-        model: piece.model.map(|raw| range_of(body, raw)),
+        model: piece.model.map(|raw| raw.range_in(body)),
         usage_only: false,
     })
 }
@@ -219,7 +192,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         delta.count(&mut watch.unmetered);
     }
     note_usage(&piece, watch);
-    let model = piece.model.map(|raw| range_of(data.as_bytes(), raw));
+    let model = piece.model.map(|raw| raw.range_in(data.as_bytes()));
     if piece.error.is_some() {
         watch.fault = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;

@@ -1,98 +1,70 @@
 //! A reply, or a piece of one, as upstreams of this format and of its dialects write it.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
+use crate::json::{Outcome, Raw, Readable, Reader, readable};
 use crate::model::{Fault, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
 
-/// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
-/// stands in a box: a piece is small and is moved often while it is read.
-#[derive(Deserialize)]
-pub(super) struct Reply<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) model: Option<Words<'a>>,
-    created: Option<f64>,
-    #[serde(borrow)]
-    pub(super) choices: Option<Few<Choice<'a>>>,
-    usage: Option<RawUsage>,
-    #[serde(borrow)]
-    x_groq: Option<Box<Groq<'a>>>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
-    /// What one dialect's filters made of the prompt.
-    #[serde(borrow)]
-    prompt_filter_results: Option<&'a RawValue>,
+readable! {
+    /// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
+    /// stands in a box: a piece is small and is moved often while it is read.
+    pub(super) struct Reply<'a> {
+        "id" => pub(super) id: Option<Text<'a>>,
+        "model" => pub(super) model: Option<Text<'a>>,
+        "created" => created: Option<f64>,
+        "choices" => pub(super) choices: Option<Few<Choice<'a>>>,
+        "usage" => usage: Option<RawUsage>,
+        "x_groq" => x_groq: Option<Box<Groq<'a>>>,
+        "error" => pub(super) error: Option<Raw<'a>>,
+        /// What one dialect's filters made of the prompt.
+        "prompt_filter_results" => prompt_filter_results: Option<Raw<'a>>,
+    }
 }
 
-/// One dialect tells the usage and the failure of a stream here.
-#[derive(Deserialize)]
-struct Groq<'a> {
-    usage: Option<RawUsage>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+readable! {
+    /// One dialect tells the usage and the failure of a stream here.
+    struct Groq<'a> {
+        "usage" => usage: Option<RawUsage>,
+        "error" => error: Option<Raw<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Choice<'a> {
-    pub(super) index: Option<u32>,
-    #[serde(borrow)]
-    pub(super) message: Option<Box<Said<'a>>>,
-    #[serde(borrow)]
-    pub(super) delta: Option<Said<'a>>,
-    #[serde(borrow)]
-    logprobs: Option<Box<Logprobs<'a>>>,
-    #[serde(borrow)]
-    pub(super) finish_reason: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
+readable! {
+    pub(super) struct Choice<'a> {
+        "index" => pub(super) index: Option<u32>,
+        "message" => pub(super) message: Option<Box<Said<'a>>>,
+        "delta" => pub(super) delta: Option<Said<'a>>,
+        "logprobs" => logprobs: Option<Box<Logprobs<'a>>>,
+        "finish_reason" => pub(super) finish_reason: Option<Text<'a>>,
+        "error" => pub(super) error: Option<Raw<'a>>,
+    }
 }
 
-/// A message or a delta of one.
-#[derive(Default, Deserialize)]
-pub(super) struct Said<'a> {
-    #[serde(borrow)]
-    pub(super) content: Option<Content<'a>>,
-    #[serde(borrow)]
-    pub(super) refusal: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) reasoning_content: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) reasoning: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) reasoning_details: Option<Vec<ReasoningDetail<'a>>>,
-    #[serde(borrow)]
-    pub(super) tool_calls: Option<Few<ToolCall<'a>>>,
-    #[serde(borrow)]
-    pub(super) function_call: Option<Box<Called<'a>>>,
-    #[serde(borrow)]
-    pub(super) annotations: Option<Vec<Annotation<'a>>>,
-    #[serde(borrow)]
-    pub(super) images: Option<Vec<Image<'a>>>,
-    #[serde(borrow)]
-    pub(super) audio: Option<Box<Audio<'a>>>,
+readable! {
+    /// A message or a delta of one.
+    pub(super) struct Said<'a> {
+        "content" => pub(super) content: Option<Content<'a>>,
+        "refusal" => pub(super) refusal: Option<Text<'a>>,
+        "reasoning_content" => pub(super) reasoning_content: Option<Text<'a>>,
+        "reasoning" => pub(super) reasoning: Option<Text<'a>>,
+        "reasoning_details" => pub(super) reasoning_details: Option<Vec<ReasoningDetail<'a>>>,
+        "tool_calls" => pub(super) tool_calls: Option<Few<ToolCall<'a>>>,
+        "function_call" => pub(super) function_call: Option<Box<Called<'a>>>,
+        "annotations" => pub(super) annotations: Option<Vec<Annotation<'a>>>,
+        "images" => pub(super) images: Option<Vec<Image<'a>>>,
+        "audio" => pub(super) audio: Option<Box<Audio<'a>>>,
+    }
 }
 
-/// Sound, and the words that are spoken in it.
-#[derive(Deserialize)]
-pub(super) struct Audio<'a> {
-    #[serde(borrow)]
-    pub(super) data: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) transcript: Option<Words<'a>>,
+readable! {
+    /// Sound, and the words that are spoken in it.
+    pub(super) struct Audio<'a> {
+        "data" => pub(super) data: Option<Text<'a>>,
+        "transcript" => pub(super) transcript: Option<Text<'a>>,
+    }
 }
-
-/// A string that stays borrowed inside of options and lists.
-#[derive(Deserialize)]
-pub(super) struct Words<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// A string, or a list of parts in one dialect.
 pub(super) enum Content<'a> {
@@ -100,129 +72,102 @@ pub(super) enum Content<'a> {
     Parts(Vec<ContentPart<'a>>),
 }
 
-#[derive(Deserialize)]
-pub(super) struct ContentPart<'a> {
-    #[serde(borrow)]
-    pub(super) text: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) thinking: Option<Content<'a>>,
-    #[serde(borrow)]
-    pub(super) refusal: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) image_url: Option<Address<'a>>,
+readable! {
+    pub(super) struct ContentPart<'a> {
+        "text" => pub(super) text: Option<Text<'a>>,
+        "thinking" => pub(super) thinking: Option<Content<'a>>,
+        "refusal" => pub(super) refusal: Option<Text<'a>>,
+        "image_url" => pub(super) image_url: Option<Address<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct ReasoningDetail<'a> {
-    #[serde(borrow)]
-    pub(super) text: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) summary: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) signature: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) data: Option<Words<'a>>,
-    /// The call that the data belong to.
-    #[serde(borrow)]
-    pub(super) id: Option<Words<'a>>,
+readable! {
+    pub(super) struct ReasoningDetail<'a> {
+        "text" => pub(super) text: Option<Text<'a>>,
+        "summary" => pub(super) summary: Option<Text<'a>>,
+        "signature" => pub(super) signature: Option<Text<'a>>,
+        "data" => pub(super) data: Option<Text<'a>>,
+        /// The call that the data belong to.
+        "id" => pub(super) id: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct ToolCall<'a> {
-    pub(super) index: Option<u32>,
-    #[serde(borrow)]
-    pub(super) id: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) function: Option<Called<'a>>,
-    #[serde(borrow)]
-    pub(super) custom: Option<Box<Called<'a>>>,
+readable! {
+    pub(super) struct ToolCall<'a> {
+        "index" => pub(super) index: Option<u32>,
+        "id" => pub(super) id: Option<Text<'a>>,
+        "function" => pub(super) function: Option<Called<'a>>,
+        "custom" => pub(super) custom: Option<Box<Called<'a>>>,
+    }
 }
 
-#[derive(Default, Deserialize)]
-pub(super) struct Called<'a> {
-    #[serde(borrow)]
-    pub(super) name: Option<Words<'a>>,
-    /// A string, or the object itself in careless dialects.
-    #[serde(borrow, default, alias = "input", deserialize_with = "tree")]
-    pub(super) arguments: Option<Json<'a>>,
+readable! {
+    pub(super) struct Called<'a> {
+        "name" => pub(super) name: Option<Text<'a>>,
+        /// A string, or the object itself in careless dialects.
+        "arguments" | "input" => pub(super) arguments: Option<Json<'a>>,
+    }
 }
 
-fn tree<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<Json<'a>>, D::Error> {
-    Option::<Json<'de>>::deserialize(value)
+readable! {
+    pub(super) struct Annotation<'a> {
+        "url_citation" => pub(super) url_citation: Option<UrlCitation<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Annotation<'a> {
-    #[serde(borrow)]
-    pub(super) url_citation: Option<UrlCitation<'a>>,
+readable! {
+    pub(super) struct UrlCitation<'a> {
+        "url" => pub(super) url: Option<Text<'a>>,
+        "title" => pub(super) title: Option<Text<'a>>,
+        "start_index" => pub(super) start_index: Option<u64>,
+        "end_index" => pub(super) end_index: Option<u64>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct UrlCitation<'a> {
-    #[serde(borrow)]
-    pub(super) url: Option<Words<'a>>,
-    #[serde(borrow)]
-    pub(super) title: Option<Words<'a>>,
-    pub(super) start_index: Option<u64>,
-    pub(super) end_index: Option<u64>,
+readable! {
+    pub(super) struct Image<'a> {
+        "image_url" => pub(super) image_url: Option<Address<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Image<'a> {
-    #[serde(borrow)]
-    pub(super) image_url: Option<Address<'a>>,
+readable! {
+    pub(super) struct Address<'a> {
+        "url" required => pub(super) url: Text<'a>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct Address<'a> {
-    #[serde(borrow)]
-    pub(super) url: Words<'a>,
+readable! {
+    struct Logprobs<'a> {
+        "content" => content: Option<Vec<Token<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Logprobs<'a> {
-    #[serde(borrow)]
-    content: Option<Vec<Token<'a>>>,
+readable! {
+    struct Token<'a> {
+        "token" required => token: Text<'a>,
+        "logprob" => logprob: Option<f64>,
+        "top_logprobs" => top_logprobs: Option<Vec<Token<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Token<'a> {
-    #[serde(borrow)]
-    token: Words<'a>,
-    logprob: Option<f64>,
-    #[serde(borrow)]
-    top_logprobs: Option<Vec<Token<'a>>>,
+impl Default for Content<'_> {
+    fn default() -> Self {
+        Content::Text(Text::default())
+    }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-
-        impl<'de> Visitor<'de> for Either {
-            type Value = Content<'de>;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a string or a list of parts")
-            }
-
-            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Content<'de>, E> {
-                Ok(Content::Text(Text::Borrowed(text)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Content<'de>, E> {
-                Ok(Content::Text(Text::Owned(text.to_owned())))
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Content<'de>, S::Error> {
+impl<'a> Readable<'a> for Content<'a> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        *self = match reader.peek() {
+            Some(b'"') => Content::Text(reader.text()?),
+            Some(b'[') => {
                 let mut parts = Vec::new();
-                while let Some(part) = list.next_element()? {
-                    parts.push(part);
-                }
-                Ok(Content::Parts(parts))
+                parts.read(reader)?;
+                Content::Parts(parts)
             }
-        }
-
-        deserializer.deserialize_any(Either)
+            _ => return Err(reader.stop("a string or a list of parts")),
+        };
+        Ok(())
     }
 }
 
@@ -262,11 +207,11 @@ impl<'a> Choice<'a> {
         tokens.into_iter().flatten().map(|token| {
             let top = token.top_logprobs.unwrap_or_default();
             Logprob {
-                token: token.token.0,
+                token: token.token,
                 logprob: token.logprob.unwrap_or_default(),
                 top: top
                     .into_iter()
-                    .map(|other| (other.token.0, other.logprob.unwrap_or_default()))
+                    .map(|other| (other.token, other.logprob.unwrap_or_default()))
                     .collect(),
             }
         })
@@ -274,7 +219,7 @@ impl<'a> Choice<'a> {
 
     /// Whether it ended in a way that no dialect is known for.
     pub(super) fn is_oddly_finished(&self) -> bool {
-        let word = self.finish_reason.as_ref().map_or("", |word| &*word.0);
+        let word = self.finish_reason.as_deref().unwrap_or_default();
         !matches!(
             word,
             "" | "stop"
@@ -290,7 +235,7 @@ impl<'a> Choice<'a> {
 
     /// The reason that the wire gives; what was said has the last word.
     pub(super) fn finish(&self, said: Summary) -> Result<Option<Finish<'static>>, Fault> {
-        let word = self.finish_reason.as_ref().map(|word| &*word.0);
+        let word = self.finish_reason.as_deref();
         match (word, self.error) {
             (Some("error"), None) => Err(Fault::bad_gateway("the upstream failed to answer")),
             (_, Some(error)) => Err(fault_of(error)),
@@ -332,6 +277,6 @@ impl Summary {
     }
 }
 
-fn fault_of(error: &RawValue) -> Fault {
+fn fault_of(error: Raw<'_>) -> Fault {
     super::error::decode(200, format!(r#"{{"error":{}}}"#, error.get()).as_bytes())
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use super::reply_in::{
     Address, Annotation, Audio, Called, Content, ContentPart, ReasoningDetail, Said, ToolCall,
-    Words,
 };
 use crate::model::{
     Arguments, Citation, Json, Media, Seal, Source, Text, ToolKind, split_data_url,
@@ -101,14 +100,14 @@ impl<'a> Said<'a> {
 }
 
 /// Text that is there and says something.
-fn filled(words: Option<Words<'_>>) -> Option<Text<'_>> {
-    words.map(|words| words.0).filter(|text| !text.is_empty())
+fn filled(text: Option<Text<'_>>) -> Option<Text<'_>> {
+    text.filter(|text| !text.is_empty())
 }
 
 impl ReasoningDetail<'_> {
     fn has_text(&self) -> bool {
         let texts = [&self.text, &self.summary];
-        texts.into_iter().flatten().any(|words| !words.0.is_empty())
+        texts.into_iter().flatten().any(|text| !text.is_empty())
     }
 }
 
@@ -178,7 +177,7 @@ fn into_text(content: Content<'_>) -> Text<'_> {
 }
 
 fn picture(address: Address<'_>) -> Media<'_> {
-    let url = address.url.0;
+    let url = address.url;
     let split = match &url {
         Cow::Borrowed(url) => split_data_url(url).map(|(mime, data)| (mime.into(), data.into())),
         Cow::Owned(url) => {
@@ -227,7 +226,7 @@ fn read_called(called: Called<'_>) -> CallBit<'_> {
 fn read_citation(annotation: Annotation<'_>) -> Option<Citation<'_>> {
     let cited = annotation.url_citation?;
     Some(Citation {
-        url: cited.url?.0,
+        url: cited.url?,
         title: filled(cited.title),
         start: cited.start_index.unwrap_or(0),
         end: cited.end_index.unwrap_or(0),

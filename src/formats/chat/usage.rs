@@ -1,37 +1,38 @@
 //! Counts of tokens, read in every dialect and written in one.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::json::readable;
 use crate::model::Usage;
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct RawUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-    prompt_cache_hit_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-    num_cached_tokens: Option<u64>,
+readable! {
+    pub(super) struct RawUsage {
+        "prompt_tokens" => prompt_tokens: u64,
+        "completion_tokens" => completion_tokens: u64,
+        "total_tokens" => total_tokens: Option<u64>,
+        "prompt_tokens_details" => prompt_tokens_details: Option<PromptDetails>,
+        "completion_tokens_details" => completion_tokens_details: Option<CompletionDetails>,
+        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<u64>,
+        "cached_tokens" => cached_tokens: Option<u64>,
+        "num_cached_tokens" => num_cached_tokens: Option<u64>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-    audio_tokens: Option<u64>,
-    image_tokens: Option<u64>,
+readable! {
+    struct PromptDetails {
+        "cached_tokens" => cached_tokens: Option<u64>,
+        "cache_write_tokens" => cache_write_tokens: Option<u64>,
+        "audio_tokens" => audio_tokens: Option<u64>,
+        "image_tokens" => image_tokens: Option<u64>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
-    audio_tokens: Option<u64>,
-    image_tokens: Option<u64>,
+readable! {
+    struct CompletionDetails {
+        "reasoning_tokens" => reasoning_tokens: Option<u64>,
+        "audio_tokens" => audio_tokens: Option<u64>,
+        "image_tokens" => image_tokens: Option<u64>,
+    }
 }
 
 impl RawUsage {
@@ -125,6 +126,7 @@ impl From<Usage> for Tokens {
 #[cfg(test)]
 mod tests {
     use super::RawUsage;
+    use crate::json::read_text;
 
     #[test]
     fn thinking_beside_the_completion_is_output_all_the_same() {
@@ -141,7 +143,7 @@ mod tests {
                 r#"{{"prompt_tokens":100,"completion_tokens":20,"total_tokens":{total},
                     "completion_tokens_details":{{"reasoning_tokens":{told}}}}}"#
             );
-            let usage: RawUsage = serde_json::from_str(&raw).expect("counts");
+            let usage: RawUsage = read_text(&raw).expect("counts");
             let usage = usage.read();
             assert_eq!((usage.output, usage.thinking), (output, thinking), "{raw}");
         }

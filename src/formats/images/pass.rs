@@ -3,8 +3,6 @@
 use std::ops::Range;
 
 use memchr::memrchr;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::form;
 use super::reply::RawReply;
@@ -14,18 +12,16 @@ use crate::formats::chat::named;
 use crate::formats::{
     Aside, Glance, Most, Named, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Edit, range_of};
+use crate::json::{Edit, Raw, readable};
 use crate::model::Fault;
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    stream: Option<bool>,
-    #[serde(borrow, rename = "async")]
-    later: Option<&'a RawValue>,
-    #[serde(borrow)]
-    n: Option<&'a RawValue>,
+readable! {
+    struct Request<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "stream" => stream: Option<bool>,
+        "async" => later: Option<Raw<'a>>,
+        "n" => n: Option<Raw<'a>>,
+    }
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -39,7 +35,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             "false" => false,
             _ => return Err(wrong_later()),
         };
-        let removal = without_member(body, range_of(body, raw));
+        let removal = without_member(body, raw.range_in(body));
         Ok(Aside { later, removal })
     });
     Ok(Peek {

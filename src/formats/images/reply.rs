@@ -3,34 +3,31 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use super::picture::{self, Seen};
 use crate::formats::base64_text;
 use crate::formats::written::written;
 use crate::formats::{Asked, no_answer, read_reply};
-use crate::json::range_of;
+use crate::json::{Raw, readable};
 use crate::model::{
     Choice, Fault, Finish, Media, Part, PartKind, Response, Source, Text, Usage, shortened,
 };
 
-#[derive(Deserialize)]
-pub(super) struct RawReply<'a> {
-    pub(super) created: Option<i64>,
-    #[serde(borrow)]
-    pub(super) data: Option<Vec<RawPicture<'a>>>,
-    pub(super) usage: Option<RawUsage>,
-    #[serde(borrow)]
-    pub(super) error: Option<&'a RawValue>,
+readable! {
+    pub(super) struct RawReply<'a> {
+        "created" => pub(super) created: Option<i64>,
+        "data" => pub(super) data: Option<Vec<RawPicture<'a>>>,
+        "usage" => pub(super) usage: Option<RawUsage>,
+        "error" => pub(super) error: Option<Raw<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct RawPicture<'a> {
-    #[serde(borrow)]
-    pub(super) b64_json: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) url: Option<&'a RawValue>,
+readable! {
+    pub(super) struct RawPicture<'a> {
+        "b64_json" => pub(super) b64_json: Option<Raw<'a>>,
+        "url" => pub(super) url: Option<Raw<'a>>,
+    }
 }
 
 impl RawPicture<'_> {
@@ -39,17 +36,19 @@ impl RawPicture<'_> {
     }
 }
 
-#[derive(Deserialize)]
-pub(super) struct RawUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    input_tokens_details: Option<RawShares>,
-    output_tokens_details: Option<RawShares>,
+readable! {
+    pub(super) struct RawUsage {
+        "input_tokens" => input_tokens: Option<u64>,
+        "output_tokens" => output_tokens: Option<u64>,
+        "input_tokens_details" => input_tokens_details: Option<RawShares>,
+        "output_tokens_details" => output_tokens_details: Option<RawShares>,
+    }
 }
 
-#[derive(Deserialize)]
-struct RawShares {
-    image_tokens: Option<u64>,
+readable! {
+    struct RawShares {
+        "image_tokens" => image_tokens: Option<u64>,
+    }
 }
 
 impl RawUsage {
@@ -68,34 +67,24 @@ impl RawUsage {
 }
 
 /// Borrowed wherever the JSON has no escapes.
-fn text(raw: &RawValue) -> Option<Text<'_>> {
-    #[derive(Deserialize)]
-    struct Words<'a>(#[serde(borrow)] Cow<'a, str>);
-    let words: Option<Words<'_>> = serde_json::from_str(raw.get()).ok()?;
-    words.map(|Words(words)| words)
-}
-
 /// Where the addresses of a reply's pictures stand in it, quotes included.
 pub fn addresses(body: &[u8]) -> Vec<(Range<usize>, String)> {
     let reply: Option<RawReply<'_>> = read_reply(body).ok();
     let pictures = reply.and_then(|reply| reply.data).unwrap_or_default();
     let addresses = pictures.into_iter().filter_map(|picture| picture.url);
-    let placed = addresses.filter_map(|raw| Some((range_of(body, raw), text(raw)?.into_owned())));
+    let placed = addresses.filter_map(|raw| Some((raw.range_in(body), raw.text()?.into_owned())));
     placed.collect()
 }
 
 /// One picture of a reply or of a stream.
-pub(super) fn media<'a>(
-    data: Option<&'a RawValue>,
-    url: Option<&'a RawValue>,
-) -> Option<Media<'a>> {
-    let (source, mime) = match data.and_then(text) {
+pub(super) fn media<'a>(data: Option<Raw<'a>>, url: Option<Raw<'a>>) -> Option<Media<'a>> {
+    let (source, mime) = match data.and_then(Raw::text) {
         Some(data) => {
             let seen = picture::see_base64(&data);
             let mime = seen.map_or("image/png", |seen| seen.kind.mime());
             (Source::Base64(data), mime)
         }
-        None => (Source::Url(url.and_then(text)?), "image/*"),
+        None => (Source::Url(url.and_then(Raw::text)?), "image/*"),
     };
     Some(Media {
         mime: mime.into(),

@@ -1,28 +1,23 @@
 //! Streams: drafts of a picture, then the picture itself.
 
-use std::borrow::Cow;
-
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use super::error;
 use super::reply::{Counts, Datum, Look, RawUsage, media, no_picture};
 use crate::formats::{Asked, StreamDecoder, StreamEncoder, read_event};
+use crate::json::{Raw, readable};
 use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
 
-#[derive(Deserialize)]
-pub(super) struct RawEvent<'a> {
-    #[serde(borrow)]
-    r#type: Option<Cow<'a, str>>,
-    created_at: Option<i64>,
-    #[serde(borrow)]
-    b64_json: Option<&'a RawValue>,
-    #[serde(borrow)]
-    url: Option<&'a RawValue>,
-    pub(super) usage: Option<RawUsage>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
+readable! {
+    pub(super) struct RawEvent<'a> {
+        "type" => kind: Option<Text<'a>>,
+        "created_at" => created_at: Option<i64>,
+        "b64_json" => b64_json: Option<Raw<'a>>,
+        "url" => url: Option<Raw<'a>>,
+        "usage" => pub(super) usage: Option<RawUsage>,
+        "error" => error: Option<Raw<'a>>,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +30,7 @@ pub(super) enum Stage {
 
 impl RawEvent<'_> {
     pub(super) fn stage(&self) -> Stage {
-        let kind = self.r#type.as_deref().unwrap_or_default();
+        let kind = self.kind.as_deref().unwrap_or_default();
         let (_, last) = kind.rsplit_once('.').unwrap_or(("", kind));
         match last {
             _ if self.error.is_some() => Stage::Failure,

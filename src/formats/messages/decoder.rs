@@ -1,99 +1,79 @@
 //! Streams of an upstream of this format.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::incoming::{self, CITED_PAGE};
 use super::pass::RawUsage;
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
+use crate::json::{Raw, readable};
 use crate::model::{
     Block, Citation, Delta, Event, Fault, Finish, Issuer, Seal, Text, ToolKind, Usage,
 };
 
-#[derive(Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    #[serde(default)]
-    index: u32,
-    #[serde(borrow)]
-    message: Option<Head<'a>>,
-    #[serde(borrow)]
-    content_block: Option<&'a RawValue>,
-    #[serde(borrow)]
-    delta: Option<Piece<'a>>,
-    usage: Option<RawUsage>,
+readable! {
+    struct Wire<'a> {
+        "type" required => kind: Text<'a>,
+        "index" => index: u32,
+        "message" => message: Option<Head<'a>>,
+        "content_block" => content_block: Option<Raw<'a>>,
+        "delta" => delta: Option<Piece<'a>>,
+        "usage" => usage: Option<RawUsage>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow, default)]
-    id: Cow<'a, str>,
-    #[serde(borrow, default)]
-    model: Cow<'a, str>,
-    usage: Option<RawUsage>,
+readable! {
+    struct Head<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "usage" => usage: Option<RawUsage>,
+    }
 }
 
-/// What a block begins with; blocks of the upstream's own tools may hold anything.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
+readable! {
+    /// What a block begins with; blocks of the upstream's own tools may hold anything.
+    struct Kind<'a> {
+        "type" required => kind: Text<'a>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Start<'a> {
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    #[serde(borrow)]
-    thinking: Cow<'a, str>,
-    #[serde(borrow)]
-    signature: Cow<'a, str>,
-    #[serde(borrow)]
-    data: Cow<'a, str>,
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
+readable! {
+    struct Start<'a> {
+        "text" => text: Text<'a>,
+        "thinking" => thinking: Text<'a>,
+        "signature" => signature: Text<'a>,
+        "data" => data: Text<'a>,
+        "id" => id: Text<'a>,
+        "name" => name: Text<'a>,
+        "input" => input: Option<Raw<'a>>,
+    }
 }
 
-/// A piece of a block, or the end of the whole.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Piece<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    #[serde(borrow)]
-    text: Cow<'a, str>,
-    #[serde(borrow)]
-    thinking: Cow<'a, str>,
-    #[serde(borrow)]
-    signature: Cow<'a, str>,
-    #[serde(borrow)]
-    partial_json: Cow<'a, str>,
-    #[serde(borrow)]
-    citation: Option<&'a RawValue>,
-    stop_reason: Option<String>,
-    stop_sequence: Option<String>,
-    stop_details: Option<Details>,
+readable! {
+    /// A piece of a block, or the end of the whole.
+    struct Piece<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "thinking" => thinking: Text<'a>,
+        "signature" => signature: Text<'a>,
+        "partial_json" => partial_json: Text<'a>,
+        "citation" => citation: Option<Raw<'a>>,
+        "stop_reason" => stop_reason: Option<Text<'a>>,
+        "stop_sequence" => stop_sequence: Option<Text<'a>>,
+        "stop_details" => stop_details: Option<Details<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Details {
-    explanation: Option<String>,
+readable! {
+    struct Details<'a> {
+        "explanation" => explanation: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Source {
-    r#type: String,
-    url: Option<String>,
-    title: Option<String>,
+readable! {
+    struct Source<'a> {
+        "type" required => kind: Text<'a>,
+        "url" => url: Option<Text<'a>>,
+        "title" => title: Option<Text<'a>>,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -137,7 +117,7 @@ impl StreamDecoder for Decoder {
         if let Some(usage) = &wire.usage {
             self.usage = Some(usage.merge(self.usage));
         }
-        match wire.r#type.as_ref() {
+        match wire.kind.as_ref() {
             "message_start" => self.start(wire.message, out)?,
             "content_block_start" => self.open(wire.index, wire.content_block, out)?,
             "content_block_delta" => {
@@ -172,11 +152,7 @@ impl StreamDecoder for Decoder {
 impl Decoder {
     /// Some servers repeat the start; a second answer in the middle of the first is a fault.
     fn start(&mut self, head: Option<Head<'_>>, out: Out<'_>) -> Result<(), Fault> {
-        let head = head.unwrap_or_else(|| Head {
-            id: Cow::default(),
-            model: Cow::default(),
-            usage: None,
-        });
+        let head = head.unwrap_or_default();
         if let Phase::Running(id) = &self.phase {
             if *id == head.id {
                 return Ok(());
@@ -197,11 +173,11 @@ impl Decoder {
         Ok(())
     }
 
-    fn open(&mut self, index: u32, raw: Option<&RawValue>, out: Out<'_>) -> Result<(), Fault> {
-        let raw = raw.map_or("{\"type\":\"\"}", RawValue::get);
+    fn open(&mut self, index: u32, raw: Option<Raw<'_>>, out: Out<'_>) -> Result<(), Fault> {
+        let raw = raw.map_or("{\"type\":\"\"}", Raw::get);
         let kind: Kind<'_> = read_event(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
-        if self.phase == Phase::Silent || !known.contains(&kind.r#type.as_ref()) {
+        if self.phase == Phase::Silent || !known.contains(&kind.kind.as_ref()) {
             return Ok(());
         }
         let start: Start<'_> = read_event(raw)?;
@@ -216,7 +192,7 @@ impl Decoder {
                 push(&mut self.blocks, index, delta, out);
             }
         };
-        match kind.r#type.as_ref() {
+        match kind.kind.as_ref() {
             "text" => {
                 self.characters += start.text.chars().count() as u64;
                 begin(Block::Text, [words(start.text), None]);
@@ -235,7 +211,7 @@ impl Decoder {
                     kind: ToolKind::Function,
                 };
                 // Arguments follow in pieces, except from servers that say them all at once.
-                let whole = start.input.map(RawValue::get);
+                let whole = start.input.map(Raw::get);
                 let whole = whole.filter(|json| !matches!(*json, "{}" | "null"));
                 begin(
                     call,
@@ -250,7 +226,7 @@ impl Decoder {
         let Some(running) = self.running.iter_mut().find(|block| block.index == index) else {
             return;
         };
-        let delta = match piece.r#type.as_ref() {
+        let delta = match piece.kind.as_ref() {
             "text_delta" => {
                 self.characters += piece.text.chars().count() as u64;
                 words(piece.text)
@@ -297,8 +273,8 @@ impl Decoder {
         let explanation = piece.stop_details.and_then(|details| details.explanation);
         self.finish = Some(incoming::finish(
             piece.stop_reason.as_deref(),
-            piece.stop_sequence.map(Text::Owned),
-            explanation.map(Text::Owned),
+            piece.stop_sequence.map(owned),
+            explanation.map(owned),
         ));
     }
 
@@ -333,9 +309,13 @@ fn seal(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
     (!data.is_empty()).then_some(Delta::Seal(Seal { issuer, data }))
 }
 
+fn owned(text: Text<'_>) -> Text<'static> {
+    Text::Owned(text.into_owned())
+}
+
 /// `None`: a source without an address.
-fn read_source(raw: &RawValue) -> Option<(String, Option<String>)> {
-    let source: Source = serde_json::from_str(raw.get()).ok()?;
-    let url = source.url.filter(|_| source.r#type == CITED_PAGE)?;
-    Some((url, source.title))
+fn read_source(raw: Raw<'_>) -> Option<(String, Option<String>)> {
+    let source: Source<'_> = read_event(raw.get()).ok()?;
+    let url = source.url.filter(|_| source.kind == CITED_PAGE)?;
+    Some((url.into_owned(), source.title.map(Text::into_owned)))
 }

@@ -2,7 +2,7 @@
 
 use super::pass::RawUsage;
 use crate::formats::no_answer;
-use crate::json::{Fields, Node, Path};
+use crate::json::{Fields, Node};
 use crate::model::{
     Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Json, Losses, Part, PartKind, Place,
     Response, Seal, Text, ToolKind, Usage,
@@ -42,12 +42,9 @@ fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response
 }
 
 fn read_usage(fields: &mut Fields<'_, '_>) -> Result<Option<Usage>, Fault> {
-    let Some(value) = fields.take("usage") else {
-        return Ok(None);
-    };
-    let usage: RawUsage = serde::Deserialize::deserialize(&value)
-        .map_err(|_| Path::Key(&fields.path, "usage").wrong("counts of tokens"))?;
-    Ok(Some(usage.merge(None)))
+    let usage = fields.node("usage");
+    let counts = usage.map(|usage| usage.fields(|mut fields| RawUsage::of(&mut fields)));
+    Ok(counts.transpose()?.map(|counts| counts.merge(None)))
 }
 
 /// `characters`: of the text so far, which citations are counted from.

@@ -1,25 +1,17 @@
 //! What pass-through reads and touches: model and stream in requests, model and usage in replies.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
-
 use crate::formats::{
     Glance, Most, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::range_of;
-use crate::model::{Fault, Usage};
+use crate::json::{Fields, Outcome, Present, Raw, Readable, Reader, readable};
+use crate::model::{Fault, Text, Usage};
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    stream: Option<bool>,
-    #[serde(borrow)]
-    max_tokens: Option<&'a RawValue>,
+readable! {
+    struct Request<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "stream" => stream: Option<bool>,
+        "max_tokens" => max_tokens: Option<Raw<'a>>,
+    }
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -37,120 +29,80 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
     })
 }
 
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    content: Option<IgnoredAny>,
-    usage: Option<RawUsage>,
-    error: Option<IgnoredAny>,
+readable! {
+    struct Message<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "content" => content: Option<Present>,
+        "usage" => usage: Option<RawUsage>,
+        "error" => error: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
-    #[serde(borrow, default)]
-    delta: Piece<'a>,
-    usage: Option<RawUsage>,
+readable! {
+    struct Event<'a> {
+        "type" required => kind: Text<'a>,
+        "message" => message: Option<Message<'a>>,
+        "delta" => delta: Piece<'a>,
+        "usage" => usage: Option<RawUsage>,
+    }
 }
 
 /// What a block goes on with, read in passing: whatever else stands there is the client's to judge.
 #[derive(Default)]
 struct Piece<'a> {
-    said: Option<&'a RawValue>,
-    thought: Option<&'a RawValue>,
+    said: Option<Raw<'a>>,
+    thought: Option<Raw<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-enum PieceField {
-    Text,
-    PartialJson,
-    Thinking,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Piece<'a>, D::Error> {
-        deserializer.deserialize_any(PieceVisitor)
-    }
-}
-
-struct PieceVisitor;
-
-impl<'de> Visitor<'de> for PieceVisitor {
-    type Value = Piece<'de>;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a piece of a block")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Piece<'de>, M::Error> {
-        let mut piece = Piece::default();
-        while let Some(field) = fields.next_key()? {
-            match field {
-                PieceField::Text | PieceField::PartialJson => piece.said = fields.next_value()?,
-                PieceField::Thinking => piece.thought = fields.next_value()?,
-                PieceField::Other => {
-                    fields.next_value::<IgnoredAny>()?;
-                }
-            }
+impl<'a> Readable<'a> for Piece<'a> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        if reader.peek() != Some(b'{') {
+            return reader.skip();
         }
-        Ok(piece)
-    }
-
-    fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Piece<'de>, S::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Piece::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Piece<'de>, E> {
-        Ok(Piece::default())
+        reader.object(|reader, key| match key {
+            "text" | "partial_json" => self.said.read(reader),
+            "thinking" => self.thought.read(reader),
+            _ => reader.skip(),
+        })
     }
 }
 
-/// Input is counted without what the cache gave or took; counts may come in any of two events.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct RawUsage {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    output_tokens_details: Option<OutputDetails>,
+readable! {
+    /// Input is counted without what the cache gave or took; counts may come in any of two events.
+    pub(super) struct RawUsage {
+        "input_tokens" => input_tokens: Option<u64>,
+        "cache_read_input_tokens" => cache_read_input_tokens: Option<u64>,
+        "cache_creation_input_tokens" => cache_creation_input_tokens: Option<u64>,
+        "output_tokens" => output_tokens: Option<u64>,
+        "output_tokens_details" => output_tokens_details: Option<OutputDetails>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OutputDetails {
-    thinking_tokens: Option<u64>,
+readable! {
+    struct OutputDetails {
+        "thinking_tokens" => thinking_tokens: Option<u64>,
+    }
 }
 
 impl RawUsage {
+    /// Where a tree has been read.
+    pub(super) fn of(fields: &mut Fields<'_, '_>) -> Result<RawUsage, Fault> {
+        let details = fields.node("output_tokens_details");
+        let details = details.map(|details| {
+            details.fields(|mut fields| {
+                let thinking_tokens = fields.u64("thinking_tokens")?;
+                Ok(OutputDetails { thinking_tokens })
+            })
+        });
+        Ok(RawUsage {
+            output_tokens_details: details.transpose()?,
+            input_tokens: fields.u64("input_tokens")?,
+            cache_read_input_tokens: fields.u64("cache_read_input_tokens")?,
+            cache_creation_input_tokens: fields.u64("cache_creation_input_tokens")?,
+            output_tokens: fields.u64("output_tokens")?,
+        })
+    }
+
     /// Counts that are present replace those that were known.
     pub(super) fn merge(&self, known: Option<Usage>) -> Usage {
         let known = known.unwrap_or_default();
@@ -190,14 +142,14 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     watch.usage = message.usage.map(|usage| usage.merge(None));
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
-        model: message.model.map(|raw| range_of(body, raw)),
+        model: message.model.map(|raw| raw.range_in(body)),
         usage_only: false,
     })
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
     let event: Event<'_> = read_event(data)?;
-    match event.r#type.as_ref() {
+    match event.kind.as_ref() {
         "error" => {
             watch.fault = Some(super::error::decode(200, data.as_bytes()));
             watch.ended = true;
@@ -217,7 +169,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         watch.meter(usage.merge(watch.usage));
     }
     Ok(Glance {
-        model: model.map(|raw| range_of(data.as_bytes(), raw)),
+        model: model.map(|raw| raw.range_in(data.as_bytes())),
         usage_only: false,
     })
 }

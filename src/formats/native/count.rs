@@ -1,14 +1,12 @@
 //! Counting tokens: `POST /v1beta/models/{model}:countTokens`.
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
 use super::outgoing::{self, Body};
 use super::{error, request, rules, spelling};
 use crate::formats::written::written;
-use crate::formats::{Counter, Question, Target, quoted, read_reply};
-use crate::json::{Edit, range_of};
+use crate::formats::{Counter, Question, Target, quoted, read_reply, read_request};
+use crate::json::{Edit, Present, Raw, readable};
 use crate::model::{Fault, Losses, Request};
 
 pub(super) struct Count;
@@ -37,13 +35,12 @@ struct Counted {
     total_tokens: u64,
 }
 
-/// A count of zero is left out.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    #[serde(default)]
-    total_tokens: u64,
-    error: Option<IgnoredAny>,
+readable! {
+    /// A count of zero is left out.
+    struct Answer {
+        "totalTokens" => total_tokens: u64,
+        "error" => error: Option<Present>,
+    }
 }
 
 impl Counter for Count {
@@ -106,20 +103,19 @@ impl Counter for Count {
     }
 
     fn rename(&self, body: &[u8], model: &str) -> Option<Edit> {
-        #[derive(Deserialize)]
-        struct Outer<'a> {
-            #[serde(borrow, rename = "generateContentRequest")]
-            #[serde(alias = "generate_content_request")]
-            wrapped: Option<Inner<'a>>,
+        readable! {
+            struct Outer<'a> {
+                "generateContentRequest" | "generate_content_request" => wrapped: Option<Inner<'a>>,
+            }
         }
-        #[derive(Deserialize)]
-        struct Inner<'a> {
-            #[serde(borrow)]
-            model: Option<&'a RawValue>,
+        readable! {
+            struct Inner<'a> {
+                "model" => model: Option<Raw<'a>>,
+            }
         }
-        let outer: Outer<'_> = serde_json::from_slice(body).ok()?;
+        let outer: Outer<'_> = read_request(body).ok()?;
         Some(Edit {
-            range: range_of(body, outer.wrapped?.model?),
+            range: outer.wrapped?.model?.range_in(body),
             with: quoted(&resource_name(model)),
         })
     }

@@ -9,7 +9,7 @@ use super::error;
 use super::grounding::Run;
 use super::incoming::arguments;
 use super::partial::PartialCall;
-use super::wire::{CallIn, Candidate, Piece, Said, read_finish, text_of};
+use super::wire::{CallIn, Candidate, Piece, Said, read_finish};
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
     Arguments, Block, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
@@ -60,8 +60,8 @@ impl StreamDecoder for Decoder {
         if !std::mem::replace(&mut self.begun, true) {
             let created = piece.created();
             out(Event::Start {
-                id: text_of(piece.response_id),
-                model: text_of(piece.model_version),
+                id: piece.response_id.unwrap_or_default(),
+                model: piece.model_version.unwrap_or_default(),
                 created,
             });
         }
@@ -145,8 +145,8 @@ impl Progress {
             }
         }
         if let Some(reason) = candidate.finish_reason {
-            let words = candidate.finish_message.map(|words| words.0.into_owned());
-            self.finish = Some((reason.0.into_owned(), words));
+            let words = candidate.finish_message.map(|words| words.into_owned());
+            self.finish = Some((reason.into_owned(), words));
         }
     }
 
@@ -231,7 +231,7 @@ impl Progress {
     }
 
     fn call(&mut self, call: CallIn<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
-        let begins = call.name.as_ref().is_some_and(|name| !name.0.is_empty());
+        let begins = call.name.as_ref().is_some_and(|name| !name.is_empty());
         let continues = call.will_continue == Some(true);
         if begins {
             self.end_partial(out);
@@ -240,8 +240,8 @@ impl Progress {
             self.partial = Some(PartialCall::begin(&call, seal));
         } else if begins {
             let arguments = Arguments::Tree(arguments(call.args)).to_text();
-            let id = call.id.map(|id| id.0).filter(|id| !id.is_empty());
-            return self.whole_call(id, text_of(call.name), seal, arguments, out);
+            let id = call.id.filter(|id| !id.is_empty());
+            return self.whole_call(id, call.name.unwrap_or_default(), seal, arguments, out);
         }
         if let Some(partial) = &mut self.partial {
             for argument in call.partial_args.into_iter().flatten() {

@@ -3,7 +3,7 @@
 use super::error;
 use super::grounding::Run;
 use super::turns::push_thought;
-use super::wire::{Candidate, PartIn, Piece, Said, is_exact, read_finish, text_of};
+use super::wire::{Candidate, PartIn, Piece, Said, is_exact, read_finish};
 use crate::formats::read_reply;
 use crate::model::{
     Arguments, Call, Choice, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Seal,
@@ -35,8 +35,8 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     }
     Ok(Response {
         created: piece.created(),
-        id: text_of(piece.response_id),
-        model: text_of(piece.model_version),
+        id: piece.response_id.unwrap_or_default(),
+        model: piece.model_version.unwrap_or_default(),
         choices,
         usage: piece.usage_metadata.map(|usage| usage.read()),
     })
@@ -61,8 +61,8 @@ fn read_candidate<'a>(candidate: Candidate<'a>, losses: &mut Losses) -> Choice<'
         citations.extend(metadata.citations(&runs));
     }
     let logprobs = candidate.logprobs_result.into_iter();
-    let reason = text_of(candidate.finish_reason);
-    let words = candidate.finish_message.map(|words| words.0);
+    let reason = candidate.finish_reason.unwrap_or_default();
+    let words = candidate.finish_message;
     Choice {
         parts,
         citations,
@@ -83,7 +83,7 @@ fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
         candidate.url_context_metadata.is_some(),
         "urlContextMetadata",
     );
-    let reason = candidate.finish_reason.as_ref().map(|reason| &*reason.0);
+    let reason = candidate.finish_reason.as_deref();
     let filtered = matches!(
         read_finish(reason.unwrap_or_default(), None, false),
         Finish::Filtered(_)
@@ -116,9 +116,9 @@ impl<'a> Parts<'a> {
         let (said, seal) = part.read();
         let kind = match said {
             Said::Call(call) => {
-                let name = text_of(call.name);
+                let name = call.name.unwrap_or_default();
                 return self.push(PartKind::Call(Call {
-                    id: call.id.map(|id| id.0).filter(|id| !id.is_empty()),
+                    id: call.id.filter(|id| !id.is_empty()),
                     name,
                     arguments: Arguments::Tree(arguments(call.args)),
                     seal,

@@ -2,8 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-use super::wire::{CallIn, PartialArg, text_of};
-use crate::model::Seal;
+use super::wire::{CallIn, PartialArg};
+use crate::model::{Seal, Text};
 
 pub(super) struct PartialCall {
     pub(super) id: Option<String>,
@@ -28,7 +28,7 @@ enum Step<'p> {
 
 impl PartialCall {
     pub(super) fn begin(call: &CallIn<'_>, seal: Option<Seal<'_>>) -> PartialCall {
-        let own = |word: &super::wire::Word<'_>| word.0.clone().into_owned();
+        let own = |text: &Text<'_>| text.clone().into_owned();
         PartialCall {
             id: call.id.as_ref().map(own).filter(|id| !id.is_empty()),
             name: call.name.as_ref().map(own).unwrap_or_default(),
@@ -38,18 +38,18 @@ impl PartialCall {
     }
 
     pub(super) fn add(&mut self, argument: PartialArg<'_>) {
-        let path = text_of(argument.json_path);
+        let path = argument.json_path.unwrap_or_default();
         let mut place = &mut self.arguments;
         for step in steps(&path) {
             place = place.child(step);
         }
         if let Some(more) = argument.string_value {
             match place {
-                Tree::Text(text) => text.push_str(&more.0),
-                other => *other = Tree::Text(more.0.into_owned()),
+                Tree::Text(text) => text.push_str(&more),
+                other => *other = Tree::Text(more.into_owned()),
             }
         } else if let Some(number) = argument.number_value {
-            *place = Tree::Leaf(number.into());
+            *place = Tree::Leaf(serde_json::from_str(number.get()).unwrap_or_default());
         } else if let Some(truth) = argument.bool_value {
             *place = Tree::Leaf(truth.into());
         }
@@ -141,6 +141,7 @@ fn bracketed(inner: &str) -> (Step<'_>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::read_text;
 
     #[test]
     fn paths_are_read_in_either_spelling() {
@@ -160,8 +161,7 @@ mod tests {
 
     #[test]
     fn pieces_make_one_object_in_their_order() {
-        let begun: CallIn<'_> =
-            serde_json::from_str(r#"{"name":"f","willContinue":true}"#).unwrap();
+        let begun: CallIn<'_> = read_text(r#"{"name":"f","willContinue":true}"#).unwrap();
         let mut call = PartialCall::begin(&begun, None);
         for piece in [
             r#"{"jsonPath":"$.z","stringValue":"Par","willContinue":true}"#,
@@ -170,7 +170,7 @@ mod tests {
             r#"{"jsonPath":"$.list[1]","boolValue":false}"#,
             r#"{"jsonPath":"$.a","nullValue":"NULL_VALUE"}"#,
         ] {
-            call.add(serde_json::from_str(piece).unwrap());
+            call.add(read_text(piece).unwrap());
         }
         assert_eq!(
             call.arguments(),

@@ -1,12 +1,11 @@
 //! What pass-through reads: usage and the end of a reply. Model and stream stand in the path.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::formats::{Glance, Heard, Most, Peek, Watch, no_answer, read_event, read_reply};
+use crate::formats::{
+    Glance, Heard, Most, Peek, Watch, no_answer, read_event, read_reply, read_request,
+};
+use crate::json::{Present, Raw, read_text, readable};
 use crate::model::Fault;
 
 /// All that routing must know stands in the path.
@@ -19,70 +18,64 @@ pub(super) const PEEK: Peek<'static> = Peek {
     aside: None,
 };
 
-#[derive(Deserialize, Default)]
-struct Limited<'a> {
-    #[serde(borrow, rename = "generationConfig", alias = "generation_config")]
-    config: Option<Limits<'a>>,
+readable! {
+    struct Limited<'a> {
+        "generationConfig" | "generation_config" => config: Option<Limits<'a>>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-struct Limits<'a> {
-    #[serde(borrow, rename = "maxOutputTokens", alias = "max_output_tokens")]
-    output: Option<&'a RawValue>,
-    #[serde(borrow, rename = "candidateCount", alias = "candidate_count")]
-    choices: Option<&'a RawValue>,
+readable! {
+    struct Limits<'a> {
+        "maxOutputTokens" | "max_output_tokens" => output: Option<Raw<'a>>,
+        "candidateCount" | "candidate_count" => choices: Option<Raw<'a>>,
+    }
 }
 
 pub(super) fn most(body: &[u8]) -> Most {
-    let limited: Limited<'_> = serde_json::from_slice(body).unwrap_or_default();
+    let limited: Limited<'_> = read_request(body).unwrap_or_default();
     let limits = limited.config.unwrap_or_default();
     Most::of(limits.output, limits.choices)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Piece<'a> {
-    #[serde(borrow)]
-    candidates: Option<Few<Candidate<'a>>>,
-    prompt_feedback: Option<PromptFeedback>,
-    usage_metadata: Option<RawUsage>,
-    error: Option<IgnoredAny>,
+readable! {
+    struct Piece<'a> {
+        "candidates" => candidates: Option<Few<Candidate<'a>>>,
+        "promptFeedback" => prompt_feedback: Option<PromptFeedback>,
+        "usageMetadata" => usage_metadata: Option<RawUsage<'a>>,
+        "error" => error: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
-    index: Option<u32>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    finish_reason: Option<IgnoredAny>,
+readable! {
+    struct Candidate<'a> {
+        "index" => index: Option<u32>,
+        "content" => content: Option<Raw<'a>>,
+        "finishReason" => finish_reason: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(borrow)]
-    parts: Option<Few<Part<'a>>>,
+readable! {
+    struct Content<'a> {
+        "parts" => parts: Option<Few<Part<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Part<'a> {
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    thought: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function_call: Option<&'a RawValue>,
+readable! {
+    struct Part<'a> {
+        "text" => text: Option<Raw<'a>>,
+        "thought" => thought: Option<Raw<'a>>,
+        "functionCall" => function_call: Option<Raw<'a>>,
+    }
 }
 
 impl Candidate<'_> {
     fn count(&self, heard: &mut Heard) {
-        let content = self.content.map(RawValue::get);
+        let content = self.content.map(Raw::get);
         // Whatever else stands there is the client's to judge.
-        let content = content.and_then(|content| serde_json::from_str(content).ok());
+        let content = content.and_then(|content| read_text(content).ok());
         let parts = content.and_then(|content: Content<'_>| content.parts);
         for part in parts.iter().flat_map(Few::iter) {
-            match part.thought.map(RawValue::get) {
+            match part.thought.map(Raw::get) {
                 Some("true") => heard.think(part.text),
                 _ => heard.say(part.text),
             }
@@ -91,10 +84,10 @@ impl Candidate<'_> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptFeedback {
-    block_reason: Option<IgnoredAny>,
+readable! {
+    struct PromptFeedback {
+        "blockReason" => block_reason: Option<Present>,
+    }
 }
 
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {

@@ -1,87 +1,76 @@
 //! Sources of an upstream's answer: bytes of a part become characters of the whole text.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-
 use super::grounding::Run;
-use super::wire::Word;
-use crate::model::{Citation, Losses, Place};
+use crate::json::{Present, readable};
+use crate::model::{Citation, Losses, Place, Text};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct GroundingMetadata<'a> {
-    #[serde(borrow)]
-    grounding_chunks: Option<Vec<Chunk<'a>>>,
-    grounding_supports: Option<Vec<Support>>,
-    web_search_queries: Option<IgnoredAny>,
-    image_search_queries: Option<IgnoredAny>,
-    search_entry_point: Option<IgnoredAny>,
-    retrieval_metadata: Option<IgnoredAny>,
-    google_maps_widget_context_token: Option<IgnoredAny>,
+readable! {
+    pub(super) struct GroundingMetadata<'a> {
+        "groundingChunks" => grounding_chunks: Option<Vec<Chunk<'a>>>,
+        "groundingSupports" => grounding_supports: Option<Vec<Support>>,
+        "webSearchQueries" => web_search_queries: Option<Present>,
+        "imageSearchQueries" => image_search_queries: Option<Present>,
+        "searchEntryPoint" => search_entry_point: Option<Present>,
+        "retrievalMetadata" => retrieval_metadata: Option<Present>,
+        "googleMapsWidgetContextToken" => google_maps_widget_context_token: Option<Present>,
+    }
 }
 
-/// Where it is from, whichever kind of search has found it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Chunk<'a> {
-    #[serde(borrow)]
-    web: Option<Address<'a>>,
-    #[serde(borrow)]
-    maps: Option<Address<'a>>,
-    #[serde(borrow)]
-    retrieved_context: Option<Address<'a>>,
+readable! {
+    /// Where it is from, whichever kind of search has found it.
+    struct Chunk<'a> {
+        "web" => web: Option<Address<'a>>,
+        "maps" => maps: Option<Address<'a>>,
+        "retrievedContext" => retrieved_context: Option<Address<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Address<'a> {
-    #[serde(borrow)]
-    uri: Option<Word<'a>>,
-    #[serde(borrow)]
-    title: Option<Word<'a>>,
+readable! {
+    struct Address<'a> {
+        "uri" => uri: Option<Text<'a>>,
+        "title" => title: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Support {
-    segment: Option<Segment>,
-    grounding_chunk_indices: Option<Vec<usize>>,
-    confidence_scores: Option<IgnoredAny>,
+readable! {
+    struct Support {
+        "segment" => segment: Option<Segment>,
+        "groundingChunkIndices" => grounding_chunk_indices: Option<Vec<usize>>,
+        "confidenceScores" => confidence_scores: Option<Present>,
+    }
 }
 
-/// A first part and a beginning are left out.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Segment {
-    part_index: Option<usize>,
-    start_index: Option<usize>,
-    end_index: Option<usize>,
+readable! {
+    /// A first part and a beginning are left out.
+    struct Segment {
+        "partIndex" => part_index: Option<usize>,
+        "startIndex" => start_index: Option<usize>,
+        "endIndex" => end_index: Option<usize>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CitationMetadata<'a> {
-    #[serde(borrow, alias = "citations")]
-    citation_sources: Option<Vec<CitationSource<'a>>>,
+readable! {
+    pub(super) struct CitationMetadata<'a> {
+        "citationSources" | "citations" => citation_sources: Option<Vec<CitationSource<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CitationSource<'a> {
-    start_index: Option<usize>,
-    end_index: Option<usize>,
-    #[serde(borrow)]
-    uri: Option<Word<'a>>,
-    #[serde(borrow)]
-    title: Option<Word<'a>>,
-    license: Option<IgnoredAny>,
+readable! {
+    struct CitationSource<'a> {
+        "startIndex" => start_index: Option<usize>,
+        "endIndex" => end_index: Option<usize>,
+        "uri" => uri: Option<Text<'a>>,
+        "title" => title: Option<Text<'a>>,
+        "license" => license: Option<Present>,
+    }
 }
 
 impl<'a> Address<'a> {
     fn cite(&self, start: u64, end: u64) -> Option<Citation<'a>> {
-        let url = self.uri.as_ref().filter(|uri| !uri.0.is_empty())?;
+        let url = self.uri.as_ref().filter(|uri| !uri.is_empty())?;
         Some(Citation {
-            url: url.0.clone(),
-            title: self.title.as_ref().map(|title| title.0.clone()),
+            url: url.clone(),
+            title: self.title.clone(),
             start,
             end,
         })

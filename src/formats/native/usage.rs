@@ -1,41 +1,42 @@
 //! Counts of tokens: thinking counts beside the answer here, not within it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::model::Usage;
+use crate::json::readable;
+use crate::model::{Text, Usage};
 
-/// Zero and unknown are both left out, or null.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct RawUsage {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    prompt_tokens_details: Option<Vec<RawShare>>,
-    candidates_tokens_details: Option<Vec<RawShare>>,
+readable! {
+    /// Zero and unknown are both left out, or null.
+    pub(super) struct RawUsage<'a> {
+        "promptTokenCount" => prompt_token_count: Option<u64>,
+        "cachedContentTokenCount" => cached_content_token_count: Option<u64>,
+        "candidatesTokenCount" => candidates_token_count: Option<u64>,
+        "thoughtsTokenCount" => thoughts_token_count: Option<u64>,
+        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<u64>,
+        "promptTokensDetails" => prompt_tokens_details: Option<Vec<RawShare<'a>>>,
+        "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<RawShare<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawShare {
-    modality: Option<String>,
-    token_count: Option<u64>,
+readable! {
+    struct RawShare<'a> {
+        "modality" => modality: Option<Text<'a>>,
+        "tokenCount" => token_count: Option<u64>,
+    }
 }
 
 const AUDIO: &str = "AUDIO";
 const IMAGE: &str = "IMAGE";
 
-fn share(modality: &str, shares: Option<&Vec<RawShare>>) -> u64 {
-    let is_of = |share: &&RawShare| share.modality.as_deref() == Some(modality);
+fn share(modality: &str, shares: Option<&Vec<RawShare<'_>>>) -> u64 {
+    let is_of = |share: &&RawShare<'_>| share.modality.as_deref() == Some(modality);
     let found = shares.into_iter().flatten().find(is_of);
     found
         .and_then(|share| share.token_count)
         .unwrap_or_default()
 }
 
-impl RawUsage {
+impl RawUsage<'_> {
     pub(super) fn read(&self) -> Usage {
         let sum = |first: Option<u64>, second: Option<u64>| {
             first

@@ -1,167 +1,121 @@
 //! A reply, or one piece of it, as an upstream writes it.
 
-use std::borrow::Cow;
-
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
-
 use super::sources::{CitationMetadata, GroundingMetadata};
 use super::usage::RawUsage;
 use crate::formats::few::Few;
+use crate::json::{Present, Raw, readable};
 use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Seal, Source, Text};
 
-/// Text that borrows from the body; a bare `Cow` would not, inside of an `Option`.
-#[derive(Deserialize)]
-pub(super) struct Word<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-/// What is rare stands in a box: a piece is small and is moved often while it is read.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Piece<'a> {
-    #[serde(borrow)]
-    pub(super) candidates: Option<Few<Candidate<'a>>>,
-    #[serde(borrow)]
-    prompt_feedback: Option<PromptFeedback<'a>>,
-    pub(super) usage_metadata: Option<RawUsage>,
-    #[serde(borrow)]
-    pub(super) model_version: Option<Word<'a>>,
-    #[serde(borrow)]
-    pub(super) response_id: Option<Word<'a>>,
-    #[serde(borrow)]
-    create_time: Option<Word<'a>>,
-    pub(super) error: Option<IgnoredAny>,
+readable! {
+    /// What is rare stands in a box, so that a piece is small.
+    pub(super) struct Piece<'a> {
+        "candidates" => pub(super) candidates: Option<Few<Candidate<'a>>>,
+        "promptFeedback" => prompt_feedback: Option<PromptFeedback<'a>>,
+        "usageMetadata" => pub(super) usage_metadata: Option<RawUsage<'a>>,
+        "modelVersion" => pub(super) model_version: Option<Text<'a>>,
+        "responseId" => pub(super) response_id: Option<Text<'a>>,
+        "createTime" => create_time: Option<Text<'a>>,
+        "error" => pub(super) error: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptFeedback<'a> {
-    #[serde(borrow)]
-    block_reason: Option<Word<'a>>,
+readable! {
+    struct PromptFeedback<'a> {
+        "blockReason" => block_reason: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Candidate<'a> {
-    /// The first one is often not numbered.
-    index: Option<u32>,
-    #[serde(borrow)]
-    pub(super) content: Option<ContentIn<'a>>,
-    #[serde(borrow)]
-    pub(super) finish_reason: Option<Word<'a>>,
-    #[serde(borrow)]
-    pub(super) finish_message: Option<Word<'a>>,
-    #[serde(borrow)]
-    pub(super) grounding_metadata: Option<Box<GroundingMetadata<'a>>>,
-    #[serde(borrow)]
-    pub(super) citation_metadata: Option<Box<CitationMetadata<'a>>>,
-    #[serde(borrow)]
-    pub(super) logprobs_result: Option<Box<LogprobsIn<'a>>>,
-    pub(super) safety_ratings: Option<IgnoredAny>,
-    pub(super) url_context_metadata: Option<IgnoredAny>,
+readable! {
+    pub(super) struct Candidate<'a> {
+        /// The first one is often not numbered.
+        "index" => index: Option<u32>,
+        "content" => pub(super) content: Option<ContentIn<'a>>,
+        "finishReason" => pub(super) finish_reason: Option<Text<'a>>,
+        "finishMessage" => pub(super) finish_message: Option<Text<'a>>,
+        "groundingMetadata" => pub(super) grounding_metadata: Option<Box<GroundingMetadata<'a>>>,
+        "citationMetadata" => pub(super) citation_metadata: Option<Box<CitationMetadata<'a>>>,
+        "logprobsResult" => pub(super) logprobs_result: Option<Box<LogprobsIn<'a>>>,
+        "safetyRatings" => pub(super) safety_ratings: Option<Present>,
+        "urlContextMetadata" => pub(super) url_context_metadata: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-pub(super) struct ContentIn<'a> {
-    #[serde(borrow)]
-    pub(super) parts: Option<Few<PartIn<'a>>>,
+readable! {
+    pub(super) struct ContentIn<'a> {
+        "parts" => pub(super) parts: Option<Few<PartIn<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PartIn<'a> {
-    #[serde(borrow)]
-    text: Option<Word<'a>>,
-    thought: Option<bool>,
-    #[serde(borrow)]
-    thought_signature: Option<Word<'a>>,
-    #[serde(borrow)]
-    inline_data: Option<Box<InlineIn<'a>>>,
-    #[serde(borrow)]
-    file_data: Option<Box<FileIn<'a>>>,
-    #[serde(borrow)]
-    function_call: Option<Box<CallIn<'a>>>,
-    #[serde(borrow)]
-    code_execution_result: Option<ExecutionIn<'a>>,
+readable! {
+    pub(super) struct PartIn<'a> {
+        "text" => text: Option<Text<'a>>,
+        "thought" => thought: Option<bool>,
+        "thoughtSignature" => thought_signature: Option<Text<'a>>,
+        "inlineData" => inline_data: Option<Box<InlineIn<'a>>>,
+        "fileData" => file_data: Option<Box<FileIn<'a>>>,
+        "functionCall" => function_call: Option<Box<CallIn<'a>>>,
+        "codeExecutionResult" => code_execution_result: Option<ExecutionIn<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InlineIn<'a> {
-    #[serde(borrow)]
-    mime_type: Option<Word<'a>>,
-    #[serde(borrow)]
-    data: Option<Word<'a>>,
+readable! {
+    struct InlineIn<'a> {
+        "mimeType" => mime_type: Option<Text<'a>>,
+        "data" => data: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct FileIn<'a> {
-    #[serde(borrow)]
-    mime_type: Option<Word<'a>>,
-    #[serde(borrow)]
-    file_uri: Option<Word<'a>>,
+readable! {
+    struct FileIn<'a> {
+        "mimeType" => mime_type: Option<Text<'a>>,
+        "fileUri" => file_uri: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CallIn<'a> {
-    #[serde(borrow)]
-    pub(super) id: Option<Word<'a>>,
-    #[serde(borrow)]
-    pub(super) name: Option<Word<'a>>,
-    #[serde(borrow, default, deserialize_with = "read_tree")]
-    pub(super) args: Option<Json<'a>>,
-    #[serde(borrow)]
-    pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
-    pub(super) will_continue: Option<bool>,
+readable! {
+    pub(super) struct CallIn<'a> {
+        "id" => pub(super) id: Option<Text<'a>>,
+        "name" => pub(super) name: Option<Text<'a>>,
+        "args" => pub(super) args: Option<Json<'a>>,
+        "partialArgs" => pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
+        "willContinue" => pub(super) will_continue: Option<bool>,
+    }
 }
 
-/// A tree is read with the lifetime of its body and no other.
-fn read_tree<'de: 'a, 'a, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Json<'a>>, D::Error> {
-    Option::<Json<'de>>::deserialize(deserializer)
+readable! {
+    /// One argument of a call, or a piece of it.
+    pub(super) struct PartialArg<'a> {
+        "jsonPath" => pub(super) json_path: Option<Text<'a>>,
+        "stringValue" => pub(super) string_value: Option<Text<'a>>,
+        "numberValue" => pub(super) number_value: Option<Raw<'a>>,
+        "boolValue" => pub(super) bool_value: Option<bool>,
+    }
 }
 
-/// One argument of a call, or a piece of it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PartialArg<'a> {
-    #[serde(borrow)]
-    pub(super) json_path: Option<Word<'a>>,
-    #[serde(borrow)]
-    pub(super) string_value: Option<Word<'a>>,
-    pub(super) number_value: Option<serde_json::Number>,
-    pub(super) bool_value: Option<bool>,
+readable! {
+    struct ExecutionIn<'a> {
+        "output" => output: Option<Text<'a>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct ExecutionIn<'a> {
-    #[serde(borrow)]
-    output: Option<Word<'a>>,
+readable! {
+    pub(super) struct LogprobsIn<'a> {
+        "topCandidates" => top_candidates: Option<Vec<TopIn<'a>>>,
+        "chosenCandidates" => chosen_candidates: Option<Vec<ChosenIn<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct LogprobsIn<'a> {
-    #[serde(borrow)]
-    top_candidates: Option<Vec<TopIn<'a>>>,
-    #[serde(borrow)]
-    chosen_candidates: Option<Vec<ChosenIn<'a>>>,
+readable! {
+    struct TopIn<'a> {
+        "candidates" => candidates: Option<Vec<ChosenIn<'a>>>,
+    }
 }
 
-#[derive(Deserialize)]
-struct TopIn<'a> {
-    #[serde(borrow)]
-    candidates: Option<Vec<ChosenIn<'a>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChosenIn<'a> {
-    #[serde(borrow)]
-    token: Option<Word<'a>>,
-    log_probability: Option<f64>,
+readable! {
+    struct ChosenIn<'a> {
+        "token" => token: Option<Text<'a>>,
+        "logProbability" => log_probability: Option<f64>,
+    }
 }
 
 /// What a part says.
@@ -176,22 +130,18 @@ pub(super) enum Said<'a> {
     Foreign,
 }
 
-pub(super) fn text_of(word: Option<Word<'_>>) -> Text<'_> {
-    word.map(|word| word.0).unwrap_or_default()
-}
-
 impl<'a> Piece<'a> {
     /// Unix seconds; 0 when it does not say.
     pub(super) fn created(&self) -> i64 {
         let time = self.create_time.as_ref();
-        let time = time.and_then(|time| time.0.parse::<jiff::Timestamp>().ok());
+        let time = time.and_then(|time| time.parse::<jiff::Timestamp>().ok());
         time.map_or(0, |time| time.as_second())
     }
 
     /// Why the prompt itself was refused.
     pub(super) fn blocked(&self) -> Option<String> {
         let reason = self.prompt_feedback.as_ref()?.block_reason.as_ref()?;
-        Some(format!("{PROMPT_BLOCKED}{}", reason.0))
+        Some(format!("{PROMPT_BLOCKED}{}", reason))
     }
 }
 
@@ -203,14 +153,14 @@ impl Candidate<'_> {
 
 impl<'a> PartIn<'a> {
     pub(super) fn read(self) -> (Said<'a>, Option<Seal<'a>>) {
-        let signature = self.thought_signature.map(|word| word.0);
+        let signature = self.thought_signature;
         let seal = signature.filter(|data| !data.is_empty()).map(|data| Seal {
             issuer: Issuer::Native,
             data,
         });
-        let media = |mime, source| {
+        let media = |mime: Option<Text<'a>>, source| {
             Said::Media(Media {
-                mime: text_of(mime),
+                mime: mime.unwrap_or_default(),
                 source,
                 name: None,
                 detail: None,
@@ -221,15 +171,21 @@ impl<'a> PartIn<'a> {
             Said::Call(*call)
         } else if let Some(text) = self.text {
             match thought {
-                true => Said::Thought(text.0),
-                false => Said::Words(text.0),
+                true => Said::Thought(text),
+                false => Said::Words(text),
             }
         } else if let Some(inline) = self.inline_data.filter(|_| !thought) {
-            media(inline.mime_type, Source::Base64(text_of(inline.data)))
+            media(
+                inline.mime_type,
+                Source::Base64(inline.data.unwrap_or_default()),
+            )
         } else if let Some(file) = self.file_data.filter(|_| !thought) {
-            media(file.mime_type, Source::Url(text_of(file.file_uri)))
+            media(
+                file.mime_type,
+                Source::Url(file.file_uri.unwrap_or_default()),
+            )
         } else if let Some(output) = self.code_execution_result.and_then(|run| run.output) {
-            Said::Printed(output.0)
+            Said::Printed(output)
         } else {
             Said::Foreign
         };
@@ -243,7 +199,7 @@ impl<'a> LogprobsIn<'a> {
         let chosen = self.chosen_candidates.into_iter().flatten();
         let pair = |entry: ChosenIn<'a>| {
             let logprob = entry.log_probability.unwrap_or_default();
-            (text_of(entry.token), logprob)
+            (entry.token.unwrap_or_default(), logprob)
         };
         chosen.map(move |entry| {
             let top = tops.next().and_then(|top| top.candidates);

@@ -1,11 +1,11 @@
 //! Counting tokens: `POST /v1/responses/input_tokens`.
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{outgoing, request};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, Target, chat, read_reply};
+use crate::json::{Present, readable};
 use crate::model::{Fault, Losses, Request};
 
 pub(super) struct Count;
@@ -16,10 +16,11 @@ struct Counted {
     input_tokens: u64,
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    input_tokens: Option<u64>,
-    error: Option<IgnoredAny>,
+readable! {
+    struct Answer {
+        "input_tokens" => input_tokens: Option<u64>,
+        "error" => error: Option<Present>,
+    }
 }
 
 impl Counter for Count {

@@ -3,8 +3,6 @@
 //! Pieces belong to the item of their `output_index`: ids change from event to event at some
 //! upstreams. What an item or the final reply holds and no piece said is said when they come.
 
-use serde_json::value::RawValue;
-
 use super::error;
 use super::frame::{Frame, tree, words};
 use super::incoming::{Content, Whole, moved};
@@ -12,6 +10,7 @@ use super::items_in::{self, PARAGRAPH, Said, Spoken};
 use super::progress::{Item, Items, Voice};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
+use crate::json::Raw;
 use crate::model::{Block, Call, Citation, Delta, Event, Fault, Finish, Json, Logprob, Text};
 
 #[derive(Default)]
@@ -38,7 +37,7 @@ impl StreamDecoder for Decoder {
         }
         let frame: Frame<'_> = read_event(data)?;
         let index = frame.output_index;
-        match frame.r#type.as_ref() {
+        match frame.kind.as_ref() {
             "error" | "response.failed" => return Err(error::decode_in_stream(data)),
             "" if frame.error.is_some() => return Err(error::decode_in_stream(data)),
             "response.created" | "response.queued" | "response.in_progress" => {
@@ -84,7 +83,7 @@ impl StreamDecoder for Decoder {
 }
 
 impl Decoder {
-    fn start(&mut self, response: Option<&RawValue>, out: Out<'_>) -> Result<(), Fault> {
+    fn start(&mut self, response: Option<Raw<'_>>, out: Out<'_>) -> Result<(), Fault> {
         if self.started {
             return Ok(());
         }
@@ -96,8 +95,8 @@ impl Decoder {
         let whole: Whole<'_> = read_event(response.get())?;
         out(Event::Start {
             created: whole.created(),
-            id: whole.id.unwrap_or_default().into(),
-            model: whole.model.unwrap_or_default().into(),
+            id: whole.id.unwrap_or_default(),
+            model: whole.model.unwrap_or_default(),
         });
         Ok(())
     }
@@ -345,14 +344,14 @@ impl Decoder {
 
     fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), Fault> {
         self.start(frame.response, out)?;
-        let response = frame.response.map_or("{}", RawValue::get);
+        let response = frame.response.map_or("{}", Raw::get);
         let whole: Whole<'_> = read_event(response)?;
         for (index, item) in (0u32..).zip(whole.items()) {
             let index = self.items.number_of(index, &item);
             self.complete_item(index, item, out);
         }
         let reason = match whole.finish(self.content, data)? {
-            Finish::Stop if frame.r#type == "response.incomplete" => Finish::Other,
+            Finish::Stop if frame.kind == "response.incomplete" => Finish::Other,
             reason => reason,
         };
         self.ended = true;

@@ -1,34 +1,32 @@
 //! Replies of an upstream of this format.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-
 use super::error;
 use super::items_in::{self, Said, Spoken};
 use super::pass::RawUsage;
 use crate::formats::{chat, no_answer, read_reply};
+use crate::json::{Present, Raw, readable};
 use crate::model::{
-    Choice, Citation, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Usage,
+    Choice, Citation, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Text, Usage,
 };
 
-/// The reply object, alone or inside an event of a stream.
-#[derive(Deserialize)]
-pub(super) struct Whole<'a> {
-    pub id: Option<String>,
-    pub model: Option<String>,
-    created_at: Option<f64>,
-    status: Option<String>,
-    incomplete_details: Option<Incomplete>,
-    error: Option<IgnoredAny>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    usage: Option<RawUsage>,
+readable! {
+    /// The reply object, alone or inside an event of a stream.
+    pub(super) struct Whole<'a> {
+        "id" => pub id: Option<Text<'a>>,
+        "model" => pub model: Option<Text<'a>>,
+        "created_at" => created_at: Option<f64>,
+        "status" => status: Option<Text<'a>>,
+        "incomplete_details" => incomplete_details: Option<Incomplete<'a>>,
+        "error" => error: Option<Present>,
+        "output" => output: Option<Raw<'a>>,
+        "usage" => usage: Option<RawUsage>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Incomplete {
-    reason: Option<String>,
+readable! {
+    struct Incomplete<'a> {
+        "reason" => reason: Option<Text<'a>>,
+    }
 }
 
 /// What decides between the ways to be complete.
@@ -95,8 +93,8 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     Ok(Response {
         created: whole.created(),
         usage: whole.usage(),
-        id: whole.id.unwrap_or_default().into(),
-        model: whole.model.unwrap_or_default().into(),
+        id: whole.id.unwrap_or_default(),
+        model: whole.model.unwrap_or_default(),
         choices: vec![Choice {
             parts: reading.parts,
             citations: reading.citations,

@@ -1,67 +1,36 @@
 //! Replies that are kept: going on from one by its id, and what `/v1/responses/{id}` answers.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use bytes::Bytes;
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::request::unknown_previous;
-use crate::formats::{Items, Keeper, identity, read_request};
-use crate::json::{Edit, range_of, replace};
-use crate::model::{Fault, Place, shortened};
+use crate::formats::{Items, Keeper, identity, read_event, read_reply, read_request};
+use crate::json::{Edit, Present, Raw, Reader, read_text, readable, replace};
+use crate::model::{Fault, Place, Text, shortened};
 
 pub(super) struct Kept;
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    /// `null` too stands somewhere.
-    #[serde(borrow, default, deserialize_with = "written")]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    previous_response_id: Option<&'a RawValue>,
-}
-
-fn written<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<&'de RawValue>, D::Error> {
-    Deserialize::deserialize(reader).map(Some)
-}
-
-#[derive(Deserialize)]
-struct Reply<'a> {
-    #[serde(borrow)]
-    output: &'a RawValue,
-}
-
-/// Reads an object as far as its id, which is near the beginning, and stops there.
-struct ToId<'f>(&'f mut Option<String>);
-
-impl<'de> Visitor<'de> for ToId<'_> {
-    type Value = ();
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a reply")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
-        while let Some(name) = fields.next_key::<Cow<'de, str>>()? {
-            if name == "id" {
-                *self.0 = Some(fields.next_value()?);
-                return Err(M::Error::custom("that is enough"));
-            }
-            fields.next_value::<IgnoredAny>()?;
-        }
-        Ok(())
+readable! {
+    struct Request<'a> {
+        /// `null` too stands somewhere.
+        "input" => input: Raw<'a>,
+        "previous_response_id" => previous_response_id: Option<Raw<'a>>,
     }
 }
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    response: &'a RawValue,
+readable! {
+    struct Reply<'a> {
+        "output" required => output: Raw<'a>,
+    }
+}
+
+readable! {
+    struct Event<'a> {
+        "type" required => kind: Text<'a>,
+        "response" => response: Raw<'a>,
+    }
 }
 
 #[derive(Serialize)]
@@ -75,7 +44,8 @@ struct Page<'a> {
 
 impl Keeper for Kept {
     fn input(&self, added: &[u8]) -> Result<Items, Fault> {
-        match serde_json::from_slice(added) {
+        let added = str::from_utf8(added).unwrap_or_default();
+        match read_text(added) {
             Ok(input) => own_items(input),
             // Nothing is written there.
             Err(_) => Ok(Items::default()),
@@ -84,7 +54,7 @@ impl Keeper for Kept {
 
     fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault> {
         let request: Request<'_> = read_request(body)?;
-        let own = request.input.map(own_items).transpose()?;
+        let own = request.input.written().map(own_items).transpose()?;
         let own = own.unwrap_or_default();
         let all = before.iter().copied().chain([&own]);
         let texts: Vec<&[u8]> = all
@@ -95,13 +65,13 @@ impl Keeper for Kept {
         let mut edits = Vec::new();
         if let Some(previous) = request.previous_response_id {
             edits.push(Edit {
-                range: range_of(body, previous),
+                range: previous.range_in(body),
                 with: b"null".to_vec(),
             });
         }
-        edits.push(match request.input {
+        edits.push(match request.input.written() {
             Some(input) => Edit {
-                range: range_of(body, input),
+                range: input.range_in(body),
                 with: list,
             },
             None => {
@@ -120,32 +90,31 @@ impl Keeper for Kept {
     }
 
     fn id(&self, reply: &[u8]) -> Option<String> {
-        let mut id = None;
-        let mut reader = serde_json::Deserializer::from_slice(reply);
-        // An error says only that it was read no further.
-        let _ = reader.deserialize_map(ToId(&mut id));
+        let (mut id, mut reader) = (None, Reader::new(str::from_utf8(reply).ok()?));
+        let _ = reader.object(|reader, key| {
+            if key != "id" {
+                return reader.skip();
+            }
+            id = Some(reader.text()?.into_owned());
+            // It stands near the beginning, and the rest need not be read.
+            Err(reader.stop("no more"))
+        });
         id
     }
 
     fn output(&self, reply: &Bytes) -> Option<Items> {
-        let whole: Reply<'_> = serde_json::from_slice(reply).ok()?;
-        let range = range_of(reply, whole.output);
-        let count = elements(whole.output)?.len();
+        let whole: Reply<'_> = read_reply(reply).ok()?;
+        let range = whole.output.range_in(reply);
+        let count = count(whole.output)?;
         let text = reply.slice(range.start + 1..range.end - 1);
         Some(Items { text, count })
     }
 
     fn last_reply(&self, data: &str) -> Option<Bytes> {
-        #[derive(Deserialize)]
-        struct Kind {
-            r#type: String,
-        }
-        let Kind { r#type } = serde_json::from_str(data).ok()?;
-        if !matches!(&*r#type, "response.completed" | "response.incomplete") {
-            return None;
-        }
-        let event: Event<'_> = serde_json::from_str(data).ok()?;
-        Some(Bytes::copy_from_slice(event.response.get().as_bytes()))
+        let event: Event<'_> = read_event(data).ok()?;
+        let is_last = matches!(&*event.kind, "response.completed" | "response.incomplete");
+        let reply = event.response.written().filter(|_| is_last)?;
+        Some(Bytes::copy_from_slice(reply.get().as_bytes()))
     }
 
     fn broken(&self, id: &str) -> Fault {
@@ -213,12 +182,14 @@ impl Keeper for Kept {
     }
 }
 
-fn elements(list: &RawValue) -> Option<Vec<&RawValue>> {
-    serde_json::from_str(list.get()).ok()
+fn count(list: Raw<'_>) -> Option<usize> {
+    read_text(list.get())
+        .ok()
+        .map(|list: Vec<Present>| list.len())
 }
 
 /// A bare text is what the user says.
-fn own_items(input: &RawValue) -> Result<Items, Fault> {
+fn own_items(input: Raw<'_>) -> Result<Items, Fault> {
     let text = input.get();
     if text.starts_with('"') {
         let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
@@ -230,13 +201,13 @@ fn own_items(input: &RawValue) -> Result<Items, Fault> {
     if text == "null" {
         return Ok(Items::default());
     }
-    let Some(list) = elements(input) else {
+    let Some(count) = count(input) else {
         return Err(Fault::invalid("input: expected a string or an array").at("input"));
     };
     let inside = &text[1..text.len() - 1];
     Ok(Items {
         text: Bytes::copy_from_slice(inside.trim().as_bytes()),
-        count: list.len(),
+        count,
     })
 }
 

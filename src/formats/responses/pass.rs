@@ -2,32 +2,25 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
-
 use super::error;
 use super::events::{Body, Sequence};
 use super::reply::Reply;
 use crate::formats::{
     Glance, Most, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::range_of;
-use crate::model::{Fault, Thread, Usage};
+use crate::json::{Present, Raw, readable};
+use crate::model::{Fault, Text, Thread, Usage};
 use crate::sse::SseWriter;
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    stream: Option<bool>,
-    #[serde(borrow)]
-    previous_response_id: Option<Cow<'a, str>>,
-    store: Option<bool>,
-    #[serde(borrow)]
-    max_output_tokens: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
+readable! {
+    struct Request<'a> {
+        "model" => model: Option<Raw<'a>>,
+        "stream" => stream: Option<bool>,
+        "previous_response_id" => previous_response_id: Option<Text<'a>>,
+        "store" => store: Option<bool>,
+        "max_output_tokens" => max_output_tokens: Option<Raw<'a>>,
+        "input" => input: Option<Raw<'a>>,
+    }
 }
 
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
@@ -45,54 +38,51 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             previous: request.previous_response_id.map(Cow::into_owned),
             // Unless told otherwise, the format keeps what is said.
             keep: request.store.unwrap_or(true),
-            added: request.input.map_or(0..0, |input| range_of(body, input)),
+            added: request.input.map_or(0..0, |input| input.range_in(body)),
         }),
     })
 }
 
-#[derive(Deserialize)]
-struct Whole<'a> {
-    #[serde(borrow)]
-    id: Option<Cow<'a, str>>,
-    created_at: Option<f64>,
-    #[serde(borrow)]
-    model: Option<&'a RawValue>,
-    usage: Option<RawUsage>,
-    output: Option<IgnoredAny>,
-    error: Option<IgnoredAny>,
+readable! {
+    struct Whole<'a> {
+        "id" => id: Option<Text<'a>>,
+        "created_at" => created_at: Option<f64>,
+        "model" => model: Option<Raw<'a>>,
+        "usage" => usage: Option<RawUsage>,
+        "output" => output: Option<Present>,
+        "error" => error: Option<Present>,
+    }
 }
 
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    r#type: Cow<'a, str>,
-    sequence_number: Option<u64>,
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    response: Option<Whole<'a>>,
+readable! {
+    struct Event<'a> {
+        "type" required => kind: Text<'a>,
+        "sequence_number" => sequence_number: Option<u64>,
+        "delta" => delta: Option<Raw<'a>>,
+        "response" => response: Option<Whole<'a>>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-pub(super) struct RawUsage {
-    input_tokens: u64,
-    output_tokens: u64,
-    input_tokens_details: Option<InputDetails>,
-    output_tokens_details: Option<OutputDetails>,
+readable! {
+    pub(super) struct RawUsage {
+        "input_tokens" => input_tokens: u64,
+        "output_tokens" => output_tokens: u64,
+        "input_tokens_details" => input_tokens_details: Option<InputDetails>,
+        "output_tokens_details" => output_tokens_details: Option<OutputDetails>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct InputDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+readable! {
+    struct InputDetails {
+        "cached_tokens" => cached_tokens: Option<u64>,
+        "cache_write_tokens" => cache_write_tokens: Option<u64>,
+    }
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OutputDetails {
-    reasoning_tokens: Option<u64>,
+readable! {
+    struct OutputDetails {
+        "reasoning_tokens" => reasoning_tokens: Option<u64>,
+    }
 }
 
 impl RawUsage {
@@ -125,7 +115,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     watch.usage = whole.usage.as_ref().map(RawUsage::read);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
-        model: whole.model.map(|raw| range_of(body, raw)),
+        model: whole.model.map(|raw| raw.range_in(body)),
         usage_only: false,
     })
 }
@@ -138,7 +128,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     let event: Event<'_> = read_event(data)?;
     let number = event.sequence_number.unwrap_or(watch.next_event);
     watch.next_event = number.saturating_add(1);
-    match event.r#type.as_ref() {
+    match event.kind.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
         // Something is announced, and nothing of it is there.
         "response.output_item.added"
@@ -153,7 +143,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         }
         _ => watch.begun = true,
     }
-    match event.r#type.starts_with("response.reasoning") {
+    match event.kind.starts_with("response.reasoning") {
         true => watch.unmetered.think(event.delta),
         false => watch.unmetered.say(event.delta),
     }
@@ -170,7 +160,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         watch.reply = Some((id.into_owned(), created));
     }
     Ok(Glance {
-        model: response.model.map(|raw| range_of(data.as_bytes(), raw)),
+        model: response.model.map(|raw| raw.range_in(data.as_bytes())),
         usage_only: false,
     })
 }

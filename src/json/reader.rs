@@ -1,0 +1,361 @@
+//! JSON read from its text in one pass, each value straight into the place that waits for it.
+//!
+//! For what is read with every event of a stream: a derived reader takes several times as long,
+//! because it moves what it has read from hand to hand.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// How deep values may be nested, as everywhere else where JSON is read.
+const DEEPEST: u8 = 127;
+
+pub struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u8,
+    expected: &'static str,
+}
+
+/// Reading has stopped; the reader knows where, and what it expected there.
+#[derive(Debug)]
+pub struct Stopped;
+
+/// Why a text could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable {
+    expected: &'static str,
+    line: usize,
+    column: usize,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unreadable {
+            expected,
+            line,
+            column,
+        } = self;
+        write!(out, "expected {expected} at line {line} column {column}")
+    }
+}
+
+pub type Outcome<T = ()> = Result<T, Stopped>;
+
+impl<'a> Reader<'a> {
+    pub const fn new(text: &'a str) -> Reader<'a> {
+        Reader {
+            text,
+            at: 0,
+            depth: 0,
+            expected: "JSON",
+        }
+    }
+
+    /// Nothing but white space follows.
+    pub fn end(&mut self) -> Outcome {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.stop("the end")),
+        }
+    }
+
+    /// What stopped it.
+    #[cold]
+    pub fn problem(&self) -> Unreadable {
+        let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
+        let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        Unreadable {
+            expected: self.expected,
+            line: 1 + memchr::memchr_iter(b'\n', before).count(),
+            column: 1 + before.len() - line_start,
+        }
+    }
+
+    #[cold]
+    pub fn stop(&mut self, expected: &'static str) -> Stopped {
+        self.expected = expected;
+        Stopped
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// The first byte of what comes next.
+    #[inline]
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.byte() {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other,
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, byte: u8, name: &'static str) -> Outcome {
+        if self.peek() != Some(byte) {
+            return Err(self.stop(name));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn enter(&mut self, bracket: u8, name: &'static str) -> Outcome {
+        self.take(bracket, name)?;
+        if self.depth == DEEPEST {
+            return Err(self.stop("less nesting"));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Whether the list or object ends here; `first`: nothing has been read of it.
+    #[inline]
+    fn leaves(&mut self, bracket: u8, first: bool, name: &'static str) -> Outcome<bool> {
+        match self.peek() {
+            Some(byte) if byte == bracket => {
+                self.at += 1;
+                self.depth -= 1;
+                Ok(true)
+            }
+            _ if first => Ok(false),
+            Some(b',') => {
+                self.at += 1;
+                Ok(false)
+            }
+            _ => Err(self.stop(name)),
+        }
+    }
+
+    /// Calls `field` with each key, to read the value.
+    #[inline]
+    pub fn object(&mut self, mut field: impl FnMut(&mut Reader<'a>, &str) -> Outcome) -> Outcome {
+        self.enter(b'{', "an object")?;
+        let mut first = true;
+        while !self.leaves(b'}', first, "a comma or the end of the object")? {
+            first = false;
+            let key = self.string("a key")?;
+            self.take(b':', "a colon")?;
+            field(self, &key)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `item` for each value, to read it.
+    #[inline]
+    pub fn array(&mut self, mut item: impl FnMut(&mut Reader<'a>) -> Outcome) -> Outcome {
+        self.enter(b'[', "an array")?;
+        let mut first = true;
+        while !self.leaves(b']', first, "a comma or the end of the array")? {
+            first = false;
+            item(self)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn text(&mut self) -> Outcome<Cow<'a, str>> {
+        self.string("a string")
+    }
+
+    #[inline]
+    fn string(&mut self, name: &'static str) -> Outcome<Cow<'a, str>> {
+        self.take(b'"', name)?;
+        let start = self.at;
+        self.at += plain(&self.text.as_bytes()[start..]);
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(Cow::Borrowed(&self.text[start..self.at - 1]));
+        }
+        self.unescaped(start)
+    }
+
+    #[inline(never)]
+    fn unescaped(&mut self, start: usize) -> Outcome<Cow<'a, str>> {
+        self.rest_of_string()?;
+        let mut rest = &self.text[start..self.at - 1];
+        let mut text = String::with_capacity(rest.len());
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            text.push_str(&rest[..at]);
+            rest = &rest[at + 1..];
+            let Some((character, length)) = meaning(rest) else {
+                return Err(self.stop("whole characters in the string before"));
+            };
+            text.push(character);
+            rest = &rest[length..];
+        }
+        text.push_str(rest);
+        Ok(Cow::Owned(text))
+    }
+
+    /// Up to and with the closing quote.
+    fn rest_of_string(&mut self) -> Outcome {
+        loop {
+            self.at += plain(&self.text.as_bytes()[self.at..]);
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(_) => return Err(self.stop("an escape for a control character")),
+                None => return Err(self.stop("the end of the string")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Outcome {
+        let length = match self.text.as_bytes()[self.at + 1..] {
+            [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => 6,
+            _ => return Err(self.stop("an escape")),
+        };
+        self.at += length;
+        Ok(())
+    }
+
+    /// Whether `null` stands here, which is then read.
+    #[inline]
+    pub fn null(&mut self) -> Outcome<bool> {
+        if self.peek() != Some(b'n') {
+            return Ok(false);
+        }
+        self.word("null").map(|()| true)
+    }
+
+    pub fn flag(&mut self) -> Outcome<bool> {
+        match self.peek() {
+            Some(b't') => self.word("true").map(|()| true),
+            Some(b'f') => self.word("false").map(|()| false),
+            _ => Err(self.stop("true or false")),
+        }
+    }
+
+    fn word(&mut self, word: &'static str) -> Outcome {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.stop("a value"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    /// A number as it is written.
+    pub fn number(&mut self) -> Outcome<&'a str> {
+        let start = match self.peek() {
+            Some(b'-' | b'0'..=b'9') => self.at,
+            _ => return Err(self.stop("a number")),
+        };
+        self.skip_if(b"-");
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.skip_if(b".") {
+            self.digits()?;
+        }
+        if self.skip_if(b"eE") {
+            self.skip_if(b"+-");
+            self.digits()?;
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    fn skip_if(&mut self, any: &[u8]) -> bool {
+        let is_there = self.byte().is_some_and(|byte| any.contains(&byte));
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn digits(&mut self) -> Outcome {
+        let start = self.at;
+        while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.stop("a digit"));
+        }
+        Ok(())
+    }
+
+    /// Any value, read and forgotten.
+    pub fn skip(&mut self) -> Outcome {
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                self.rest_of_string()
+            }
+            Some(b'{') => self.object(|reader, _| reader.skip()),
+            Some(b'[') => self.array(Reader::skip),
+            Some(b'n') => self.word("null"),
+            Some(b't' | b'f') => self.flag().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.number().map(drop),
+            _ => Err(self.stop("a value")),
+        }
+    }
+
+    /// Any value as it is written.
+    #[inline]
+    pub fn raw(&mut self) -> Outcome<&'a str> {
+        self.peek();
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.text[start..self.at])
+    }
+}
+
+/// What an escape stands for, and how many bytes of it follow the backslash. `None`: a half of a
+/// character without the other.
+fn meaning(escape: &str) -> Option<(char, usize)> {
+    let unit = |at: usize| u16::from_str_radix(escape.get(at..at + 4)?, 16).ok();
+    Some(match *escape.as_bytes().first()? {
+        b'n' => ('\n', 1),
+        b'r' => ('\r', 1),
+        b't' => ('\t', 1),
+        b'b' => ('\u{8}', 1),
+        b'f' => ('\u{c}', 1),
+        b'u' => match (unit(1)?, escape.get(5..7)) {
+            (half @ 0xd800..0xe000, Some("\\u")) => {
+                let both = char::decode_utf16([half, unit(7)?]).next()?;
+                (both.ok()?, 11)
+            }
+            (unit, _) => (char::from_u32(unit.into())?, 5),
+        },
+        same => (char::from(same), 1),
+    })
+}
+
+/// How many bytes stand before the first that ends a string or is special within it.
+#[inline]
+fn plain(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            return at + special.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    at + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+/// The high bit of every byte that is a quote, a backslash or a control character. Above the
+/// lowest of them there may be more that are none: only the lowest counts.
+#[inline]
+const fn special(word: u64) -> u64 {
+    const LOW: u64 = u64::MAX / 0xff;
+    const HIGH: u64 = LOW << 7;
+    let quote = word ^ (LOW * b'"' as u64);
+    let backslash = word ^ (LOW * b'\\' as u64);
+    let control = word.wrapping_sub(LOW * 0x20);
+    (quote.wrapping_sub(LOW) & !quote | backslash.wrapping_sub(LOW) & !backslash | control & !word)
+        & HIGH
+}
+
+#[cfg(test)]
+#[path = "tests/reader.rs"]
+mod tests;
