@@ -16,6 +16,10 @@ impl<T> Few<T> {
         self.first.iter().chain(&self.more)
     }
 
+    pub(in crate::formats) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.first.iter_mut().chain(&mut self.more)
+    }
+
     pub(in crate::formats) fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }
@@ -62,9 +66,10 @@ mod tests {
     fn all_of_a_list_is_there_in_its_order() {
         for list in [&[][..], &[1u64], &[1, 2], &[1, 2, 3]] {
             let text = serde_json::to_string(list).expect("JSON");
-            let few: Few<u64> = read_text(&text).expect("a list");
+            let mut few: Few<u64> = read_text(&text).expect("a list");
             assert_eq!((few.len(), few.is_empty()), (list.len(), list.is_empty()));
             assert!(few.iter().eq(list));
+            assert!(few.iter_mut().eq(list));
             assert!(few.into_iter().eq(list.iter().copied()));
         }
         assert!(read_text::<Few<u64>>("{}").is_err());

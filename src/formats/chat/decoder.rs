@@ -4,6 +4,7 @@ use super::nesting::Nesting;
 use super::reply_in::{Choice, Reply, Summary};
 use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
+use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{Block, Delta, Event, Fault, ToolKind};
 
@@ -51,18 +52,18 @@ impl StreamDecoder for Decoder {
             return Err(fault);
         }
         self.is_prompt_blocked |= reply.is_prompt_blocked();
-        let choices = reply.choices.take().unwrap_or_default();
+        let says_something = reply.choices.as_ref().is_some_and(|said| !said.is_empty());
         let usage = reply.usage();
         // One backend opens with a piece about its filters, which has no id and says nothing.
-        if !self.has_started && (!choices.is_empty() || usage.is_some()) {
+        if !self.has_started && (says_something || usage.is_some()) {
             self.has_started = true;
             out(Event::Start {
                 created: reply.created(),
-                id: reply.id.unwrap_or_default(),
-                model: reply.model.unwrap_or_default(),
+                id: reply.id.take().unwrap_or_default(),
+                model: reply.model.take().unwrap_or_default(),
             });
         }
-        for choice in choices {
+        for choice in reply.choices.iter_mut().flat_map(Few::iter_mut) {
             self.choice(choice, out)?;
         }
         if let Some(usage) = usage {
@@ -85,7 +86,7 @@ impl StreamDecoder for Decoder {
 }
 
 impl Decoder {
-    fn choice(&mut self, mut choice: Choice<'_>, out: Out<'_>) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &mut Choice<'_>, out: Out<'_>) -> Result<(), Fault> {
         let number = choice.index.unwrap_or(0);
         let at = number as usize;
         if at >= MOST_CHOICES {
@@ -107,8 +108,8 @@ impl Decoder {
             summary: &mut progress.summary,
             out,
         };
-        let message = choice.message.take().map(|message| *message);
-        if let Some(said) = choice.delta.take().or(message) {
+        let message = choice.message.as_deref_mut();
+        if let Some(said) = choice.delta.as_mut().or(message) {
             said.walk(
                 &mut progress.has_plain_thoughts,
                 SOUND_IN_PIECES,

@@ -1,6 +1,6 @@
 //! Replies of an upstream of this format.
 
-use super::reply_in::{Reply, Said, Summary};
+use super::reply_in::{Reply, Summary};
 use super::said::{Bit, CallBit, WHOLE_SOUND};
 use super::{error, reply_in};
 use crate::formats::{no_answer, read_reply};
@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
-    // Errors may come in a list, which a derived reader would take for an object.
+    // Errors may come in a list.
     if body.trim_ascii_start().starts_with(b"[") {
         return Err(error::decode(200, body));
     }
@@ -42,11 +42,9 @@ fn read_choice<'a>(
 ) -> Result<Choice<'a>, Fault> {
     let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
     let mut answer = Answer::default();
-    let said: Said<'a> = choice
-        .message
-        .take()
-        .map_or_else(Said::default, |said| *said);
-    said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
+    if let Some(said) = &mut choice.message {
+        said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
+    }
     if answer.fasten_seals() {
         losses.dropped(place("message.reasoning_details"));
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::reply_in::{
     Address, Annotation, Audio, Called, Content, ContentPart, ReasoningDetail, Said, ToolCall,
 };
+use crate::formats::few::Few;
 use crate::model::{
     Arguments, Citation, Json, Media, Seal, Source, Text, ToolKind, split_data_url,
 };
@@ -48,15 +49,15 @@ impl<'a> Said<'a> {
     /// `has_plain` remembers from piece to piece that thoughts come in a plain field.
     /// `sound`: the type that sound is of, which the wire does not say.
     pub(super) fn walk(
-        self,
+        &mut self,
         has_plain: &mut bool,
         sound: &'static str,
         each: &mut dyn FnMut(Bit<'a>),
     ) {
-        let details = self.reasoning_details.unwrap_or_default();
+        let details = self.reasoning_details.take().unwrap_or_default();
         // Details repeat the plain text, at once or all of it at the end; they know more.
         let is_detailed = !*has_plain && details.iter().any(ReasoningDetail::has_text);
-        let plain = [self.reasoning_content, self.reasoning]
+        let plain = [self.reasoning_content.take(), self.reasoning.take()]
             .into_iter()
             .find_map(filled);
         if let Some(text) = plain
@@ -68,7 +69,7 @@ impl<'a> Said<'a> {
         for detail in details {
             walk_detail(detail, is_detailed, each);
         }
-        match self.content {
+        match self.content.take() {
             Some(Content::Text(text)) if !text.is_empty() => each(Bit::Text(text)),
             Some(Content::Parts(parts)) => {
                 for part in parts {
@@ -77,22 +78,27 @@ impl<'a> Said<'a> {
             }
             Some(Content::Text(_)) | None => {}
         }
-        if let Some(text) = filled(self.refusal) {
+        if let Some(text) = filled(self.refusal.take()) {
             each(Bit::Refusal(text));
         }
-        for image in self.images.unwrap_or_default() {
+        for image in self.images.take().unwrap_or_default() {
             image.image_url.map(picture).map(Bit::Media).map(&mut *each);
         }
-        if let Some(audio) = self.audio {
+        if let Some(audio) = self.audio.take() {
             walk_audio(*audio, sound, each);
         }
-        let calls = self.tool_calls.unwrap_or_default().into_iter();
-        let calls = calls.map(read_call);
-        let calls = calls.chain(self.function_call.map(|called| read_called(*called)));
-        for call in calls.filter(CallBit::says_something) {
-            each(Bit::Call(call));
+        let mut add = |call: CallBit<'a>| {
+            if call.says_something() {
+                each(Bit::Call(call));
+            }
+        };
+        for call in self.tool_calls.iter_mut().flat_map(Few::iter_mut) {
+            add(read_call(call));
         }
-        let annotations = self.annotations.unwrap_or_default();
+        if let Some(called) = &mut self.function_call {
+            add(read_called(called));
+        }
+        let annotations = self.annotations.take().unwrap_or_default();
         for citation in annotations.into_iter().filter_map(read_citation) {
             each(Bit::Citation(citation));
         }
@@ -196,25 +202,25 @@ fn picture(address: Address<'_>) -> Media<'_> {
     }
 }
 
-fn read_call(call: ToolCall<'_>) -> CallBit<'_> {
-    let (called, kind) = match (call.function, call.custom) {
-        (None, Some(custom)) => (*custom, ToolKind::Custom),
-        (function, _) => (function.unwrap_or_default(), ToolKind::Function),
+fn read_call<'a>(call: &mut ToolCall<'a>) -> CallBit<'a> {
+    let (called, kind) = match (&mut call.function, &mut call.custom) {
+        (None, Some(custom)) => (&mut **custom, ToolKind::Custom),
+        (function, _) => (function.get_or_insert_default(), ToolKind::Function),
     };
     CallBit {
         index: call.index,
-        id: filled(call.id),
+        id: filled(call.id.take()),
         kind,
         ..read_called(called)
     }
 }
 
-fn read_called(called: Called<'_>) -> CallBit<'_> {
+fn read_called<'a>(called: &mut Called<'a>) -> CallBit<'a> {
     CallBit {
         index: None,
         id: None,
-        name: filled(called.name).unwrap_or_default(),
-        arguments: match called.arguments {
+        name: filled(called.name.take()).unwrap_or_default(),
+        arguments: match called.arguments.take() {
             None | Some(Json::Null) => Arguments::Text(Text::default()),
             Some(Json::Str(text)) => Arguments::Text(text),
             Some(tree) => Arguments::Tree(tree),

@@ -1,5 +1,7 @@
 //! Streams of an upstream of this format.
 
+use std::mem::take;
+
 use super::incoming::{self, CITED_PAGE};
 use super::pass::RawUsage;
 use crate::formats::blocks::{Blocks, Key};
@@ -113,7 +115,7 @@ impl StreamDecoder for Decoder {
         if data == "[DONE]" || self.phase == Phase::Over {
             return Ok(());
         }
-        let wire: Wire<'_> = read_event(data)?;
+        let mut wire: Wire<'_> = read_event(data)?;
         if let Some(usage) = &wire.usage {
             self.usage = Some(usage.merge(self.usage));
         }
@@ -121,7 +123,7 @@ impl StreamDecoder for Decoder {
             "message_start" => self.start(wire.message, out)?,
             "content_block_start" => self.open(wire.index, wire.content_block, out)?,
             "content_block_delta" => {
-                if let Some(piece) = wire.delta {
+                if let Some(piece) = &mut wire.delta {
                     self.extend(wire.index, piece, out);
                 }
             }
@@ -222,18 +224,18 @@ impl Decoder {
         Ok(())
     }
 
-    fn extend(&mut self, index: u32, piece: Piece<'_>, out: Out<'_>) {
+    fn extend(&mut self, index: u32, piece: &mut Piece<'_>, out: Out<'_>) {
         let Some(running) = self.running.iter_mut().find(|block| block.index == index) else {
             return;
         };
         let delta = match piece.kind.as_ref() {
             "text_delta" => {
                 self.characters += piece.text.chars().count() as u64;
-                words(piece.text)
+                words(take(&mut piece.text))
             }
-            "thinking_delta" => words(piece.thinking),
-            "signature_delta" => seal(piece.signature, Issuer::Thinking),
-            "input_json_delta" => Some(piece.partial_json)
+            "thinking_delta" => words(take(&mut piece.thinking)),
+            "signature_delta" => seal(take(&mut piece.signature), Issuer::Thinking),
+            "input_json_delta" => Some(take(&mut piece.partial_json))
                 .filter(|json| !json.is_empty())
                 .map(Delta::Arguments),
             "citations_delta" => {

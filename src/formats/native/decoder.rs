@@ -10,6 +10,7 @@ use super::grounding::Run;
 use super::incoming::arguments;
 use super::partial::PartialCall;
 use super::wire::{CallIn, Candidate, Piece, Said, read_finish};
+use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
     Arguments, Block, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
@@ -50,8 +51,8 @@ impl StreamDecoder for Decoder {
         if piece.error.is_some() {
             return Err(error::decode(200, data.as_bytes()));
         }
-        let candidates = piece.candidates.take().unwrap_or_default();
-        if let Some(words) = piece.blocked().filter(|_| candidates.is_empty()) {
+        let is_silent = piece.candidates.as_ref().is_none_or(Few::is_empty);
+        if let Some(words) = piece.blocked().filter(|_| is_silent) {
             self.choices.entry(0).or_default().finish = Some(("SAFETY".to_owned(), Some(words)));
         }
         if let Some(usage) = &piece.usage_metadata {
@@ -60,12 +61,12 @@ impl StreamDecoder for Decoder {
         if !std::mem::replace(&mut self.begun, true) {
             let created = piece.created();
             out(Event::Start {
-                id: piece.response_id.unwrap_or_default(),
-                model: piece.model_version.unwrap_or_default(),
+                id: piece.response_id.take().unwrap_or_default(),
+                model: piece.model_version.take().unwrap_or_default(),
                 created,
             });
         }
-        for candidate in candidates {
+        for candidate in piece.candidates.iter_mut().flat_map(Few::iter_mut) {
             let choice = candidate.number();
             let progress = self.choices.entry(choice).or_default();
             progress.read(
@@ -124,28 +125,31 @@ impl Choice<'_> {
 }
 
 impl Progress {
-    fn read(&mut self, candidate: Candidate<'_>, out: &mut Choice<'_>) {
-        let parts = candidate.content.and_then(|content| content.parts);
-        for part in parts.into_iter().flatten() {
-            let (said, seal) = part.read();
+    fn read(&mut self, candidate: &mut Candidate<'_>, out: &mut Choice<'_>) {
+        let parts = candidate.content.iter_mut();
+        for part in parts.flat_map(|content| content.parts.iter_mut().flat_map(Few::iter_mut)) {
+            let (said, seal) = std::mem::take(part).read();
             self.part(said, seal, out);
         }
-        let logprobs = candidate.logprobs_result.into_iter();
+        let logprobs = candidate.logprobs_result.take().into_iter();
         for logprob in logprobs.flat_map(|logprobs| logprobs.read()) {
             out.delta(Delta::Logprob(logprob));
         }
-        if let Some(grounding) = candidate.grounding_metadata {
+        if let Some(grounding) = candidate.grounding_metadata.take() {
             for citation in grounding.citations(&self.runs) {
                 out.delta(Delta::Citation(citation));
             }
         }
-        if let Some(metadata) = candidate.citation_metadata {
+        if let Some(metadata) = candidate.citation_metadata.take() {
             for citation in metadata.citations(&self.runs) {
                 out.delta(Delta::Citation(citation));
             }
         }
-        if let Some(reason) = candidate.finish_reason {
-            let words = candidate.finish_message.map(|words| words.into_owned());
+        if let Some(reason) = candidate.finish_reason.take() {
+            let words = candidate
+                .finish_message
+                .take()
+                .map(|words| words.into_owned());
             self.finish = Some((reason.into_owned(), words));
         }
     }
