@@ -136,7 +136,7 @@ impl Decoder {
 
     /// The format's own last word; a choice that gave no reason until now has just ended.
     fn end(&mut self, out: Out<'_>) -> Result<(), Fault> {
-        if !self.has_started {
+        if self.choices.is_empty() {
             return Err(Fault::bad_gateway("the upstream's stream held no answer"));
         }
         for (number, progress) in (0..).zip(&self.choices) {

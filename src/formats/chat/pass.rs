@@ -183,6 +183,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
     if data == "[DONE]" {
+        if watch.appeared == 0 && watch.fault.is_none() {
+            return Err(no_answer());
+        }
         (watch.ended, watch.closed) = (true, true);
         return Ok(Glance::default());
     }
@@ -274,6 +277,14 @@ mod tests {
         ] {
             assert_eq!(peek(told.as_bytes()).expect(told).ask_usage, None);
         }
+    }
+
+    #[test]
+    fn a_stream_without_a_choice_is_no_answer() {
+        let mut watch = Watch::default();
+        let usage = r#"{"choices":[],"usage":{"prompt_tokens":1}}"#;
+        glance_event(usage, &mut watch).expect("a piece");
+        assert!(glance_event("[DONE]", &mut watch).is_err());
     }
 
     fn ended(events: &[&str]) -> bool {

@@ -180,6 +180,7 @@ fn streams_that_break_off_are_failures() {
     let broken = [
         vec![],
         vec![done()],
+        vec![json!({"choices": [], "usage": {}}), done()],
         vec![begun.clone()],
         vec![begun.clone(), json!("{")],
         vec![begun.clone(), piece(json!({}), json!("error"))],
