@@ -22,11 +22,12 @@ pub enum Aim {
     OpenStream,
     Start,
     Binary,
+    Counting,
     Store,
 }
 
 impl Aim {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::SameJson,
         Self::SamePaced,
         Self::TranslatedJson,
@@ -39,6 +40,7 @@ impl Aim {
         Self::OpenStream,
         Self::Start,
         Self::Binary,
+        Self::Counting,
         Self::Store,
     ];
 
@@ -85,8 +87,13 @@ impl Aim {
             ),
             Self::Start => ("demo: start to first answer", 100.0, "ms"),
             Self::Binary => ("stripped binary", 20.0, "MiB"),
+            Self::Counting => (
+                "limits, a cap and prices: CPU against none of them",
+                1.05,
+                "×",
+            ),
             Self::Store => (
-                "with a store: CPU against the gateway without one",
+                "the same with a store and its journal: CPU against none",
                 1.05,
                 "×",
             ),

@@ -14,7 +14,7 @@ use crate::speech::{FORMATS, Format, KEY};
 const ALLOWED: &str = "spending_cap: 999999999, limits: {requests_per_minute: 1000000000, \
     tokens_per_minute: 1000000000000000, concurrency: 1000000}";
 
-const PRICES: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}";
+const PRICES: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}, ";
 
 pub struct Ground {
     pub mock: SocketAddr,
@@ -32,6 +32,8 @@ pub struct Shape {
     /// So many further keys, upstreams and models, each model on an upstream of its own.
     pub others: usize,
     pub keeps_conversations: bool,
+    /// With limits, a cap and prices.
+    pub counts: bool,
 }
 
 impl Shape {
@@ -42,6 +44,7 @@ impl Shape {
         places: 2,
         others: 0,
         keeps_conversations: false,
+        counts: true,
     };
 }
 
@@ -58,7 +61,12 @@ impl Ground {
         } else {
             ", conversations: off"
         };
-        let mut keys = format!("  - {{name: bench, secret: {KEY}, {ALLOWED}}}\n");
+        let (allowed, prices) = if shape.counts {
+            (ALLOWED, PRICES)
+        } else {
+            ("", "")
+        };
+        let mut keys = format!("  - {{name: bench, secret: {KEY}, {allowed}}}\n");
         let (mut upstreams, mut models) = (String::new(), String::new());
         let mut add = |id: &str, format: Format, places: usize| {
             let (name, base) = (format.name(), format.base());
@@ -70,14 +78,14 @@ impl Ground {
                 listed.push(format!("{{name: {id}-{place}}}"));
             }
             let listed = listed.join(", ");
-            models += &format!("  - {{id: {id}, {PRICES}, upstreams: [{listed}]}}\n");
+            models += &format!("  - {{id: {id}, {prices}upstreams: [{listed}]}}\n");
         };
         for &format in shape.formats {
             add(&Self::model(format), format, shape.places);
         }
         for number in 0..shape.others {
             let name = other(number);
-            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {ALLOWED}}}\n");
+            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {allowed}}}\n");
             add(&name, Format::Chat, 1);
         }
         format!(

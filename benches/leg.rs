@@ -16,6 +16,7 @@ pub const SHAPE: Shape = Shape {
     places: 1,
     others: 0,
     keeps_conversations: true,
+    counts: true,
 };
 
 /// A leg that is up: where requests go, and whose CPU time counts.

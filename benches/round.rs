@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
 
 use crate::connection::Connection;
 use crate::leg::Target;
@@ -93,12 +94,14 @@ impl<'a> Course<'a> {
         })
     }
 
-    async fn run(&mut self, time: Duration) -> Result<()> {
+    /// CPU time counts until the rest is over: what is done for the answers after them is theirs.
+    async fn run(&mut self, time: Duration, rest: Duration) -> Result<()> {
         let cpu_before = self.target.process.cpu_time()?;
         let begin = Instant::now();
         let driven = self.crew.drive(&self.questions, time).await;
         self.elapsed += begin.elapsed();
         self.answers += driven.with_context(|| self.title.clone())?;
+        sleep(rest).await;
         self.cpu += self.target.process.cpu_time()? - cpu_before;
         Ok(())
     }
@@ -117,6 +120,16 @@ impl<'a> Course<'a> {
 
 /// Every leg for this time in each round; what comes back is in the order of the entries.
 pub async fn measure(entries: Vec<Entry<'_>>, rounds: u16, time: Duration) -> Result<Vec<Rounds>> {
+    measure_with_rest(entries, rounds, time, Duration::ZERO).await
+}
+
+/// The same with a pause after every turn, for legs that do some of their work later.
+pub async fn measure_with_rest(
+    entries: Vec<Entry<'_>>,
+    rounds: u16,
+    time: Duration,
+    rest: Duration,
+) -> Result<Vec<Rounds>> {
     let mut courses = Vec::with_capacity(entries.len());
     for entry in entries {
         courses.push(Course::open(entry).await?);
@@ -133,7 +146,7 @@ pub async fn measure(entries: Vec<Entry<'_>>, rounds: u16, time: Duration) -> Re
                 order.reverse();
             }
             for number in order {
-                courses[number].run(slice).await?;
+                courses[number].run(slice, rest).await?;
             }
             is_backwards = !is_backwards;
             left -= slice;

@@ -18,6 +18,7 @@ const ONE: Shape = Shape {
     places: 1,
     others: 0,
     keeps_conversations: true,
+    counts: true,
 };
 
 pub async fn run(terms: &Terms) -> Result<()> {
