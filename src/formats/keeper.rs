@@ -9,7 +9,7 @@ pub trait Keeper: Sync {
     /// What a request adds to its conversation, as it says it.
     fn input(&self, added: &[u8]) -> Result<Items, Fault>;
     /// The request as if the client had sent the whole conversation.
-    fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault>;
+    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, Fault>;
     /// A whole reply's id; no more of it is read.
     fn id(&self, reply: &[u8]) -> Option<String>;
     /// And what it adds to its conversation.
@@ -21,7 +21,7 @@ pub trait Keeper: Sync {
     /// Where the client wrote it, if not in a request before this one: `before` items are not its.
     fn own_place(&self, place: &Place, before: usize) -> Option<Place>;
     /// One page of what was said before a reply and in its request, as the query wants it.
-    fn page(&self, id: &str, items: &[&Items], query: Option<&str>) -> Result<Vec<u8>, Fault>;
+    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, Fault>;
     /// The answer to a reply's deletion.
     fn deleted(&self, id: &str) -> Vec<u8>;
 }

@@ -1,14 +1,15 @@
 //! The proofs in one reply, in order: what a client must send back, kept for one that does not.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::{Format, Issuer, Seal};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proofs(pub Vec<Proof>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Proof {
     Thought {
         text: String,
@@ -24,7 +25,7 @@ pub enum Proof {
 
 /// Where the proofs of an earlier reply are found by one of its calls.
 pub trait Recall: Debug {
-    fn proofs(&self, call_id: &str) -> Option<Arc<Proofs>>;
+    fn proofs(&self, call_id: &str) -> Option<Proofs>;
 }
 
 impl Proof {

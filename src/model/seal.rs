@@ -8,16 +8,18 @@ use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 
+use serde::{Deserialize, Serialize};
+
 use super::Text;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal<'a> {
     pub issuer: Issuer,
     pub data: Text<'a>,
 }
 
 /// Which opaque field of which format the data came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Issuer {
     /// The signature of a thinking block of the messages format.
     Thinking,

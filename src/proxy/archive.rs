@@ -121,7 +121,7 @@ impl Archive {
                 break;
             };
             next = kept.previous.clone();
-            conversations.keep(owner, &id, kept);
+            conversations.keep(owner, &id, &kept);
             brought = true;
         }
         brought
@@ -167,7 +167,7 @@ fn kept(format: Format, found: StoredReply) -> Option<KeptReply> {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
     };
-    KeptReply::known(found.previous, input, found.reply.into(), keeper)
+    KeptReply::known(found.previous, &input, found.reply.into(), keeper)
 }
 
 struct Writer {

@@ -103,7 +103,7 @@ pub(super) fn resume(
         Err(Broken::TooLong) => return Err(too_long(limit)),
     };
     let before = replies.iter().flat_map(|reply| reply.items(keeper));
-    let before: Vec<&Items> = before.collect();
+    let before: Vec<Items> = before.collect();
     let body = keeper.resume(&exchange.body, &before)?;
     if body.len() > limit {
         return Err(too_long(limit));
@@ -129,7 +129,7 @@ pub(super) fn keep(
         return;
     };
     if let Some(proofs) = reply.take_proofs() {
-        conversations.note(owner(exchange), proofs);
+        conversations.note(owner(exchange), &proofs);
         return;
     }
     if let Some(whole) = reply.take_kept()
@@ -139,7 +139,7 @@ pub(super) fn keep(
         if let Some(archive) = archive {
             archive.keep(owner(exchange), &id, &kept, keeper);
         }
-        conversations.keep(owner(exchange), &id, kept);
+        conversations.keep(owner(exchange), &id, &kept);
     }
 }
 
@@ -164,9 +164,7 @@ fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(Strin
     let id = keeper.id(&whole)?;
     let said = thread.said.as_ref().filter(|_| thread.is_resumed);
     let previous = said.and_then(|said| said.previous.clone());
-    // A copy: what was received may lie in memory that is many times as large.
-    let added = Bytes::copy_from_slice(&thread.added);
-    Some((id, KeptReply::new(previous, added, whole)))
+    Some((id, KeptReply::new(previous, thread.added.clone(), whole)))
 }
 
 /// Before [`answer`]: what it is about is in memory, if it is kept at all.
@@ -218,7 +216,7 @@ pub(super) fn answer(
             let before = before.and_then(Result::ok).unwrap_or_default();
             let before = before.iter().flat_map(|reply| reply.items(keeper));
             let [input, _] = reply.items(keeper);
-            let items: Vec<&Items> = before.chain([input]).collect();
+            let items: Vec<Items> = before.chain([input]).collect();
             keeper.page(id, &items, query)
         }
     }

@@ -1,30 +1,20 @@
 //! What is kept of conversations between their requests: replies to go on from, and proofs for
 //! clients that do not send them back. In memory only, within a bound, and for a while.
 
-use std::sync::{Arc, OnceLock};
-
-use ahash::RandomState;
 use bytes::Bytes;
-use moka::policy::EvictionPolicy;
-use moka::sync::Cache;
 
+use super::shelf::Shelf;
 use crate::config;
 use crate::formats::{Items, Keeper};
 use crate::model::{Proofs, Recall};
 
-/// What an entry costs beside its content.
+/// What a reply counts beside its content, when a conversation is measured.
 const OVERHEAD: usize = 256;
 
 #[derive(Debug)]
 pub struct Conversations {
-    /// By the name of the key and an id; `None`: nothing is kept.
-    kept: Option<Cache<String, Entry, RandomState>>,
-}
-
-#[derive(Debug, Clone)]
-enum Entry {
-    Reply(Arc<KeptReply>),
-    Proofs(Arc<Proofs>),
+    /// `None`: nothing is kept.
+    kept: Option<Shelf>,
 }
 
 /// A reply and what led to it. Few conversations go on from where they are kept, so that they are
@@ -37,41 +27,61 @@ pub struct KeptReply {
     pub reply: Bytes,
     /// What its request added to the conversation, as that was written.
     added: Bytes,
-    items: OnceLock<[Items; 2]>,
 }
 
 impl KeptReply {
-    pub fn new(previous: Option<String>, added: Bytes, reply: Bytes) -> KeptReply {
+    pub const fn new(previous: Option<String>, added: Bytes, reply: Bytes) -> KeptReply {
         KeptReply {
             previous,
             reply,
             added,
-            items: OnceLock::new(),
         }
     }
 
     /// One whose input was taken apart before.
     pub fn known(
         previous: Option<String>,
-        input: Items,
+        input: &Items,
         reply: Bytes,
         keeper: &dyn Keeper,
     ) -> Option<KeptReply> {
-        let output = keeper.output(&reply)?;
-        Some(KeptReply {
-            previous,
-            added: input.text.clone(),
-            reply,
-            items: [input, output].into(),
-        })
+        keeper.output(&reply)?;
+        let added = [b"[", input.text.as_ref(), b"]"].concat();
+        Some(KeptReply::new(previous, added.into(), reply))
     }
 
     /// What was said in the request, and in the reply.
-    pub fn items(&self, keeper: &dyn Keeper) -> &[Items; 2] {
-        self.items.get_or_init(|| {
-            let input = keeper.input(&self.added).unwrap_or_default();
-            [input, keeper.output(&self.reply).unwrap_or_default()]
-        })
+    pub fn items(&self, keeper: &dyn Keeper) -> [Items; 2] {
+        let input = keeper.input(&self.added).unwrap_or_default();
+        [input, keeper.output(&self.reply).unwrap_or_default()]
+    }
+
+    /// The output is a part of the reply.
+    fn size(&self) -> usize {
+        self.added.len() + self.reply.len()
+    }
+
+    fn put(&self, shelf: &Shelf, name: &str) {
+        let previous = self.previous.as_deref().unwrap_or_default();
+        let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
+        let parts = [previous.as_bytes(), &self.added, &self.reply];
+        let [previous, added, reply] = parts;
+        shelf.put(name, &[lengths.as_flattened(), previous, added, reply]);
+    }
+
+    fn get(shelf: &Shelf, name: &str) -> Option<KeptReply> {
+        let mut value = shelf.get(name)?;
+        let mut length = || {
+            let bytes = value.split_to(size_of::<usize>());
+            bytes
+                .first_chunk()
+                .map(|bytes| usize::from_le_bytes(*bytes))
+        };
+        let (previous, added) = (length()?, length()?);
+        let previous = value.split_to(previous);
+        let previous = (!previous.is_empty()).then(|| String::from_utf8_lossy(&previous).into());
+        let added = value.split_to(added);
+        Some(KeptReply::new(previous, added, value))
     }
 }
 
@@ -85,19 +95,8 @@ pub enum Broken {
 
 impl Conversations {
     pub fn new(settings: Option<config::Conversations>) -> Conversations {
-        let kept = settings.map(|settings| {
-            Cache::builder()
-                .max_capacity(settings.size as u64)
-                .weigher(|key: &String, entry: &Entry| {
-                    let size = key.len() + entry.size() + OVERHEAD;
-                    u32::try_from(size).unwrap_or(u32::MAX)
-                })
-                // Whoever goes on with a conversation touches all of it.
-                .time_to_idle(settings.ttl)
-                // By default one that nobody has asked for yet has to give way to those that were.
-                .eviction_policy(EvictionPolicy::lru())
-                .build_with_hasher(RandomState::default())
-        });
+        // Whoever goes on with a conversation uses all of it.
+        let kept = settings.map(|settings| Shelf::new(settings.size, settings.ttl));
         Conversations { kept }
     }
 
@@ -105,32 +104,23 @@ impl Conversations {
         self.kept.is_some()
     }
 
-    pub fn keep(&self, owner: &str, id: &str, reply: KeptReply) {
-        self.insert(owner, id, Entry::Reply(Arc::new(reply)));
+    pub fn keep(&self, owner: &str, id: &str, reply: &KeptReply) {
+        if let Some(shelf) = &self.kept {
+            reply.put(shelf, &name(REPLY, owner, id));
+        }
     }
 
-    pub fn reply(&self, owner: &str, id: &str) -> Option<Arc<KeptReply>> {
-        match self.get(owner, id)? {
-            Entry::Reply(reply) => Some(reply),
-            Entry::Proofs(_) => None,
-        }
+    pub fn reply(&self, owner: &str, id: &str) -> Option<KeptReply> {
+        KeptReply::get(self.kept.as_ref()?, &name(REPLY, owner, id))
     }
 
     pub fn forget(&self, owner: &str, id: &str) -> bool {
-        let is_there = self.reply(owner, id).is_some();
-        if let Some(kept) = self.kept.as_ref().filter(|_| is_there) {
-            kept.invalidate(&place(owner, id));
-        }
-        is_there
+        let shelf = self.kept.as_ref();
+        shelf.is_some_and(|shelf| shelf.remove(&name(REPLY, owner, id)))
     }
 
     /// The replies of a conversation up to this one, the first one first. `limit`: in bytes.
-    pub fn thread(
-        &self,
-        owner: &str,
-        id: &str,
-        limit: usize,
-    ) -> Result<Vec<Arc<KeptReply>>, Broken> {
+    pub fn thread(&self, owner: &str, id: &str, limit: usize) -> Result<Vec<KeptReply>, Broken> {
         let mut replies = Vec::new();
         let (mut next, mut size) = (Some(id.to_owned()), 0);
         while let Some(id) = next {
@@ -148,10 +138,13 @@ impl Conversations {
         Ok(replies)
     }
 
-    pub fn note(&self, owner: &str, proofs: Proofs) {
-        let proofs = Arc::new(proofs);
+    pub fn note(&self, owner: &str, proofs: &Proofs) {
+        let Some(shelf) = &self.kept else {
+            return;
+        };
+        let written = serde_json::to_vec(proofs).expect("strings in lists always serialise");
         for id in proofs.call_ids() {
-            self.insert(owner, id, Entry::Proofs(proofs.clone()));
+            shelf.put(&name(PROOFS, owner, id), &[&written]);
         }
     }
 
@@ -161,37 +154,14 @@ impl Conversations {
             owner,
         }
     }
-
-    fn insert(&self, owner: &str, id: &str, entry: Entry) {
-        if let Some(kept) = &self.kept {
-            kept.insert(place(owner, id), entry);
-        }
-    }
-
-    fn get(&self, owner: &str, id: &str) -> Option<Entry> {
-        self.kept.as_ref()?.get(&place(owner, id))
-    }
 }
+
+const REPLY: char = 'r';
+const PROOFS: char = 'p';
 
 /// Names of keys hold no control characters.
-fn place(owner: &str, id: &str) -> String {
-    format!("{owner}\n{id}")
-}
-
-impl Entry {
-    fn size(&self) -> usize {
-        match self {
-            Entry::Reply(reply) => reply.size(),
-            Entry::Proofs(proofs) => proofs.size(),
-        }
-    }
-}
-
-impl KeptReply {
-    /// The output is a part of the reply.
-    fn size(&self) -> usize {
-        self.added.len() + self.reply.len()
-    }
+fn name(kind: char, owner: &str, id: &str) -> String {
+    format!("{kind}{owner}\n{id}")
 }
 
 /// What is remembered for one key.
@@ -202,11 +172,10 @@ pub struct Recalling<'a> {
 }
 
 impl Recall for Recalling<'_> {
-    fn proofs(&self, call_id: &str) -> Option<Arc<Proofs>> {
-        match self.conversations.get(self.owner, call_id)? {
-            Entry::Proofs(proofs) => Some(proofs),
-            Entry::Reply(_) => None,
-        }
+    fn proofs(&self, call_id: &str) -> Option<Proofs> {
+        let shelf = self.conversations.kept.as_ref()?;
+        let written = shelf.get(&name(PROOFS, self.owner, call_id))?;
+        serde_json::from_slice(&written).ok()
     }
 }
 
@@ -232,9 +201,9 @@ mod tests {
     #[test]
     fn a_thread_is_followed_to_its_beginning_and_belongs_to_one_key() {
         let kept = conversations(1 << 20);
-        kept.keep("a", "1", reply(None));
-        kept.keep("a", "2", reply(Some("1")));
-        kept.keep("a", "3", reply(Some("2")));
+        kept.keep("a", "1", &reply(None));
+        kept.keep("a", "2", &reply(Some("1")));
+        kept.keep("a", "3", &reply(Some("2")));
         let thread = kept.thread("a", "3", 10_000).expect("a thread");
         let previous: Vec<_> = thread
             .iter()
@@ -253,7 +222,7 @@ mod tests {
     #[test]
     fn a_thread_that_leads_to_itself_ends_at_the_limit() {
         let kept = conversations(1 << 20);
-        kept.keep("a", "1", reply(Some("1")));
+        kept.keep("a", "1", &reply(Some("1")));
         assert_eq!(kept.thread("a", "1", 1 << 20), Err(Broken::TooLong));
     }
 
@@ -269,42 +238,34 @@ mod tests {
         };
         let kept = conversations(100_000);
         let proofs = Proofs(vec![call("x"), call("y")]);
-        kept.note("a", proofs.clone());
+        kept.note("a", &proofs);
         for id in ["x", "y"] {
             let found = kept.recall("a").proofs(id);
-            assert_eq!(found.as_deref(), Some(&proofs));
+            assert_eq!(found.as_ref(), Some(&proofs));
             assert_eq!(kept.recall("b").proofs(id), None);
             assert_eq!(kept.reply("a", id), None);
         }
         for number in 0..1000 {
-            kept.note("a", Proofs(vec![call(&number.to_string())]));
+            kept.note("a", &Proofs(vec![call(&number.to_string())]));
         }
-        let cache = kept.kept.as_ref().expect("a cache");
-        cache.run_pending_tasks();
-        assert!(cache.weighted_size() <= 100_000);
-        assert!(cache.entry_count() > 10);
+        assert!(kept.recall("a").proofs("999").is_some());
+        assert_eq!(kept.recall("a").proofs("0"), None);
     }
 
     #[test]
-    fn the_newest_are_there_however_many_came_before() {
-        let kept = conversations(100_000);
-        for number in 0..2000 {
-            let reply = Bytes::from(vec![b' '; 1000]);
-            let reply = KeptReply::new(None, Bytes::new(), reply);
-            kept.keep("a", &number.to_string(), reply);
+    fn a_reply_comes_back_as_it_was_kept() {
+        let kept = conversations(1 << 20);
+        for previous in [None, Some("resp_1".to_owned())] {
+            let reply = KeptReply::new(previous, "[1]".into(), "{\"id\":2}".into());
+            kept.keep("a", "2", &reply);
+            assert_eq!(kept.reply("a", "2"), Some(reply));
         }
-        kept.kept.as_ref().expect("a cache").run_pending_tasks();
-        for number in 1950..2000 {
-            let found = kept.reply("a", &number.to_string());
-            assert!(found.is_some(), "{number}");
-        }
-        assert_eq!(kept.reply("a", "0"), None);
     }
 
     #[test]
     fn nothing_is_kept_where_nothing_shall_be() {
         let off = Conversations::new(None);
-        off.keep("a", "1", reply(None));
+        off.keep("a", "1", &reply(None));
         assert!(!off.are_kept());
         assert_eq!(off.reply("a", "1"), None);
     }

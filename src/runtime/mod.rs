@@ -11,6 +11,7 @@ mod period;
 mod prices;
 mod resolve;
 mod route;
+mod shelf;
 mod snapshot;
 mod upstream;
 

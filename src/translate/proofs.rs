@@ -1,8 +1,6 @@
 //! Proofs for clients that do not send back what they do not know: noted in a reply, put back
 //! into the request that goes on from it.
 
-use std::sync::Arc;
-
 use crate::formats::call_id;
 use crate::model::{
     Block, Call, Delta, Event, Format, Part, PartKind, Proof, Proofs, Recall, Request, Response,
@@ -143,7 +141,7 @@ fn is_proven(part: &Part<'_>) -> bool {
     }
 }
 
-fn remembered(turn: &Turn<'_>, recall: &dyn Recall) -> Option<Arc<Proofs>> {
+fn remembered(turn: &Turn<'_>, recall: &dyn Recall) -> Option<Proofs> {
     turn.parts.iter().find_map(|part| match &part.kind {
         PartKind::Call(call) => {
             let proofs = recall.proofs(call.id.as_ref()?)?;
@@ -273,10 +271,10 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Shelf(Arc<Proofs>);
+    struct Remembered(Proofs);
 
-    impl Recall for Shelf {
-        fn proofs(&self, call_id: &str) -> Option<Arc<Proofs>> {
+    impl Recall for Remembered {
+        fn proofs(&self, call_id: &str) -> Option<Proofs> {
             let mut ids = self.0.call_ids();
             ids.any(|id| id == call_id).then(|| self.0.clone())
         }
@@ -329,7 +327,7 @@ mod tests {
         let proofs = reply(Issuer::Native);
         let made = call_id("resp-1", 0, 0);
         assert_eq!(proofs.call_ids().collect::<Vec<_>>(), [&made, "b"]);
-        let recall = Shelf(Arc::new(proofs));
+        let recall = Remembered(proofs);
         let parts = || {
             vec![
                 part(PartKind::Thought {
@@ -359,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_the_client_proves_itself_stays_and_another_tool_of_the_same_id_proves_nothing() {
-        let recall = Shelf(Arc::new(reply(Issuer::Thinking)));
+        let recall = Remembered(reply(Issuer::Thinking));
         let mut own = vec![said("b", "read")];
         if let PartKind::Call(call) = &mut own[0].kind {
             call.seal = Some(seal(Issuer::Thinking, "mine"));

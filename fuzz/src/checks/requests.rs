@@ -92,7 +92,10 @@ fn goes_on(format: Format, body: &[u8]) {
         text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
         count: 2,
     };
-    let (own, resumed) = match (keeper.input(&body[added]), keeper.resume(body, &[&before])) {
+    let (own, resumed) = match (
+        keeper.input(&body[added]),
+        keeper.resume(body, std::slice::from_ref(&before)),
+    ) {
         (Ok(own), Ok(resumed)) => (own, resumed),
         (Err(fault), Err(_)) => return refused(format, &fault),
         (own, resumed) => panic!("{own:?} {resumed:?}"),
@@ -106,7 +109,7 @@ fn goes_on(format: Format, body: &[u8]) {
     assert_eq!(input.len(), before.count + own.count);
     assert_eq!(input[1], Value::Object(Map::new()));
     assert!(whole["previous_response_id"].is_null());
-    let page = keeper.page("resp_1", &[&before, &own], Some("limit=100"));
+    let page = keeper.page("resp_1", &[before, own], Some("limit=100"));
     object(&page.expect("a page"));
 }
 

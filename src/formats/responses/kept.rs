@@ -52,11 +52,11 @@ impl Keeper for Kept {
         }
     }
 
-    fn resume(&self, body: &[u8], before: &[&Items]) -> Result<Bytes, Fault> {
+    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, Fault> {
         let request: Request<'_> = read_request(body)?;
         let own = request.input.written().map(own_items).transpose()?;
         let own = own.unwrap_or_default();
-        let all = before.iter().copied().chain([&own]);
+        let all = before.iter().chain([&own]);
         let texts: Vec<&[u8]> = all
             .map(|items| items.text.as_ref())
             .filter(|text| !text.is_empty())
@@ -142,7 +142,7 @@ impl Keeper for Kept {
         })
     }
 
-    fn page(&self, id: &str, items: &[&Items], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, Fault> {
         let mut all = Vec::new();
         for stretch in items {
             let list = [b"[", stretch.text.as_ref(), b"]"].concat();

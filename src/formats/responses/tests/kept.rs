@@ -11,7 +11,7 @@ fn items(text: &'static str, count: usize) -> Items {
 
 #[test]
 fn what_was_said_before_stands_before_the_new_input() {
-    let before = [&items(r#"{"a":1},{"b":2}"#, 2), &items("", 0)];
+    let before = [items(r#"{"a":1},{"b":2}"#, 2), items("", 0)];
     let resumed = |body: &str| {
         let resumed = Kept.resume(body.as_bytes(), &before).expect("a body");
         String::from_utf8(resumed.to_vec()).expect("text")
@@ -91,7 +91,7 @@ fn items_are_listed_in_pages_with_what_their_types_insist_on() {
         1,
     );
     let page = |query: &str| -> Result<Value, Fault> {
-        let page = Kept.page("resp_9", &[&first, &second], Some(query))?;
+        let page = Kept.page("resp_9", &[first.clone(), second.clone()], Some(query))?;
         Ok(serde_json::from_slice(&page).expect("JSON"))
     };
     let all = page("order=asc").expect("a page");
