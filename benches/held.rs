@@ -20,8 +20,12 @@ pub const AIM: f64 = 24.0;
 /// So many events have come before a stream counts as open: those before the content, and some content.
 const BEGUN: usize = 6;
 
-/// Streams that are being opened at the same time.
-const OPENING: usize = 50;
+/// Streams that are being opened at the same time. The gateway answers with the first content,
+/// which in one format comes after four other events.
+const OPENING: usize = 250;
+
+/// They go on for much longer than it takes to open them all.
+const EVENTS: usize = 600;
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -59,7 +63,7 @@ impl Streams {
             Connection::open(listen).await?.exchange(&short).await?;
         }
         let wish = format!(
-            "{filler}mock:events=60 mock:pace={}ms",
+            "{filler}mock:events={EVENTS} mock:pace={}ms",
             self.pace.as_millis()
         );
         let request: Arc<[u8]> = client.request(listen, &model, &wish).into();
