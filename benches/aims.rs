@@ -22,7 +22,7 @@ pub enum Aim {
     OpenStream,
     Start,
     Binary,
-    Counting,
+    Money,
     Store,
 }
 
@@ -40,7 +40,7 @@ impl Aim {
         Self::OpenStream,
         Self::Start,
         Self::Binary,
-        Self::Counting,
+        Self::Money,
         Self::Store,
     ];
 
@@ -87,13 +87,9 @@ impl Aim {
             ),
             Self::Start => ("demo: start to first answer", 100.0, "ms"),
             Self::Binary => ("stripped binary", 20.0, "MiB"),
-            Self::Counting => (
-                "limits, a cap and prices: CPU against none of them",
-                1.05,
-                "×",
-            ),
+            Self::Money => ("a cap and prices: CPU against neither", 1.05, "×"),
             Self::Store => (
-                "the same with a store and its journal: CPU against none",
+                "the same with a store and its journal: CPU against none of them",
                 1.05,
                 "×",
             ),

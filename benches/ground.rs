@@ -11,8 +11,10 @@ use crate::process::Process;
 use crate::speech::{FORMATS, Format, KEY};
 
 /// So generous that no run reaches them, but every request is counted.
-const ALLOWED: &str = "spending_cap: 999999999, limits: {requests_per_minute: 1000000000, \
+const LIMITS: &str = "limits: {requests_per_minute: 1000000000, \
     tokens_per_minute: 1000000000000000, concurrency: 1000000}";
+
+const CAP: &str = "spending_cap: 999999999, ";
 
 const PRICES: &str = "pricing: {input: 1.25, output: 10, cached_input: 0.125}, ";
 
@@ -32,7 +34,7 @@ pub struct Shape {
     /// So many further keys, upstreams and models, each model on an upstream of its own.
     pub others: usize,
     pub keeps_conversations: bool,
-    /// With limits, a cap and prices.
+    /// With a cap and prices.
     pub counts: bool,
 }
 
@@ -61,12 +63,12 @@ impl Ground {
         } else {
             ", conversations: off"
         };
-        let (allowed, prices) = if shape.counts {
-            (ALLOWED, PRICES)
+        let (cap, prices) = if shape.counts {
+            (CAP, PRICES)
         } else {
             ("", "")
         };
-        let mut keys = format!("  - {{name: bench, secret: {KEY}, {allowed}}}\n");
+        let mut keys = format!("  - {{name: bench, secret: {KEY}, {cap}{LIMITS}}}\n");
         let (mut upstreams, mut models) = (String::new(), String::new());
         let mut add = |id: &str, format: Format, places: usize| {
             let (name, base) = (format.name(), format.base());
@@ -85,7 +87,7 @@ impl Ground {
         }
         for number in 0..shape.others {
             let name = other(number);
-            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {allowed}}}\n");
+            keys += &format!("  - {{name: {name}, secret: key-of-{name}, {cap}{LIMITS}}}\n");
             add(&name, Format::Chat, 1);
         }
         format!(

@@ -1,4 +1,4 @@
-//! What counting adds: limits, a cap and prices; and with them receipts in a journal and a database.
+//! What money adds: a cap and prices; and with them receipts in a journal and a database.
 
 use std::time::Duration;
 
@@ -39,10 +39,10 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         1,
         &[
             "chat → chat",
-            "CPU of limits, cap and prices to none",
+            "CPU of cap and prices to none",
             "CPU with the store too to none",
             "CPU µs/request, none",
-            "limits, cap and prices",
+            "cap and prices",
             "the store too",
             "bare",
         ],
@@ -65,7 +65,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         };
         let entries = vec![
             entry("bare pingora", &bare),
-            entry("omniglot that counts nothing", &off),
+            entry("omniglot without money", &off),
             entry("omniglot", &counting),
             entry("omniglot with a store", &stored),
         ];
@@ -83,9 +83,9 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
             figure(Some(stored.cpu()), 1),
             figure(Some(bare.cpu()), 1),
         ]);
-        aims.judge(Aim::Counting, counted.median, work.title.clone());
+        aims.judge(Aim::Money, counted.median, work.title.clone());
         aims.judge(Aim::Store, kept.median, work.title);
     }
-    println!("\n## Counting, and a store\n\n{table}");
+    println!("\n## Money, and a store\n\n{table}");
     Ok(())
 }
