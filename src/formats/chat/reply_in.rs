@@ -9,7 +9,7 @@ use crate::model::{Fault, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
 
 readable! {
     /// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
-    /// stands in a box: a piece is small and is moved often while it is read.
+    /// stands in a box, so that a piece is small.
     pub(super) struct Reply<'a> {
         "id" => pub(super) id: Option<Text<'a>>,
         "model" => pub(super) model: Option<Text<'a>>,
