@@ -17,6 +17,8 @@ pub(super) struct Tap {
     model: String,
     name: Vec<u8>,
     hide_usage: bool,
+    /// The last frame was left out and ended in a carriage return: so is a line feed after it.
+    left_out: bool,
 }
 
 impl Tap {
@@ -27,6 +29,7 @@ impl Tap {
             model: model.to_owned(),
             name: quoted(model),
             hide_usage,
+            left_out: false,
         }
     }
 
@@ -46,6 +49,7 @@ impl Tap {
             codec: self.codec,
             name: &self.name,
             hide_usage: self.hide_usage,
+            left_out: &mut self.left_out,
             watch,
             chunk: &chunk,
             untouched: (self.frames.held() == 0).then_some(0),
@@ -79,6 +83,7 @@ struct Passing<'a> {
     codec: &'static dyn Codec,
     name: &'a [u8],
     hide_usage: bool,
+    left_out: &'a mut bool,
     watch: &'a mut Watch,
     chunk: &'a [u8],
     /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
@@ -92,6 +97,9 @@ impl Passing<'_> {
         if self.fault.is_some() {
             return;
         }
+        if std::mem::take(self.left_out) && frame.raw == b"\n" {
+            return self.copy_what_was_untouched();
+        }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
             self.fault = bare_error(self.codec, frame.raw);
             return match self.fault {
@@ -100,7 +108,7 @@ impl Passing<'_> {
                 None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
                     self.pass(frame.raw);
                 }
-                None => self.copy_what_was_untouched(),
+                None => self.leave_out(frame),
             };
         };
         let glance = match self.codec.glance_event(data, self.watch) {
@@ -108,7 +116,7 @@ impl Passing<'_> {
             Err(fault) => return self.fault = Some(fault),
         };
         if glance.usage_only && self.hide_usage {
-            return self.copy_what_was_untouched();
+            return self.leave_out(frame);
         }
         match (glance.model, frame.data_at) {
             (Some(range), Some(at)) if data.as_bytes()[range.clone()] != *self.name => {
@@ -147,10 +155,49 @@ impl Passing<'_> {
         }
     }
 
+    fn leave_out(&mut self, frame: &Frame<'_>) {
+        *self.left_out = frame.raw.ends_with(b"\r");
+        self.copy_what_was_untouched();
+    }
+
     fn copy_what_was_untouched(&mut self) {
         if let Some(count) = self.untouched.take() {
             self.copied.reserve(self.chunk.len() + self.name.len());
             self.copied.extend_from_slice(&self.chunk[..count]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Format;
+
+    fn passed(pieces: &[&[u8]]) -> Vec<u8> {
+        let mut tap = Tap::new(Format::Chat.codec(), "m", true);
+        let (mut watch, mut passed) = (Watch::default(), Vec::new());
+        for (number, piece) in pieces.iter().enumerate() {
+            let (chunk, end) = (Bytes::copy_from_slice(piece), number + 1 == pieces.len());
+            let mut out = None;
+            let pushed = tap.push(chunk, end, usize::MAX, &mut watch, &mut out);
+            pushed.expect("a stream");
+            passed.extend_from_slice(&out.unwrap_or_default());
+        }
+        passed
+    }
+
+    #[test]
+    fn the_end_of_what_is_left_out_goes_with_it_however_it_is_cut() {
+        let said = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+        let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":1}}"#;
+        for end in ["\n\n", "\r\n\r\n", "\r\r", "\r\r\n", "\n\r\n"] {
+            let stream = format!("{said}{end}{usage}{end}data: [DONE]\n\n");
+            let kept = format!("{said}{end}data: [DONE]\n\n");
+            let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+            for pieces in [&[stream.as_bytes()][..], &bytes] {
+                let passed = String::from_utf8(passed(pieces)).expect("text");
+                assert_eq!(passed, kept, "{end:?}");
+            }
         }
     }
 }

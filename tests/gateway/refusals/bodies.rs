@@ -180,7 +180,8 @@ async fn bodies_that_break_parsers_do_not_break_this_one() {
             let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
             let body = format!(r#"{{"model":"{model}","x":{open}{close}}}"#);
             let answer = post(watched.gateway.url(&path), body).await;
-            let told = answer.text().contains("recursion");
+            let text = answer.text();
+            let told = text.contains("recursion") || text.contains("less nesting");
             assert_eq!(told, refused, "{format} {depth}: {}", answer.text());
         }
         let mut invalid = format!(r#"{{"model":"{model}","x":""#).into_bytes();
