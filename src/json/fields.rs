@@ -114,10 +114,18 @@ const fn length_of(key: &str) -> u64 {
     1 << (key.len() % u64::BITS as usize)
 }
 
+fn tree(body: &[u8]) -> serde_json::Result<Json<'_>> {
+    match str::from_utf8(body) {
+        // Found out once, and not for every string in it.
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    }
+}
+
 impl<'a> Fields<'a, 'static> {
     /// A whole request body.
     pub fn of_body(body: &'a [u8]) -> Result<Self, Fault> {
-        let value: Json<'a> = super::read(body)
+        let value: Json<'a> = tree(body)
             .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))?;
         match value {
             Json::Object(object) => Ok(Fields::new(object, Path::Root)),

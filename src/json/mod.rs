@@ -3,7 +3,6 @@
 mod check;
 mod elements;
 mod fields;
-mod read;
 mod readable;
 mod reader;
 mod shape;
@@ -13,7 +12,6 @@ mod walk;
 pub use check::check;
 pub use elements::Elements;
 pub use fields::{Fields, Node, Path};
-pub use read::read;
 pub(crate) use readable::readable;
 pub use readable::{Present, Raw, Readable, read_text};
 pub use reader::{Outcome, Reader, Unreadable};

@@ -64,9 +64,8 @@ impl KeptReply {
     fn put(&self, shelf: &Shelf, name: &str) {
         let previous = self.previous.as_deref().unwrap_or_default();
         let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
-        let parts = [previous.as_bytes(), &self.added, &self.reply];
-        let [previous, added, reply] = parts;
-        shelf.put(name, &[lengths.as_flattened(), previous, added, reply]);
+        let (lengths, previous) = (lengths.as_flattened(), previous.as_bytes());
+        shelf.put(name, &[lengths, previous, &self.added, &self.reply]);
     }
 
     fn get(shelf: &Shelf, name: &str) -> Option<KeptReply> {
