@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 
+use crate::json::write;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One event as it stands on the wire, up to and including the blank line that ends it.
@@ -230,7 +232,7 @@ impl SseWriter {
     }
 
     fn serialise(&mut self, payload: &impl Serialize) {
-        serde_json::to_writer(&mut self.payload, payload)
+        write(payload, &mut self.payload)
             .expect("our own structs with string keys always serialise, and memory does not fail");
     }
 

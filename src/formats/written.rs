@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use crate::json::write;
+
 /// `size` is about what the body will need; escapes come on top of it.
 pub(in crate::formats) fn written(body: &impl Serialize, size: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size + size / 16 + 512);
-    serde_json::to_writer(&mut bytes, body)
-        .expect("our own structs with string keys always serialise");
+    write(body, &mut bytes).expect("our own structs with string keys always serialise");
     bytes
 }

@@ -1,4 +1,4 @@
-//! Reading JSON politely: errors carry the path, leftovers are reported, edits touch only their range.
+//! JSON read politely: errors carry the path, leftovers are reported, edits touch only their range; and JSON written.
 
 mod check;
 mod elements;
@@ -8,6 +8,7 @@ mod reader;
 mod shape;
 mod splice;
 mod walk;
+mod writer;
 
 pub use check::check;
 pub use elements::Elements;
@@ -17,3 +18,4 @@ pub use readable::{Present, Raw, Readable, read_text};
 pub use reader::{Outcome, Reader, Unreadable};
 pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED};
 pub use splice::{Edit, replace};
+pub use writer::{escape, write};
