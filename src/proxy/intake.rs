@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use super::patience::within;
 use crate::model::{Fault, FaultKind, Format, shortened};
 
-/// Room reserved on a client's word alone.
+/// Room reserved on a client's word alone. Who has sent this much is trusted with the rest of it.
 const TRUSTED_LENGTH: usize = 1 << 20;
 
 /// What keeps a body from being read: a fault to tell, or a client that is gone.
@@ -71,6 +71,10 @@ async fn gather(
         exchange.received += more.len() as u64;
         if body.len() + more.len() > limit {
             return Err(Refused::Fault(too_large(limit)));
+        }
+        if body.len() + more.len() > body.capacity() {
+            // All at once: growing step by step would copy most of it again and again.
+            body.reserve(expected.saturating_sub(body.len()).max(more.len()));
         }
         body.extend_from_slice(&more);
     }
