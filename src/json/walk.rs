@@ -30,10 +30,10 @@ fn object(
         let Some(known) = shape.find(name) else {
             continue;
         };
-        let inner = known.path(shape, path);
-        if let Some(value) = value(given, known.rule(shape), &inner, noted)? {
-            if let Some(told) = known.noted(shape, path, None) {
-                noted.push(told);
+        let (rule, inner) = (known.rule(shape), known.path(shape, path));
+        if let Some(value) = value(given, rule, &inner, noted)? {
+            if let Rule::Noted(_) = rule {
+                noted.extend(known.noted(shape, path, None));
             }
             seen.note(known, value);
         }

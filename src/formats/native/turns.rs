@@ -68,7 +68,7 @@ type Reader =
     for<'a> fn(Node<'a, '_>, role: Role, &mut Losses) -> Result<Option<PartKind<'a>>, Fault>;
 
 /// A part carries exactly one of these.
-const PAYLOADS: [(Spellings, Reader); 7] = [
+static PAYLOADS: [(Spellings, Reader); 7] = [
     (&["text"], |node, _, _| {
         Ok(Some(PartKind::Text(node.text()?)))
     }),
@@ -105,9 +105,10 @@ fn read_part<'a>(
             .map(read_seal);
     }
     let mut payload = None;
-    for (spellings, reader) in PAYLOADS {
+    for (spellings, reader) in &PAYLOADS {
         if let Some(node) = spelling::node(&mut fields, spellings) {
             payload = reader(node, role, losses)?;
+            break;
         }
     }
     match payload {
