@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
+use crate::json::escape;
 use crate::model::{LONGEST_AMOUNT, Money, Receipt, Usage};
 
 /// The checksum in hex digits, and the blank.
@@ -87,7 +87,7 @@ pub(super) fn write(receipt: &Receipt, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[b' '; HEAD]);
     put(receipt, out);
-    let sum = checksum(&out[HEAD..]);
+    let sum = crc32fast::hash(&out[HEAD..]);
     for (place, digit) in out[..HEAD - 1].iter_mut().zip(0..) {
         *place = DIGITS[(sum >> (28 - 4 * digit)) as usize & 0xf];
     }
@@ -105,7 +105,7 @@ fn put(receipt: &Receipt, out: &mut Vec<u8>) {
         (r#"","format":""#, &receipt.format),
     ] {
         out.extend_from_slice(name.as_bytes());
-        put_text(text, out);
+        escape(text, out);
     }
     out.extend_from_slice(br#"","at":"#);
     put_value(&receipt.at, out);
@@ -140,20 +140,6 @@ fn put(receipt: &Receipt, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""}"#);
 }
 
-/// What stands between the quotes.
-fn put_text(text: &str, out: &mut Vec<u8>) {
-    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-    // All of them are looked at: that is done many at a time, which looking for the first is not.
-    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        let begin = out.len();
-        put_value(&text, out);
-        out.pop();
-        out.remove(begin);
-    }
-}
-
 fn put_value(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("plain values serialise");
 }
@@ -163,16 +149,10 @@ pub(super) fn read(line: &[u8]) -> Option<Receipt> {
     let (head, json) = line.split_at_checked(HEAD)?;
     let digits = str::from_utf8(head).ok()?.strip_suffix(' ')?;
     let sum = u32::from_str_radix(digits, 16).ok()?;
-    if sum != checksum(json) {
+    if sum != crc32fast::hash(json) {
         return None;
     }
     serde_json::from_slice::<Line<'_>>(json).ok()?.receipt()
-}
-
-fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 #[cfg(test)]
