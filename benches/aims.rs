@@ -23,7 +23,7 @@ pub enum Aim {
     Start,
     Binary,
     Money,
-    Store,
+    Journal,
 }
 
 impl Aim {
@@ -41,7 +41,7 @@ impl Aim {
         Self::Start,
         Self::Binary,
         Self::Money,
-        Self::Store,
+        Self::Journal,
     ];
 
     /// What is measured, the most that it may be, and the unit of that.
@@ -88,8 +88,8 @@ impl Aim {
             Self::Start => ("demo: start to first answer", 100.0, "ms"),
             Self::Binary => ("stripped binary", 20.0, "MiB"),
             Self::Money => ("a cap and prices: CPU against neither", 1.05, "×"),
-            Self::Store => (
-                "the same with a store and its journal: CPU against none of them",
+            Self::Journal => (
+                "a cap, prices and the journal: CPU of answering against none of them",
                 1.05,
                 "×",
             ),

@@ -1,5 +1,6 @@
 //! Legs against each other: in every round they take turns in short slices, so that what else the machine does meets all alike.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,12 @@ use tokio::time::sleep;
 use crate::connection::Connection;
 use crate::leg::Target;
 use crate::load::{Crew, Questions};
+use crate::process::Process;
 use crate::spread::Spread;
 use crate::work::Request;
+
+/// Those that work when the answer is out; `sqlx-sqlite-worker` as the kernel keeps it.
+const LATER: [&str; 2] = ["store", "sqlx-sqlite-wor"];
 
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -31,6 +36,15 @@ pub struct Sample {
     pub requests_per_second: f64,
     /// For a request.
     pub cpu_microseconds: f64,
+    /// Of that, what the threads took that carry receipts to the database, and the database itself.
+    pub later_microseconds: f64,
+}
+
+impl Sample {
+    /// What is left without what is done later.
+    pub fn answering(&self) -> f64 {
+        self.cpu_microseconds - self.later_microseconds
+    }
 }
 
 /// All rounds of one leg, in order.
@@ -68,6 +82,7 @@ struct Course<'a> {
     answers: u64,
     elapsed: Duration,
     cpu: Duration,
+    later: Duration,
 }
 
 impl<'a> Course<'a> {
@@ -91,18 +106,23 @@ impl<'a> Course<'a> {
             answers: 0,
             elapsed: Duration::ZERO,
             cpu: Duration::ZERO,
+            later: Duration::ZERO,
         })
     }
 
     /// CPU time counts until the rest is over: what is done for the answers after them is theirs.
     async fn run(&mut self, time: Duration, rest: Duration) -> Result<()> {
-        let cpu_before = self.target.process.cpu_time()?;
+        let process = &self.target.process;
+        let cpu_before = process.cpu_time()?;
+        let later_before = later(process)?;
         let begin = Instant::now();
         let driven = self.crew.drive(&self.questions, time).await;
         self.elapsed += begin.elapsed();
         self.answers += driven.with_context(|| self.title.clone())?;
         sleep(rest).await;
-        self.cpu += self.target.process.cpu_time()? - cpu_before;
+        self.cpu += process.cpu_time()? - cpu_before;
+        // A thread that has ended takes its time with it, which then counts for the answers.
+        self.later += later(process)?.saturating_sub(later_before);
         Ok(())
     }
 
@@ -111,11 +131,28 @@ impl<'a> Course<'a> {
         ensure!(answers > 0.0, "{}: no answer", self.title);
         let elapsed = std::mem::take(&mut self.elapsed);
         let cpu = std::mem::take(&mut self.cpu);
+        let later = std::mem::take(&mut self.later);
         Ok(Sample {
             requests_per_second: answers / elapsed.as_secs_f64(),
             cpu_microseconds: cpu.as_secs_f64() * 1e6 / answers,
+            later_microseconds: later.as_secs_f64() * 1e6 / answers,
         })
     }
+}
+
+/// CPU time so far of those threads that work later.
+fn later(process: &Process) -> Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{}/task", process.id()?))? {
+        let thread = thread?.path();
+        let name = fs::read_to_string(thread.join("comm"))?;
+        if LATER.contains(&name.trim_end()) {
+            let times = fs::read_to_string(thread.join("schedstat"))?;
+            let nanoseconds = times.split(' ').next().unwrap_or_default();
+            sum += Duration::from_nanos(nanoseconds.parse()?);
+        }
+    }
+    Ok(sum)
 }
 
 /// Every leg for this time in each round; what comes back is in the order of the entries.

@@ -1,4 +1,4 @@
-//! What money adds: a cap and prices; and with them receipts in a journal and a database.
+//! What money adds: a cap and prices; with them receipts in a journal; and, when answers are out, rows in a database.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::ground::{Ground, Shape};
 use crate::leg::{SHAPE, start_bare, start_mock, start_omniglot};
-use crate::round::{Entry, measure_with_rest};
+use crate::round::{Entry, Sample, measure_with_rest};
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};
@@ -40,10 +40,12 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         &[
             "chat → chat",
             "CPU of cap and prices to none",
-            "CPU with the store too to none",
+            "and the journal",
+            "and what is done later",
             "CPU µs/request, none",
             "cap and prices",
-            "the store too",
+            "and the journal",
+            "later",
             "bare",
         ],
     );
@@ -73,18 +75,21 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
         let [bare, off, counting, stored] = &found[..] else {
             anyhow::bail!("a leg without rounds");
         };
-        let (counted, kept) = (counting.cpu_ratio(off), stored.cpu_ratio(off));
+        let counted = counting.cpu_ratio(off);
+        let written = stored.ratio(off, Sample::answering);
         table.add_row([
             work.title.clone(),
             counted.ratio(),
-            kept.ratio(),
+            written.ratio(),
+            stored.cpu_ratio(off).ratio(),
             figure(Some(off.cpu()), 1),
             figure(Some(counting.cpu()), 1),
-            figure(Some(stored.cpu()), 1),
+            figure(Some(stored.median(Sample::answering)), 1),
+            figure(Some(stored.median(|sample| sample.later_microseconds)), 1),
             figure(Some(bare.cpu()), 1),
         ]);
         aims.judge(Aim::Money, counted.median, work.title.clone());
-        aims.judge(Aim::Store, kept.median, work.title);
+        aims.judge(Aim::Journal, written.median, work.title);
     }
     println!("\n## Money, and a store\n\n{table}");
     Ok(())
