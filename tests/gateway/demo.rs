@@ -22,30 +22,23 @@ fn lock() -> File {
 }
 
 /// Its ports are fixed: whoever has them now may need a moment to be done.
-fn start(directory: &tempfile::TempDir) -> Process {
+fn start(command: impl Fn() -> Command, patience: Duration) -> Process {
     let until = Instant::now() + PATIENCE;
     loop {
         let stderr = Stderr::new();
-        let mut command = omniglot();
-        command.current_dir(directory.path());
+        let mut command = command();
         stderr.attach(&mut command);
         let mut process = Process::start(&mut command);
-        match process.first_line() {
+        match process.line_if_any("omniglot listens on", patience) {
             Some(line) => {
                 assert_eq!(line, format!("omniglot listens on {DEMO}"));
                 return process;
             }
             None => {
-                assert_eq!(process.wait().code(), Some(1));
-                let reason = stderr.text();
-                assert!(
-                    reason.contains("cannot listen on 127.0.0.1:808"),
-                    "{reason}"
-                );
-                assert!(
-                    Instant::now() < until,
-                    "the demo's ports are taken: {reason}"
-                );
+                let (code, reason) = (process.wait().code(), stderr.text());
+                let is_taken = reason.contains("cannot listen on 127.0.0.1:808");
+                assert!(code == Some(1) && is_taken, "{code:?}: {reason}");
+                assert!(Instant::now() < until, "it is taken all the time: {reason}");
                 std::thread::sleep(Duration::from_millis(200));
             }
         }
@@ -68,7 +61,12 @@ fn printed_curl(process: &Process) -> String {
 async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format() {
     let _lock = lock();
     let directory = tempfile::tempdir().expect("an empty directory");
-    let mut process = start(&directory);
+    let command = || {
+        let mut command = omniglot();
+        command.current_dir(directory.path());
+        command
+    };
+    let mut process = start(command, PATIENCE);
 
     let curl = printed_curl(&process);
     let Output { status, stdout, .. } = Command::new("sh")
@@ -136,21 +134,25 @@ async fn every_command_of_the_readme_works() {
     assert_eq!(&commands[..2], [".ci/demo", ".ci/test"]);
     assert!(commands.len() > 8, "the commands were found");
     let root = env!("CARGO_MANIFEST_DIR");
-    let mut demo = Process::start(Command::new(&commands[0]).current_dir(root));
+    let command = || {
+        let mut command = Command::new(&commands[0]);
+        command.current_dir(root);
+        command
+    };
     // It builds first, which takes minutes where nothing has been built yet.
-    demo.line_within("omniglot listens on", 20 * PATIENCE);
+    let mut demo = start(command, 20 * PATIENCE);
     let directory = tempfile::tempdir().expect("a directory");
     let store = format!("sqlite:{}", directory.path().join("omniglot.db").display());
     for command in &commands[2..] {
-        let Output { status, stdout, .. } = Command::new("sh")
+        let output = Command::new("sh")
             .args(["-c", command])
             .current_dir(root)
             .env("no_proxy", "127.0.0.1")
             .env("OMNIGLOT_STORE", &store)
             .output()
             .expect("sh runs");
-        let shown = String::from_utf8_lossy(&stdout);
-        assert!(status.success() && !shown.is_empty(), "{command}\n{shown}");
+        let works = output.status.success() && !output.stdout.is_empty();
+        assert!(works, "{command}\n{output:?}");
     }
     demo.signal("TERM");
     assert_eq!(demo.wait().code(), Some(0));

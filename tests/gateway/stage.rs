@@ -40,28 +40,21 @@ impl Process {
 
     /// The next line of stdout that contains the words.
     pub fn line_with(&self, words: &str) -> String {
-        self.line_within(words, PATIENCE)
+        let line = self.line_if_any(words, PATIENCE);
+        line.unwrap_or_else(|| panic!("no line with {words:?} came"))
     }
 
-    /// The same, for a process that takes longer to start.
-    pub fn line_within(&self, words: &str, patience: Duration) -> String {
+    /// The same, or `None` when stdout ends without one.
+    pub fn line_if_any(&self, words: &str, patience: Duration) -> Option<String> {
         let until = Instant::now() + patience;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(words) => return line,
+                Ok(line) if line.contains(words) => return Some(line),
                 Ok(_) => {}
-                Err(error) => panic!("no line with {words:?} came: {error}"),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => panic!("no line with {words:?} in {patience:?}"),
             }
-        }
-    }
-
-    /// The first line, or `None` when stdout ends without any.
-    pub fn first_line(&self) -> Option<String> {
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("not a line came"),
         }
     }
 
