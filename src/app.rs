@@ -2,6 +2,7 @@
 
 mod bookkeeping;
 mod keeping;
+mod memory;
 mod reload;
 mod sharing;
 
@@ -297,8 +298,11 @@ impl BackgroundService for Lifecycle {
         self.admin.enter(Phase::Ready);
         // A closed stdout is no reason not to serve.
         let _ = writeln!(std::io::stdout(), "{}", self.greeting);
-        if shutdown.changed().await.is_err() {
-            return;
+        tokio::select! {
+            changed = shutdown.changed() => if changed.is_err() {
+                return;
+            },
+            never = memory::give_back() => match never {},
         }
         self.admin.enter(Phase::Draining);
         log::info!("draining {} requests in flight", self.metrics.current());
