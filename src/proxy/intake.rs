@@ -4,16 +4,14 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::Session;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, Result};
 
 use super::exchange::Exchange;
 use super::patience::within;
 use crate::model::{Fault, FaultKind, Format, shortened};
-
-/// Room reserved on a client's word alone. Who has sent this much is trusted with the rest of it.
-const TRUSTED_LENGTH: usize = 1 << 20;
+use crate::translate::Gathered;
 
 /// What keeps a body from being read: a fault to tell, or a client that is gone.
 pub(super) enum Refused {
@@ -54,45 +52,15 @@ async fn gather(
     limit: usize,
 ) -> std::result::Result<Bytes, Refused> {
     let idle = exchange.snapshot.server.timeouts.body_idle;
-    let Some(first) = next(session, idle).await? else {
-        return Ok(Bytes::new());
-    };
-    exchange.received += first.len() as u64;
-    if first.len() > limit {
-        return Err(Refused::Fault(too_large(limit)));
-    }
-    if length == Some(first.len() as u64) {
-        return finish(session, first, idle).await;
-    }
-    let expected = length.map_or(0, |length| length as usize);
-    let mut body = BytesMut::with_capacity(expected.min(TRUSTED_LENGTH).max(first.len()));
-    body.extend_from_slice(&first);
-    while let Some(more) = next(session, idle).await? {
-        exchange.received += more.len() as u64;
-        if body.len() + more.len() > limit {
+    let mut body = Gathered::expecting(length.map_or(0, |length| length as usize));
+    while let Some(piece) = next(session, idle).await? {
+        exchange.received += piece.len() as u64;
+        if body.len() + piece.len() > limit {
             return Err(Refused::Fault(too_large(limit)));
         }
-        if body.len() + more.len() > body.capacity() {
-            // All at once: growing step by step would copy most of it again and again.
-            body.reserve(expected.saturating_sub(body.len()).max(more.len()));
-        }
-        body.extend_from_slice(&more);
+        body.add(piece);
     }
-    Ok(body.freeze())
-}
-
-/// A body that came in one piece is used as it is; its end must still be seen.
-async fn finish(
-    session: &mut Session,
-    body: Bytes,
-    idle: Duration,
-) -> std::result::Result<Bytes, Refused> {
-    match next(session, idle).await? {
-        None => Ok(body),
-        Some(_) => Err(Refused::Fault(Fault::invalid(
-            "the body is longer than its content-length",
-        ))),
-    }
+    Ok(body.take())
 }
 
 async fn next(

@@ -2,7 +2,7 @@
 //! it means when one of them fails.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use tokio::time::timeout;
@@ -86,7 +86,8 @@ impl Gateway {
             let asked = outgoing::asked(exchange, wanted);
             let upstream = attempt.upstream.format;
             return match Reply::choose(exchange.format, upstream, wanted, &asked, kind, limit) {
-                Ok(reply) => {
+                Ok(mut reply) => {
+                    reply.expect(announced_length(header));
                     exchange.reply = Some(reply);
                     Ok(())
                 }
@@ -166,4 +167,11 @@ impl Gateway {
         self.upstream_failed(exchange, cause, &fault);
         self.park(exchange, fault)
     }
+}
+
+/// Of a reply; nothing where that is not said.
+fn announced_length(header: &ResponseHeader) -> usize {
+    let value = header.headers.get(CONTENT_LENGTH);
+    let value = value.and_then(|value| value.to_str().ok()?.parse().ok());
+    value.unwrap_or_default()
 }

@@ -2,13 +2,25 @@
 
 use bytes::{Bytes, BytesMut};
 
+/// Room reserved on somebody's word alone. Who has sent this much is trusted with the rest of it.
+const TRUSTED_LENGTH: usize = 1 << 20;
+
 #[derive(Debug, Default)]
 pub struct Gathered {
     first: Bytes,
     more: BytesMut,
+    announced: usize,
 }
 
 impl Gathered {
+    /// So many bytes were announced, which may or may not come.
+    pub fn expecting(announced: usize) -> Gathered {
+        Gathered {
+            announced,
+            ..Gathered::default()
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.first.len() + self.more.len()
     }
@@ -23,8 +35,22 @@ impl Gathered {
             return;
         }
         let first = std::mem::take(&mut self.first);
+        self.reserve(first.len() + piece.len());
         self.more.extend_from_slice(&first);
         self.more.extend_from_slice(&piece);
+    }
+
+    /// All at once: growing step by step would copy most of it again and again.
+    fn reserve(&mut self, needed: usize) {
+        let length = self.more.len();
+        if length + needed > self.more.capacity() {
+            let trusted = match length < TRUSTED_LENGTH {
+                true => self.announced.min(TRUSTED_LENGTH),
+                false => self.announced,
+            };
+            self.more
+                .reserve(needed.max(trusted.saturating_sub(length)));
+        }
     }
 
     /// All of it, and nothing left.
@@ -34,5 +60,44 @@ impl Gathered {
         } else {
             std::mem::take(&mut self.more).freeze()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gathered(announced: usize, pieces: usize) -> Gathered {
+        let mut gathered = Gathered::expecting(announced);
+        for piece in 0..pieces {
+            gathered.add(vec![piece as u8; 1 << 16].into());
+        }
+        gathered
+    }
+
+    #[test]
+    fn pieces_come_out_as_they_came_in_whatever_was_announced() {
+        for announced in [0, 1, 1 << 16, 1 << 21, usize::MAX / 4] {
+            for pieces in [0, 1, 2, 16] {
+                let whole = gathered(announced, pieces).take();
+                let expected = (0..pieces).flat_map(|piece| vec![piece as u8; 1 << 16]);
+                assert!(whole.iter().copied().eq(expected), "{announced}, {pieces}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_piece_is_not_copied() {
+        let piece = Bytes::from(vec![1; 100]);
+        let mut gathered = Gathered::expecting(100);
+        gathered.add(piece.clone());
+        assert_eq!(gathered.take().as_ptr(), piece.as_ptr());
+    }
+
+    #[test]
+    fn a_word_is_trusted_when_some_of_it_has_come() {
+        assert_eq!(gathered(1 << 30, 2).more.capacity(), TRUSTED_LENGTH);
+        let announced = 20 << 20;
+        assert_eq!(gathered(announced, 17).more.capacity(), announced);
     }
 }

@@ -83,6 +83,13 @@ impl Reply {
         })
     }
 
+    /// What the upstream says the length is.
+    pub fn expect(&mut self, length: usize) {
+        if let Way::Whole(whole) = &mut self.way {
+            whole.expect(length.min(self.limit));
+        }
+    }
+
     pub fn kind(&self) -> ReplyKind {
         match self.way {
             Way::Whole(_) => ReplyKind::Whole,

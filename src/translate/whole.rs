@@ -55,6 +55,10 @@ impl Whole {
         }
     }
 
+    pub(super) fn expect(&mut self, length: usize) {
+        self.gathered = Gathered::expecting(length);
+    }
+
     pub(super) fn is_translated(&self) -> bool {
         match self.reading {
             Reading::Same(..) => false,
