@@ -1,9 +1,10 @@
 //! One JSON object being read: fields are taken by name and type, what remains was not understood.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
 use serde_json_borrow::ObjectAsVec;
 
+use super::readable::read_text;
 use super::shape::{Noted, Shape};
 use super::walk::walk;
 use crate::model::{Fault, Json, Losses, Place, Text};
@@ -114,20 +115,13 @@ const fn length_of(key: &str) -> u64 {
     1 << (key.len() % u64::BITS as usize)
 }
 
-fn tree(body: &[u8]) -> serde_json::Result<Json<'_>> {
-    match str::from_utf8(body) {
-        // Found out once, and not for every string in it.
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(body),
-    }
-}
-
 impl<'a> Fields<'a, 'static> {
     /// A whole request body.
     pub fn of_body(body: &'a [u8]) -> Result<Self, Fault> {
-        let value: Json<'a> = tree(body)
-            .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))?;
-        match value {
+        let wrong =
+            |why: &dyn Display| Fault::invalid(format!("the body is not valid JSON: {why}"));
+        let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
+        match read_text(text).map_err(|error| wrong(&error))? {
             Json::Object(object) => Ok(Fields::new(object, Path::Root)),
             _ => Err(Fault::invalid("the body must be a JSON object")),
         }

@@ -7,6 +7,7 @@ mod readable;
 mod reader;
 mod shape;
 mod splice;
+mod tree;
 mod walk;
 mod writer;
 

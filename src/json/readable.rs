@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::reader::{Outcome, Reader, Unreadable};
-use crate::model::Json;
 
 /// Something that waits for a value. It is there before it is read, so that nothing is moved.
 pub trait Readable<'a>: Default {
@@ -188,19 +187,6 @@ impl<'a> Readable<'a> for f64 {
             return Err(reader.stop("a number within range"));
         }
         *self = number;
-        Ok(())
-    }
-}
-
-/// Any value as a tree.
-impl<'a> Readable<'a> for Json<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
-        if reader.peek() == Some(b'"') {
-            *self = Json::Str(reader.text()?);
-            return Ok(());
-        }
-        let tree = serde_json::from_str(reader.raw()?);
-        *self = tree.map_err(|_| reader.stop("a value that can be read"))?;
         Ok(())
     }
 }

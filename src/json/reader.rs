@@ -9,6 +9,7 @@ use std::fmt;
 /// How deep values may be nested, as everywhere else where JSON is read.
 const DEEPEST: u8 = 127;
 
+#[derive(Clone)]
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -77,6 +78,11 @@ impl<'a> Reader<'a> {
         Stopped
     }
 
+    /// Whether it is this that was expected where it stopped.
+    pub(super) fn is_stopped_for(&self, expected: &'static str) -> bool {
+        self.expected == expected
+    }
+
     #[inline]
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
@@ -133,13 +139,22 @@ impl<'a> Reader<'a> {
     /// Calls `field` with each key, to read the value.
     #[inline]
     pub fn object(&mut self, mut field: impl FnMut(&mut Reader<'a>, &str) -> Outcome) -> Outcome {
+        self.entries(|reader, key| field(reader, &key))
+    }
+
+    /// The same, and the key may be kept.
+    #[inline]
+    pub(super) fn entries(
+        &mut self,
+        mut entry: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Outcome,
+    ) -> Outcome {
         self.enter(b'{', "an object")?;
         let mut first = true;
         while !self.leaves(b'}', first, "a comma or the end of the object")? {
             first = false;
             let key = self.string("a key")?;
             self.take(b':', "a colon")?;
-            field(self, &key)?;
+            entry(self, key)?;
         }
         Ok(())
     }

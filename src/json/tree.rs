@@ -1,0 +1,78 @@
+//! Any value as a tree.
+
+use std::borrow::Cow;
+
+use serde_json_borrow::ObjectAsVec;
+
+use super::readable::Readable;
+use super::reader::{Outcome, Reader};
+use crate::model::Json;
+
+/// The tree lends out its keys, and has no place for those of another making.
+const PLAIN_KEY: &str = "a key without escapes";
+
+impl<'a> Readable<'a> for Json<'a> {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        let start = reader.clone();
+        let outcome = fill(self, reader);
+        if outcome.is_err() && reader.is_stopped_for(PLAIN_KEY) {
+            // Seldom, as the names of fields are mostly plain: the tree's own way, which is slower.
+            *reader = start;
+            let tree = serde_json::from_str(reader.raw()?);
+            *self = tree.map_err(|_| reader.stop("a value that can be read"))?;
+            return Ok(());
+        }
+        outcome
+    }
+}
+
+fn fill<'a>(place: &mut Json<'a>, reader: &mut Reader<'a>) -> Outcome {
+    *place = match reader.peek() {
+        Some(b'"') => Json::Str(reader.text()?),
+        Some(b'{') => {
+            let mut object = ObjectAsVec::default();
+            reader.entries(|reader, key| match key {
+                Cow::Borrowed(key) => {
+                    fill(object.insert_unchecked_and_get_mut(key, Json::Null), reader)
+                }
+                Cow::Owned(_) => Err(reader.stop(PLAIN_KEY)),
+            })?;
+            Json::Object(object)
+        }
+        Some(b'[') => {
+            let mut items = Vec::new();
+            reader.array(|reader| {
+                let mut item = Json::Null;
+                fill(&mut item, reader)?;
+                items.push(item);
+                Ok(())
+            })?;
+            Json::Array(items)
+        }
+        Some(b't' | b'f') => Json::Bool(reader.flag()?),
+        Some(b'-' | b'0'..=b'9') => {
+            let number = number(reader.number()?);
+            number.ok_or_else(|| reader.stop("a number within range"))?
+        }
+        _ => match reader.null()? {
+            true => Json::Null,
+            false => return Err(reader.stop("a value")),
+        },
+    };
+    Ok(())
+}
+
+/// Whole where it can be told exactly, else as near as it gets. `None`: it is beyond all numbers.
+fn number(written: &str) -> Option<Json<'static>> {
+    if let Ok(whole) = written.parse::<u64>() {
+        return Some(Json::Number(whole.into()));
+    }
+    match written.parse::<i64>() {
+        // There is no other way to say that zero is negative.
+        Ok(whole) if whole != 0 => Some(Json::Number(whole.into())),
+        _ => {
+            let number: f64 = written.parse().ok()?;
+            number.is_finite().then(|| Json::Number(number.into()))
+        }
+    }
+}
