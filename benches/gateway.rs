@@ -16,6 +16,7 @@ mod process;
 mod round;
 #[expect(dead_code, reason = "other benches translate replies too")]
 mod settings;
+mod sink;
 mod speech;
 mod spread;
 mod table;

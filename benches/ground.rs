@@ -31,8 +31,10 @@ pub struct Shape {
     pub formats: &'static [Format],
     /// Upstreams of each of those models.
     pub places: usize,
-    /// So many further keys, upstreams and models, each model on an upstream of its own.
+    /// So many further keys and models.
     pub others: usize,
+    /// So many further upstreams, over which those models are spread.
+    pub other_places: usize,
     pub keeps_conversations: bool,
     /// With a cap and prices.
     pub counts: bool,
@@ -45,6 +47,7 @@ impl Shape {
         formats: &FORMATS,
         places: 2,
         others: 0,
+        other_places: 0,
         keeps_conversations: false,
         counts: true,
     };
@@ -70,25 +73,33 @@ impl Ground {
         };
         let mut keys = format!("  - {{name: bench, secret: {KEY}, {cap}{LIMITS}}}\n");
         let (mut upstreams, mut models) = (String::new(), String::new());
-        let mut add = |id: &str, format: Format, places: usize| {
-            let (name, base) = (format.name(), format.base());
-            let mut listed = Vec::with_capacity(places);
-            for place in 1..=places {
-                upstreams += &format!(
-                    "  - {{name: {id}-{place}, format: {name}, base_url: \"http://{mock}{base}\"}}\n"
-                );
-                listed.push(format!("{{name: {id}-{place}}}"));
-            }
-            let listed = listed.join(", ");
-            models += &format!("  - {{id: {id}, {prices}upstreams: [{listed}]}}\n");
+        let mut add_upstream = |name: &str, format: Format| {
+            let (format, base) = (format.name(), format.base());
+            let url = format!("http://{mock}{base}");
+            upstreams += &format!("  - {{name: {name}, format: {format}, base_url: \"{url}\"}}\n");
+        };
+        let mut add_model = |id: &str, places: &[String]| {
+            let places: Vec<String> = places
+                .iter()
+                .map(|name| format!("{{name: {name}}}"))
+                .collect();
+            let places = places.join(", ");
+            models += &format!("  - {{id: {id}, {prices}upstreams: [{places}]}}\n");
         };
         for &format in shape.formats {
-            add(&Self::model(format), format, shape.places);
+            let id = Self::model(format);
+            let place = |number| format!("{id}-{number}");
+            let places: Vec<String> = (1..=shape.places).map(place).collect();
+            places.iter().for_each(|name| add_upstream(name, format));
+            add_model(&id, &places);
+        }
+        for number in 0..shape.other_places {
+            add_upstream(&other(number), Format::Chat);
         }
         for number in 0..shape.others {
             let name = other(number);
             keys += &format!("  - {{name: {name}, secret: key-of-{name}, {cap}{LIMITS}}}\n");
-            add(&name, Format::Chat, 1);
+            add_model(&name, &[other(number % shape.other_places)]);
         }
         format!(
             "server: {{listen: \"{listen}\", admin: \"{admin}\"{conversations}}}\n\
@@ -133,7 +144,7 @@ impl Ground {
     }
 }
 
-/// The name of a further upstream, of the model on it and of a key, whose secret is `key-of-` and the name.
+/// The name of a further upstream, of a model and of a key, whose secret is `key-of-` and the name.
 pub fn other(number: usize) -> String {
     format!("other-{number}")
 }

@@ -15,6 +15,7 @@ pub const SHAPE: Shape = Shape {
     formats: &FORMATS,
     places: 1,
     others: 0,
+    other_places: 0,
     keeps_conversations: true,
     counts: true,
 };

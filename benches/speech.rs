@@ -79,14 +79,7 @@ impl Format {
         if question.stream && self != Self::Native {
             body["stream"] = json!(true);
         }
-        let body = body.to_string();
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
-             content-type: application/json\r\naccept: */*\r\nuser-agent: omniglot-bench\r\n\
-             content-length: {}\r\n\r\n",
-            body.len()
-        );
-        [head, body].concat().into_bytes()
+        post(address, key, &path, &body)
     }
 
     fn parts(self, question: &Question<'_>) -> (String, Value) {
@@ -155,6 +148,18 @@ impl Format {
             _ => Ending::Silent,
         }
     }
+}
+
+/// A request as it goes over the wire.
+pub fn post(address: SocketAddr, key: &str, path: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\naccept: */*\r\nuser-agent: omniglot-bench\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head, body].concat().into_bytes()
 }
 
 fn native_call(stream: bool) -> &'static str {

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::speech::{Ending, Format, Question};
+use crate::speech::{Ending, Format, KEY, Question, post};
 
 const SYSTEM: &str = "You are the assistant of a small library. Answer in plain sentences, name the shelf when you know \
     it, and say so when you do not.";
@@ -98,6 +98,39 @@ impl Request {
             client,
             events: work.events,
             bytes: client.wire(address, key, &question),
+        }
+    }
+
+    /// A chat request with so many tools: little to carry for what there is to translate.
+    pub fn with_tools(count: usize, model: &str, address: SocketAddr) -> Self {
+        let tool = |number: usize| {
+            let parameters = json!({
+                "type": "object",
+                "properties": {
+                    "title": {"type": "string", "description": "The exact title"},
+                    "limit": {"type": ["integer", "null"], "minimum": 1, "maximum": 50},
+                    "shelf": {"$ref": "#/$defs/shelf"},
+                    "others": {"type": "array", "items": {"$ref": "#/$defs/shelf"}},
+                },
+                "required": ["title"],
+                "additionalProperties": false,
+                "$defs": {"shelf": {
+                    "type": "object",
+                    "properties": {"room": {"const": "north"}, "row": {"type": "integer"}},
+                }},
+            });
+            let name = format!("search_{number}");
+            json!({"type": "function", "function": {"name": name, "parameters": parameters}})
+        };
+        let body = json!({
+            "model": model,
+            "messages": [{"role": "user", "content": LAST}],
+            "tools": (0..count).map(tool).collect::<Vec<Value>>(),
+        });
+        Self {
+            client: Format::Chat,
+            events: None,
+            bytes: post(address, KEY, "/v1/chat/completions", &body),
         }
     }
 

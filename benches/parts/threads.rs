@@ -1,6 +1,6 @@
 //! Scale: one worker thread against one for each core.
 
-use std::path::Path;
+use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
 
@@ -9,23 +9,43 @@ use crate::cores::OneCore;
 use crate::ground::Ground;
 use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
 use crate::round::{Entry, measure};
+use crate::sink::Sink;
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};
 
+/// So many that to translate them is nearly all there is to do.
+const TOOLS: usize = 200;
+
+/// The same proxy with one thread and with all.
+struct Pair {
+    one: Target,
+    all: Target,
+}
+
+enum Proxy {
+    Bare,
+    Omniglot,
+}
+
 pub async fn run(terms: &Terms) -> Result<()> {
     eprintln!("threads");
     let cores = std::thread::available_parallelism()?;
-    let room = terms.room("threads")?;
-    let mock = start_mock(&room).await?;
-    let (bare_one, ours_one) = {
-        let core = OneCore::hold()?;
-        let (bare, ours) = proxies(&mock, &terms.room("threads-one")?).await?;
-        core.lift(bare.process.id()?)?;
-        core.lift(ours.process.id()?)?;
-        (bare, ours)
-    };
-    let (bare_all, ours_all) = proxies(&mock, &terms.room("threads-all")?).await?;
+    let mock = start_mock(&terms.room("threads")?).await?;
+    let sink = Sink::open().await?;
+    let bare = pair(terms, "bare", Proxy::Bare, mock.address).await?;
+    let ours = pair(terms, "ours", Proxy::Omniglot, mock.address).await?;
+    let laden = pair(terms, "laden", Proxy::Omniglot, sink.address).await?;
+    let (chat, messages): (Asking, Asking) = (
+        |address| short(address, Format::Chat),
+        |address| short(address, Format::Messages),
+    );
+    let legs = [
+        ("bare pingora, chat", &bare, chat),
+        ("omniglot, chat → chat", &ours, chat),
+        ("omniglot, chat → messages", &ours, messages),
+        ("omniglot, 200 tools, chat → native", &laden, tools),
+    ];
     let mut table = table(
         1,
         &[
@@ -38,21 +58,11 @@ pub async fn run(terms: &Terms) -> Result<()> {
             "with one",
         ],
     );
-    let legs = [
-        ("bare pingora, chat", &bare_one, &bare_all, Format::Chat),
-        ("omniglot, chat → chat", &ours_one, &ours_all, Format::Chat),
-        (
-            "omniglot, chat → messages",
-            &ours_one,
-            &ours_all,
-            Format::Messages,
-        ),
-    ];
-    for (title, one, all, upstream) in legs {
-        let entry = |target: &'static str, found| Entry {
-            title: format!("{title}, {target}"),
-            target: found,
-            requests: vec![request(found, upstream)],
+    for (title, Pair { one, all }, request) in legs {
+        let entry = |threads: &'static str, target| Entry {
+            title: format!("{title}, {threads}"),
+            target,
+            requests: vec![request(target.address)],
             connections: terms.connections * 4,
         };
         let entries = vec![entry("one thread", one), entry("all threads", all)];
@@ -72,21 +82,41 @@ pub async fn run(terms: &Terms) -> Result<()> {
     }
     println!(
         "\n## Scale: {cores} worker threads against one\n\n{table}\n\n\
-         The load and the mock run on the same {cores} cores: requests/s show what is left of these, CPU time what a thread more costs."
+         The load and the mock run on the same {cores} cores: requests/s show what is left of these, CPU time what a thread \
+         more costs. The requests with {TOOLS} tools go to an upstream that reads nothing: nearly all of their work is the gateway's."
     );
-    for (title, target) in [("one", &ours_one), ("all", &ours_all)] {
+    for (title, target) in [("one", &ours.one), ("all", &ours.all)] {
         println!("omniglot, {title}: {}", target.process.vitals()?);
     }
     Ok(())
 }
 
-async fn proxies(mock: &Target, room: &Path) -> Result<(Target, Target)> {
-    let bare = start_bare(mock.address, room).await?;
-    let ours = start_omniglot(mock.address, room, &SHAPE, "").await?;
-    Ok((bare, ours))
+async fn pair(terms: &Terms, name: &str, proxy: Proxy, upstream: SocketAddr) -> Result<Pair> {
+    let start = async |room: String| {
+        let room = terms.room(&room)?;
+        match proxy {
+            Proxy::Bare => start_bare(upstream, &room).await,
+            Proxy::Omniglot => start_omniglot(upstream, &room, &SHAPE, "").await,
+        }
+    };
+    let one = {
+        let core = OneCore::hold()?;
+        let one = start(format!("threads-{name}-one")).await?;
+        core.lift(one.process.id()?)?;
+        one
+    };
+    let all = start(format!("threads-{name}-all")).await?;
+    Ok(Pair { one, all })
 }
 
-fn request(target: &Target, upstream: Format) -> Request {
+/// What is asked of a proxy.
+type Asking = fn(SocketAddr) -> Request;
+
+fn short(proxy: SocketAddr, upstream: Format) -> Request {
     let model = Ground::model(upstream);
-    Request::new(&Work::json(), Format::Chat, &model, KEY, target.address)
+    Request::new(&Work::json(), Format::Chat, &model, KEY, proxy)
+}
+
+fn tools(proxy: SocketAddr) -> Request {
+    Request::with_tools(TOOLS, &Ground::model(Format::Native), proxy)
 }
