@@ -14,6 +14,7 @@ pub struct Cost {
     pub bytes: f64,
 }
 
+#[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub ours: Cost,
     pub plain: Cost,

@@ -31,7 +31,10 @@ struct Options {
     /// Only tables and pairs that hold this word, as in `thoughts` or `chat → native`
     #[arg(default_value = "")]
     only: String,
-    /// Rounds for each figure
+    /// Times that every pair is met, one after the other
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=100))]
+    passes: u16,
+    /// Rounds in each of them
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
     /// Pieces in a stream
@@ -45,12 +48,20 @@ struct Options {
 }
 
 impl Options {
+    fn is_quick(&self) -> bool {
+        self.quick || !self.bench
+    }
+
     fn rounds(&self) -> usize {
-        if self.quick || !self.bench {
+        if self.is_quick() {
             1
         } else {
             usize::from(self.rounds)
         }
+    }
+
+    fn passes(&self) -> u16 {
+        if self.is_quick() { 1 } else { self.passes }
     }
 }
 
@@ -87,29 +98,59 @@ fn payload(event: &Bytes) -> Option<String> {
     found.filter(|data| data.starts_with('{'))
 }
 
+/// All pairs of one kind of stream, in the order of the table.
+fn pairs(
+    pieces: Pieces,
+    is_asked_for: impl Fn(&str) -> bool,
+    options: &Options,
+) -> Vec<(String, Outcome)> {
+    let mut pairs = Vec::new();
+    for from in Format::ALL {
+        // This format has no pieces of arguments: its call is one event.
+        if from == Format::Native && pieces == Pieces::Arguments {
+            continue;
+        }
+        let events = stream_in(from, pieces, usize::from(options.pieces));
+        let events: Vec<Bytes> = events.into_iter().map(Bytes::from).collect();
+        for to in Format::ALL {
+            let pair = format!("{} → {}", from.name(), to.name());
+            if is_asked_for(&pair) {
+                pairs.push((pair, relay(from, to, &events, options.rounds())));
+            }
+        }
+    }
+    pairs
+}
+
+/// The one whose time is the median.
+fn middle(mut outcomes: Vec<Outcome>) -> Outcome {
+    outcomes.sort_by(|one, other| one.ours.nanoseconds.total_cmp(&other.ours.nanoseconds));
+    outcomes[outcomes.len() / 2]
+}
+
 fn main() {
     let options = Options::parse();
-    for (title, pieces) in [
+    let kinds = [
         ("stream of text", Pieces::Text),
         ("stream of thoughts", Pieces::Thought),
         ("stream of a call's arguments", Pieces::Arguments),
-    ] {
+    ];
+    // A pair is met at several times: a machine that is slow for a second is not slow for one pair alone.
+    let mut found: [Vec<Vec<(String, Outcome)>>; 3] = Default::default();
+    for _ in 0..options.passes() {
+        for ((title, pieces), found) in kinds.iter().zip(&mut found) {
+            let is_asked_for =
+                |pair: &str| title.contains(&options.only) || pair.contains(&options.only);
+            found.push(pairs(*pieces, is_asked_for, &options));
+        }
+    }
+    for ((title, _), passes) in kinds.iter().zip(found) {
         let mut table = table("event");
         let mut worst: Option<f64> = None;
-        for from in Format::ALL {
-            let events = stream_in(from, pieces, usize::from(options.pieces));
-            let events: Vec<Bytes> = events.into_iter().map(Bytes::from).collect();
-            for to in Format::ALL {
-                let pair = format!("{} → {}", from.name(), to.name());
-                // This format has no pieces of arguments: its call is one event.
-                let whole = from == Format::Native && pieces == Pieces::Arguments;
-                if whole || !title.contains(&options.only) && !pair.contains(&options.only) {
-                    continue;
-                }
-                let outcome = relay(from, to, &events, options.rounds());
-                worst = Some(worst.unwrap_or(0.0).max(outcome.ours.nanoseconds));
-                table.add_row(row(pair, &outcome));
-            }
+        for (number, (pair, _)) in passes[0].iter().enumerate() {
+            let outcome = middle(passes.iter().map(|pass| pass[number].1).collect());
+            worst = Some(worst.unwrap_or(0.0).max(outcome.ours.nanoseconds));
+            table.add_row(row(pair.clone(), &outcome));
         }
         if let Some(worst) = worst {
             println!("\n{title}\n\n{table}\n\nmost: {worst:.0} ns for an event");

@@ -20,7 +20,7 @@ const LATER: [&str; 2] = ["store", "sqlx-sqlite-wor"];
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measured in one piece each, two copies of the same proxy differed by 15 % on a busy machine; in slices by at most 7 %.
-const SLICE: Duration = Duration::from_millis(250);
+const SLICE: Duration = Duration::from_millis(100);
 
 /// One leg: whom to ask, what, and over how many connections.
 pub struct Entry<'a> {
@@ -81,8 +81,25 @@ struct Course<'a> {
     crew: Crew,
     answers: u64,
     elapsed: Duration,
-    cpu: Duration,
+    answering: Duration,
+    /// Since the process began.
     later: Duration,
+}
+
+/// CPU time of a process so far.
+struct Spent {
+    answering: Duration,
+    later: Duration,
+}
+
+impl Spent {
+    fn by(process: &Process) -> Result<Self> {
+        let later = later(process)?;
+        let all = process.cpu_time()?;
+        // A thread that has ended takes its time with it, which then counts for the answers.
+        let answering = all.saturating_sub(later);
+        Ok(Self { answering, later })
+    }
 }
 
 impl<'a> Course<'a> {
@@ -105,37 +122,36 @@ impl<'a> Course<'a> {
             crew,
             answers: 0,
             elapsed: Duration::ZERO,
-            cpu: Duration::ZERO,
-            later: Duration::ZERO,
+            answering: Duration::ZERO,
+            later: Spent::by(&entry.target.process)?.later,
         })
     }
 
-    /// CPU time counts until the rest is over: what is done for the answers after them is theirs.
-    async fn run(&mut self, time: Duration, rest: Duration) -> Result<()> {
-        let process = &self.target.process;
-        let cpu_before = process.cpu_time()?;
-        let later_before = later(process)?;
+    async fn run(&mut self, time: Duration) -> Result<()> {
+        let before = Spent::by(&self.target.process)?;
         let begin = Instant::now();
         let driven = self.crew.drive(&self.questions, time).await;
         self.elapsed += begin.elapsed();
         self.answers += driven.with_context(|| self.title.clone())?;
-        sleep(rest).await;
-        self.cpu += process.cpu_time()? - cpu_before;
-        // A thread that has ended takes its time with it, which then counts for the answers.
-        self.later += later(process)?.saturating_sub(later_before);
+        let after = Spent::by(&self.target.process)?;
+        self.answering += after.answering.saturating_sub(before.answering);
         Ok(())
     }
 
+    /// What is done later counts from one round to the next, whoever has his turn meanwhile.
     fn take_sample(&mut self) -> Result<Sample> {
         let answers = f64::from(u32::try_from(std::mem::take(&mut self.answers))?);
         ensure!(answers > 0.0, "{}: no answer", self.title);
         let elapsed = std::mem::take(&mut self.elapsed);
-        let cpu = std::mem::take(&mut self.cpu);
-        let later = std::mem::take(&mut self.later);
+        let answering = std::mem::take(&mut self.answering);
+        let spent = Spent::by(&self.target.process)?;
+        let before = std::mem::replace(&mut self.later, spent.later);
+        let later = spent.later.saturating_sub(before);
+        let of_one = |time: Duration| time.as_secs_f64() * 1e6 / answers;
         Ok(Sample {
             requests_per_second: answers / elapsed.as_secs_f64(),
-            cpu_microseconds: cpu.as_secs_f64() * 1e6 / answers,
-            later_microseconds: later.as_secs_f64() * 1e6 / answers,
+            cpu_microseconds: of_one(answering + later),
+            later_microseconds: of_one(later),
         })
     }
 }
@@ -160,7 +176,7 @@ pub async fn measure(entries: Vec<Entry<'_>>, rounds: u16, time: Duration) -> Re
     measure_with_rest(entries, rounds, time, Duration::ZERO).await
 }
 
-/// The same with a pause after every turn, for legs that do some of their work later.
+/// The same with a pause after every round, for legs that do some of their work later.
 pub async fn measure_with_rest(
     entries: Vec<Entry<'_>>,
     rounds: u16,
@@ -183,11 +199,12 @@ pub async fn measure_with_rest(
                 order.reverse();
             }
             for number in order {
-                courses[number].run(slice, rest).await?;
+                courses[number].run(slice).await?;
             }
             is_backwards = !is_backwards;
             left -= slice;
         }
+        sleep(rest).await;
         for (course, result) in courses.iter_mut().zip(&mut results) {
             result.0.push(course.take_sample()?);
         }

@@ -71,7 +71,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
             entry("omniglot", &counting),
             entry("omniglot with a store", &stored),
         ];
-        let found = measure_with_rest(entries, terms.rounds, terms.time * 2, REST).await?;
+        let found = measure_with_rest(entries, terms.rounds, terms.time * 4, REST).await?;
         let [bare, off, counting, stored] = &found[..] else {
             anyhow::bail!("a leg without rounds");
         };
