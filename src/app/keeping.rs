@@ -125,7 +125,7 @@ impl Stored {
 
 #[async_trait]
 impl Books for Stored {
-    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
         let recorded = async {
             self.open().await?;
             self.leases.record(receipts).await

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::pen::Segment;
-use super::reading::{BATCH, Batch, Reading};
+use super::reading::{BATCH, Batch, Passed, Reading};
 use super::seldom::Seldom;
 use super::{Books, Journal, segment};
 
@@ -43,27 +42,13 @@ async fn sync(journal: Arc<Journal>) {
     }
 }
 
-impl Journal {
-    /// The next lines of a segment: as they were written, or from the file up to those.
-    fn batch(&self, reading: &mut Reading, segment: Segment) -> io::Result<Batch> {
-        let number = segment.number;
-        let until = {
-            let fresh = &mut self.pen().fresh;
-            if let Some(batch) = fresh.take(number, reading.offset()) {
-                return Ok(batch);
-            }
-            fresh.begins(number)
-        };
-        let until = until.unwrap_or(segment.length).min(segment.length);
-        reading.next(&self.folder, until)
-    }
-}
-
 /// Where the carrying has got to. A journal has one.
 pub struct Carrier {
     journal: Arc<Journal>,
     books: Arc<dyn Books>,
     reading: Option<Reading>,
+    /// What was read last; kept for its room.
+    bytes: Vec<u8>,
     complaint: Seldom,
 }
 
@@ -73,6 +58,7 @@ impl Carrier {
             journal,
             books,
             reading: None,
+            bytes: Vec::new(),
             complaint: Seldom::every(BETWEEN_COMPLAINTS),
         }
     }
@@ -104,23 +90,31 @@ impl Carrier {
 
     /// Carries one batch, if there is something to carry; how many lines it was.
     pub async fn step(&mut self) -> Result<u64, String> {
-        let batch = self.next().map_err(|error| error.to_string())?;
-        let Some(batch) = batch else {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let offset = self.next(&mut bytes).map_err(|error| error.to_string())?;
+        let Some(offset) = offset else {
             self.journal.note_success();
             return Ok(0);
         };
-        if !batch.receipts.is_empty() {
-            let recording = self.books.record(&batch.receipts);
+        let Batch { receipts, passed } = Batch::of(&bytes, offset);
+        if !receipts.is_empty() {
+            let recording = self.books.record(&receipts);
             let recorded = timeout(PATIENCE, recording).await;
             recorded.map_err(|_| format!("no answer in {PATIENCE:?}"))??;
         }
-        self.pass(&batch);
+        let tally = &self.journal.tally;
+        let (carried, damaged) = (receipts.len(), passed.damaged.len());
+        tally.carried.fetch_add(carried as u64, Ordering::Relaxed);
+        tally.damaged.fetch_add(damaged as u64, Ordering::Relaxed);
+        self.pass(&passed);
         self.journal.note_success();
-        Ok(batch.lines)
+        self.bytes = bytes;
+        Ok(passed.lines)
     }
 
-    /// Whole lines; segments that have nothing left in them are deleted on the way.
-    fn next(&mut self) -> io::Result<Option<Batch>> {
+    /// Reads whole lines, and says where in their segment they begin; segments that have nothing
+    /// left in them are deleted on the way.
+    fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<u64>> {
         loop {
             let Some(oldest) = self.journal.pen().oldest() else {
                 self.reading = None;
@@ -128,15 +122,14 @@ impl Carrier {
             };
             let reading = match self.reading.take().filter(|reading| reading.is_of(oldest)) {
                 Some(reading) => reading,
-                None => Reading::begin(oldest.number),
+                None => Reading::begin(&self.journal.folder, oldest.number)?,
             };
             let reading = self.reading.insert(reading);
             if !reading.is_at_end(oldest) {
-                let batch = self.journal.batch(reading, oldest)?;
-                if batch.lines > 0 {
-                    return Ok(Some(batch));
+                if reading.fill(oldest.length, bytes)? {
+                    return Ok(Some(reading.offset()));
                 }
-                self.pass(&batch);
+                self.pass(&Passed::torn(oldest.length));
                 continue;
             }
             let at_once = self.journal.leaving.load(Ordering::Acquire);
@@ -147,27 +140,23 @@ impl Carrier {
         }
     }
 
-    fn pass(&mut self, batch: &Batch) {
+    fn pass(&mut self, passed: &Passed) {
         let (Some(oldest), Some(reading)) = (self.journal.pen().oldest(), &mut self.reading) else {
             return;
         };
         let path = segment::path(&self.journal.folder, oldest.number);
-        for at in &batch.damaged {
+        let path = path.display();
+        for at in &passed.damaged {
             log::error!(
-                "journal: the line at byte {at} of {} is damaged and counts for nothing; \
-                 the file is set aside when the rest of it is carried",
-                path.display()
+                "journal: the line at byte {at} of {path} is damaged and counts for nothing; \
+                 the file is set aside when the rest of it is carried"
             );
         }
-        if let Some(at) = batch.torn {
-            let path = path.display();
+        if passed.is_torn {
+            let at = reading.offset();
             log::warn!("journal: {path} ends at byte {at} with half a line, which is left out");
         }
-        reading.pass(batch);
-        self.journal.note_carried(batch.lines);
-        let tally = &self.journal.tally;
-        let (carried, damaged) = (batch.receipts.len(), batch.damaged.len());
-        tally.carried.fetch_add(carried as u64, Ordering::Relaxed);
-        tally.damaged.fetch_add(damaged as u64, Ordering::Relaxed);
+        reading.pass(passed);
+        self.journal.note_carried(passed.lines);
     }
 }

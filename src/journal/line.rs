@@ -2,69 +2,54 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::json::escape;
+use crate::json::{escape, read_text, readable};
 use crate::model::{LONGEST_AMOUNT, Money, Receipt, Usage};
 
 /// The checksum in hex digits, and the blank.
 const HEAD: usize = 9;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// As it is read; counts of nothing are left out.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    at: i64,
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    #[serde(borrow)]
-    model: Cow<'a, str>,
-    #[serde(borrow)]
-    upstream: Cow<'a, str>,
-    #[serde(borrow)]
-    format: Cow<'a, str>,
-    stream: bool,
-    status: u16,
-    #[serde(default)]
-    input: u64,
-    #[serde(default)]
-    cached: u64,
-    #[serde(default)]
-    cache_written: u64,
-    #[serde(default)]
-    output: u64,
-    #[serde(default)]
-    thinking: u64,
-    #[serde(default)]
-    audio_input: u64,
-    #[serde(default)]
-    audio_output: u64,
-    #[serde(default)]
-    image_input: u64,
-    #[serde(default)]
-    image_output: u64,
-    #[serde(default)]
-    images: u64,
-    estimated: bool,
-    /// As text: a number would be read as a float by whoever looks.
-    #[serde(borrow)]
-    cost: Cow<'a, str>,
+readable! {
+    /// As it is read; counts of nothing are left out.
+    struct Line<'a> {
+        "id" required => id: Cow<'a, str>,
+        "at" required => at: i64,
+        "key" required => key: Cow<'a, str>,
+        "model" required => model: Cow<'a, str>,
+        "upstream" required => upstream: Cow<'a, str>,
+        "format" required => format: Cow<'a, str>,
+        "stream" required => stream: bool,
+        "status" required => status: u32,
+        "input" => input: u64,
+        "cached" => cached: u64,
+        "cache_written" => cache_written: u64,
+        "output" => output: u64,
+        "thinking" => thinking: u64,
+        "audio_input" => audio_input: u64,
+        "audio_output" => audio_output: u64,
+        "image_input" => image_input: u64,
+        "image_output" => image_output: u64,
+        "images" => images: u64,
+        "estimated" required => estimated: bool,
+        /// As text: a number would be read as a float by whoever looks.
+        "cost" required => cost: Cow<'a, str>,
+    }
 }
 
-impl Line<'_> {
-    fn receipt(self) -> Option<Receipt> {
+impl<'a> Line<'a> {
+    fn receipt(self) -> Option<Receipt<'a>> {
         Some(Receipt {
             cost: Money::read(&self.cost)?,
-            id: self.id.into_owned(),
+            id: self.id,
             at: self.at,
-            key: self.key.into(),
-            model: self.model.into(),
-            upstream: self.upstream.into(),
-            format: Cow::Owned(self.format.into_owned()),
+            key: self.key,
+            model: self.model,
+            upstream: self.upstream,
+            format: self.format,
             stream: self.stream,
-            status: self.status,
+            status: self.status.try_into().ok()?,
             usage: Usage {
                 input: self.input,
                 cached: self.cached,
@@ -83,7 +68,7 @@ impl Line<'_> {
 }
 
 /// The line with its end, in the place of whatever was there.
-pub(super) fn write(receipt: &Receipt, out: &mut Vec<u8>) {
+pub(super) fn write(receipt: &Receipt<'_>, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[b' '; HEAD]);
     put(receipt, out);
@@ -96,7 +81,7 @@ pub(super) fn write(receipt: &Receipt, out: &mut Vec<u8>) {
 
 /// By hand: a client waits for it, and a serialiser would look through every name of a field for
 /// what must be escaped in it.
-fn put(receipt: &Receipt, out: &mut Vec<u8>) {
+fn put(receipt: &Receipt<'_>, out: &mut Vec<u8>) {
     for (name, text) in [
         (r#"{"id":""#, &*receipt.id),
         (r#"","key":""#, &receipt.key),
@@ -145,14 +130,15 @@ fn put_value(value: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 /// A line without its end. `None`: it is not what was once written.
-pub(super) fn read(line: &[u8]) -> Option<Receipt> {
+pub(super) fn read(line: &[u8]) -> Option<Receipt<'_>> {
     let (head, json) = line.split_at_checked(HEAD)?;
     let digits = str::from_utf8(head).ok()?.strip_suffix(' ')?;
     let sum = u32::from_str_radix(digits, 16).ok()?;
     if sum != crc32fast::hash(json) {
         return None;
     }
-    serde_json::from_slice::<Line<'_>>(json).ok()?.receipt()
+    let line: Line<'_> = read_text(str::from_utf8(json).ok()?).ok()?;
+    line.receipt()
 }
 
 #[cfg(test)]
@@ -162,7 +148,7 @@ mod tests {
     #[test]
     fn a_line_holds_a_receipt_to_the_last_digit() {
         let receipt = Receipt {
-            id: "req_1".to_owned(),
+            id: "req_1".into(),
             at: 1_760_000_000_123,
             key: "a \"key\"\u{2028}".into(),
             model: "m\\n".into(),

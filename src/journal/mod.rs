@@ -6,7 +6,6 @@
 //! every receipt by its id.
 
 mod carry;
-mod fresh;
 mod line;
 mod pen;
 mod reading;
@@ -42,7 +41,7 @@ const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
 pub trait Books: Send + Sync {
     /// Writes down all of them or none. Those that are there already stay as they are, by their
     /// ids; the answer is how many were not.
-    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String>;
+    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String>;
 }
 
 /// Belongs to one process; its threads share it.
@@ -131,10 +130,10 @@ impl Journal {
 
     /// Returns when the receipt survives the end of this process. One that cannot be written is
     /// counted and logged: a request is not refused for it.
-    pub fn append(&self, receipt: Receipt) {
+    pub fn append(&self, receipt: &Receipt<'_>) {
         let written = LINE.with_borrow_mut(|line| {
-            line::write(&receipt, line);
-            self.pen().write(line, receipt)
+            line::write(receipt, line);
+            self.pen().write(line)
         });
         match written {
             Ok(false) => {}
@@ -142,7 +141,7 @@ impl Journal {
                 "journal: {} is nearly full; the store takes no receipts",
                 self.folder.display()
             ),
-            Err((id, refused)) => self.lose(&id, &refused),
+            Err(refused) => self.lose(&receipt.id, &refused),
         }
     }
 

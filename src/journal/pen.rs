@@ -6,9 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::fresh::Fresh;
 use super::segment;
-use crate::model::Receipt;
 
 /// A segment goes on until it is as long as this.
 const LONGEST_SEGMENT: u64 = 4 << 20;
@@ -31,7 +29,6 @@ pub(super) struct Pen {
     /// Closed, and not known to be on the disk.
     unsynced: Vec<Arc<File>>,
     has_alarmed: bool,
-    pub(super) fresh: Fresh,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,31 +76,11 @@ impl Pen {
             earlier: waiting,
             unsynced: Vec::new(),
             has_alarmed: false,
-            fresh: Fresh::default(),
         })
     }
 
-    /// `true`: with this line the journal has become nearly full. One that is refused is named.
-    pub(super) fn write(
-        &mut self,
-        line: &[u8],
-        receipt: Receipt,
-    ) -> Result<bool, (String, Refused)> {
-        let (number, begin) = match self.put(line) {
-            Ok(place) => place,
-            Err(refused) => return Err((receipt.id, refused)),
-        };
-        let length = line.len() as u64;
-        self.fresh.put(receipt, number, begin, begin + length);
-        self.bytes += length;
-        self.waiting += 1;
-        let alarms = self.is_nearly_full() && !self.has_alarmed;
-        self.has_alarmed |= alarms;
-        Ok(alarms)
-    }
-
-    /// The segment, and where in it the line begins.
-    fn put(&mut self, line: &[u8]) -> Result<(u64, u64), Refused> {
+    /// `true`: with this line the journal has become nearly full.
+    pub(super) fn write(&mut self, line: &[u8]) -> Result<bool, Refused> {
         let length = line.len() as u64;
         if self.bytes + length > self.limit {
             return Err(Refused::Full);
@@ -114,10 +91,13 @@ impl Pen {
             active.is_torn = active.file.set_len(active.length).is_err();
             return Err(Refused::Failed(error));
         }
-        let begin = active.length;
         active.length += length;
         active.is_synced = false;
-        Ok((active.number, begin))
+        self.bytes += length;
+        self.waiting += 1;
+        let alarms = self.is_nearly_full() && !self.has_alarmed;
+        self.has_alarmed |= alarms;
+        Ok(alarms)
     }
 
     fn active(&mut self) -> io::Result<&mut Active> {
@@ -259,27 +239,25 @@ fn put(mut file: &File, line: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::receipt;
     use super::*;
 
     #[test]
     fn a_disk_that_is_full_costs_no_line_that_was_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut pen = Pen::open(folder.path(), 1 << 20).expect("a folder");
-        pen.write(b"one\n", receipt("one")).expect("some room");
+        pen.write(b"one\n").expect("some room");
         let whole = pen.active.take().expect("a file");
         let full = OpenOptions::new().append(true).open("/dev/full");
         pen.active = Some(Active {
             file: Arc::new(full.expect("a device")),
             ..whole
         });
-        let refused = pen.write(b"two\n", receipt("two")).expect_err("no room");
+        let refused = pen.write(b"two\n").expect_err("no room");
         assert!(
-            matches!(refused, (_, Refused::Failed(error)) if error.kind() == io::ErrorKind::StorageFull)
+            matches!(refused, Refused::Failed(error) if error.kind() == io::ErrorKind::StorageFull)
         );
         // It cannot be cut back either, so that what follows goes elsewhere.
-        pen.write(b"three\n", receipt("three"))
-            .expect("room in another");
+        pen.write(b"three\n").expect("room in another");
         assert_eq!((pen.bytes(), pen.waiting()), (10, 2));
         let content = |number| fs::read(segment::path(folder.path(), number)).expect("a file");
         assert_eq!(

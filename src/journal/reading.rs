@@ -17,48 +17,39 @@ const CHUNK: u64 = 256 << 10;
 
 pub(super) struct Reading {
     number: u64,
-    /// Opened when something is read that is not at hand any more.
-    file: Option<File>,
+    file: File,
     /// Everything before it has been carried.
     offset: u64,
     is_damaged: bool,
-    /// What was read last; kept for its room.
-    bytes: Vec<u8>,
 }
 
+/// Lines of a segment, as receipts.
 #[derive(Default)]
-pub(super) struct Batch {
-    pub(super) receipts: Vec<Receipt>,
+pub(super) struct Batch<'b> {
+    pub(super) receipts: Vec<Receipt<'b>>,
+    pub(super) passed: Passed,
+}
+
+/// What is known of lines when they are done with.
+#[derive(Default)]
+pub(super) struct Passed {
     /// Those that are no receipts included.
     pub(super) lines: u64,
     /// Where those begin.
     pub(super) damaged: Vec<u64>,
-    /// Where half a line begins that ends the segment.
-    pub(super) torn: Option<u64>,
+    /// Half a line ends the segment.
+    pub(super) is_torn: bool,
     end: u64,
 }
 
-impl Batch {
-    /// Whole lines, up to there.
-    pub(super) fn of(receipts: Vec<Receipt>, end: u64) -> Batch {
-        Batch {
-            lines: receipts.len() as u64,
-            receipts,
-            end,
-            ..Batch::default()
-        }
-    }
-}
-
 impl Reading {
-    pub(super) const fn begin(number: u64) -> Reading {
-        Reading {
+    pub(super) fn begin(folder: &Path, number: u64) -> io::Result<Reading> {
+        Ok(Reading {
             number,
-            file: None,
+            file: File::open(segment::path(folder, number))?,
             offset: 0,
             is_damaged: false,
-            bytes: Vec::new(),
-        }
+        })
     }
 
     pub(super) const fn is_of(&self, segment: Segment) -> bool {
@@ -78,53 +69,57 @@ impl Reading {
         self.is_damaged
     }
 
-    /// The next lines, up to there. They come again until they have been passed.
-    pub(super) fn next(&mut self, folder: &Path, length: u64) -> io::Result<Batch> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => File::open(segment::path(folder, self.number))?,
-        };
-        let file = &*self.file.insert(file);
+    /// The next bytes of a segment of this length, at least one whole line; they come again until
+    /// they have been passed. `false`: what is left of it is no whole line.
+    pub(super) fn fill(&self, length: u64, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let mut chunk = CHUNK;
         loop {
             let left = length.saturating_sub(self.offset);
             let size = usize::try_from(left.min(chunk)).unwrap_or(usize::MAX);
-            self.bytes.resize(size, 0);
-            file.read_exact_at(&mut self.bytes, self.offset)?;
-            let batch = batch(&self.bytes, self.offset);
-            if batch.lines > 0 {
-                return Ok(batch);
+            bytes.resize(size, 0);
+            self.file.read_exact_at(bytes, self.offset)?;
+            if memchr::memchr(b'\n', bytes).is_some() {
+                return Ok(true);
             }
             if left <= chunk {
-                return Ok(Batch {
-                    torn: Some(self.offset),
-                    end: length,
-                    ..batch
-                });
+                return Ok(false);
             }
             chunk *= 2;
         }
     }
 
-    pub(super) fn pass(&mut self, batch: &Batch) {
-        self.offset = batch.end;
-        self.is_damaged |= !batch.damaged.is_empty();
+    pub(super) fn pass(&mut self, passed: &Passed) {
+        self.offset = passed.end;
+        self.is_damaged |= !passed.damaged.is_empty();
     }
 }
 
-/// The lines that stand here, of which the first begins at this place of its segment.
-fn batch(bytes: &[u8], offset: u64) -> Batch {
-    let mut batch = Batch::default();
-    batch.receipts.reserve_exact(BATCH);
-    let mut begin = 0;
-    for end in memchr::memchr_iter(b'\n', bytes).take(BATCH) {
-        match line::read(&bytes[begin..end]) {
-            Some(receipt) => batch.receipts.push(receipt),
-            None => batch.damaged.push(offset + begin as u64),
+impl Passed {
+    /// What is left of a segment of this length is no whole line.
+    pub(super) fn torn(length: u64) -> Passed {
+        Passed {
+            is_torn: true,
+            end: length,
+            ..Passed::default()
         }
-        batch.lines += 1;
-        begin = end + 1;
     }
-    batch.end = offset + begin as u64;
-    batch
+}
+
+impl<'b> Batch<'b> {
+    /// The lines that stand here, of which the first begins at this place of its segment.
+    pub(super) fn of(bytes: &'b [u8], offset: u64) -> Batch<'b> {
+        let mut batch = Batch::default();
+        batch.receipts.reserve_exact(BATCH);
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', bytes).take(BATCH) {
+            match line::read(&bytes[begin..end]) {
+                Some(receipt) => batch.receipts.push(receipt),
+                None => batch.passed.damaged.push(offset + begin as u64),
+            }
+            batch.passed.lines += 1;
+            begin = end + 1;
+        }
+        batch.passed.end = offset + begin as u64;
+        batch
+    }
 }

@@ -1,24 +1,23 @@
 //! What is written down of a request that has been paid for.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::{Money, Usage};
 
-/// Its names are shared with what has them for as long as it runs: one is made for every request.
+/// Its texts are lent by what has them: one is made for every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
+pub struct Receipt<'a> {
     /// The request's own, unique for ever: nothing is counted twice by it.
-    pub id: String,
+    pub id: Cow<'a, str>,
     /// When it ended, in milliseconds since 1970.
     pub at: i64,
     /// By name.
-    pub key: Arc<str>,
+    pub key: Cow<'a, str>,
     /// The id that the client asked for.
-    pub model: Arc<str>,
-    pub upstream: Arc<str>,
+    pub model: Cow<'a, str>,
+    pub upstream: Cow<'a, str>,
     /// The word for what the client speaks.
-    pub format: Cow<'static, str>,
+    pub format: Cow<'a, str>,
     pub stream: bool,
     pub status: u16,
     pub usage: Usage,
@@ -27,4 +26,25 @@ pub struct Receipt {
     /// Some of the usage is not the upstream's own count.
     pub estimated: bool,
     pub cost: Money,
+}
+
+impl Receipt<'_> {
+    /// With texts of its own.
+    pub fn into_owned(self) -> Receipt<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Receipt {
+            id: owned(self.id),
+            key: owned(self.key),
+            model: owned(self.model),
+            upstream: owned(self.upstream),
+            format: owned(self.format),
+            at: self.at,
+            stream: self.stream,
+            status: self.status,
+            usage: self.usage,
+            images: self.images,
+            estimated: self.estimated,
+            cost: self.cost,
+        }
+    }
 }

@@ -29,21 +29,19 @@ pub(super) fn write(exchange: &mut Exchange) {
     let now = Timestamp::now();
     exchange.receipted = Some(now);
     if let Some(journal) = &exchange.journal {
-        journal.append(receipt(exchange, &bill, now));
+        journal.append(&receipt(exchange, &bill, now));
     }
 }
 
-fn receipt(exchange: &Exchange, bill: &Bill, now: Timestamp) -> Receipt {
+fn receipt<'a>(exchange: &'a Exchange, bill: &Bill, now: Timestamp) -> Receipt<'a> {
     let (key, model) = (exchange.key.as_ref(), exchange.model.as_ref());
-    let upstream = exchange
-        .attempt()
-        .map(|attempt| attempt.upstream.name.clone());
+    let upstream = exchange.attempt().map(|attempt| &*attempt.upstream.name);
     Receipt {
-        id: exchange.request_id.clone(),
+        id: (&*exchange.request_id).into(),
         at: now.as_millisecond(),
-        key: key.map(|key| key.name.clone()).unwrap_or_default(),
-        model: model.map(|model| model.label.clone()).unwrap_or_default(),
-        upstream: upstream.unwrap_or_default(),
+        key: key.map_or("", |key| &*key.name).into(),
+        model: model.map_or("", |model| &*model.label).into(),
+        upstream: upstream.unwrap_or_default().into(),
         format: exchange.format.name().into(),
         stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
         status: exchange.status,

@@ -60,7 +60,7 @@ impl Store {
 }
 
 impl Sum {
-    pub(super) fn of(receipt: &Receipt) -> Sum {
+    pub(super) fn of(receipt: &Receipt<'_>) -> Sum {
         Sum {
             requests: 1,
             estimated: u64::from(receipt.estimated),

@@ -44,9 +44,9 @@ async fn lease(
     given[0]
 }
 
-fn receipt(id: &str, at: Timestamp, cost: &str) -> Receipt {
+fn receipt(id: &str, at: Timestamp, cost: &str) -> Receipt<'static> {
     Receipt {
-        id: id.to_owned(),
+        id: id.to_owned().into(),
         at: at.as_millisecond(),
         key: "dev".into(),
         model: "m".into(),

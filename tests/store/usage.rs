@@ -10,11 +10,11 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect("a time")
 }
 
-fn receipt(id: &str, when: &str, key: &str, cost: &str) -> Receipt {
+fn receipt(id: &str, when: &str, key: &str, cost: &str) -> Receipt<'static> {
     Receipt {
-        id: id.to_owned(),
+        id: id.to_owned().into(),
         at: at(when).as_millisecond(),
-        key: key.into(),
+        key: key.to_owned().into(),
         model: "m".into(),
         upstream: "up".into(),
         format: "chat".into(),
@@ -70,7 +70,7 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of() {
     on_each(async |store| {
         let least = money("0.000000001").for_tokens(1);
         let large = money("999999999.999999999").for_tokens(u64::MAX);
-        let mut receipts: Vec<Receipt> = (0..1203)
+        let mut receipts: Vec<Receipt<'static>> = (0..1203)
             .map(|number| Receipt {
                 cost: least,
                 ..receipt(&number.to_string(), "2026-11-15T12:00:00Z", "dev", "0")
@@ -86,7 +86,7 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of() {
         });
         assert_eq!(store.record(&receipts).await.expect("recorded"), 1204);
         let again = [Receipt {
-            id: "larger".to_owned(),
+            id: "larger".into(),
             ..receipts[1203].clone()
         }];
         assert_eq!(store.record(&again).await.expect("recorded"), 1);

@@ -45,7 +45,7 @@ async fn garbage_in_the_middle_costs_only_itself_and_is_kept_for_a_person() {
         assert_eq!(files(folder.path()), left);
         // The next one does not take its name.
         let journal = open(folder.path());
-        journal.append(receipt("req_4"));
+        journal.append(&receipt("req_4"));
         assert!(files(folder.path()).contains(&"000000000008.receipts".to_owned()));
     }
 }
@@ -56,8 +56,8 @@ async fn a_line_of_any_length_is_read() {
     let mut long = receipt("req_1");
     long.key = "k".repeat(600 << 10).into();
     let journal = open(folder.path());
-    journal.append(long.clone());
-    journal.append(receipt("req_2"));
+    journal.append(&long);
+    journal.append(&receipt("req_2"));
     let books = Ledger::in_moods(&[]);
     carry_all(&journal, &books).await;
     assert_eq!(books.ids(), ["req_1", "req_2"]);

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use super::*;
 use crate::model::{Money, Usage};
 
-pub(super) fn receipt(id: &str) -> Receipt {
+pub(super) fn receipt(id: &str) -> Receipt<'static> {
     Receipt {
-        id: id.to_owned(),
+        id: id.to_owned().into(),
         at: 1_760_000_000_123,
         key: "dev".into(),
         model: "acme-large".into(),
@@ -49,14 +49,14 @@ struct Ledger(Mutex<Pages>);
 #[derive(Default)]
 struct Pages {
     moods: VecDeque<Mood>,
-    recorded: HashMap<String, Receipt>,
+    recorded: HashMap<String, Receipt<'static>>,
     /// How often each was taken and said to be so.
     answered: HashMap<String, u32>,
 }
 
 #[async_trait]
 impl Books for Ledger {
-    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
         let mood = self.pages().moods.pop_front();
         let mood = mood.unwrap_or(Mood::Take);
         match mood {
@@ -67,10 +67,11 @@ impl Books for Ledger {
         let mut pages = self.pages();
         let before = pages.recorded.len();
         for receipt in receipts {
-            let id = receipt.id.clone();
-            pages.recorded.entry(id).or_insert_with(|| receipt.clone());
+            let id = receipt.id.to_string();
+            let entry = pages.recorded.entry(id.clone());
+            entry.or_insert_with(|| receipt.clone().into_owned());
             if matches!(mood, Mood::Take) {
-                *pages.answered.entry(receipt.id.clone()).or_default() += 1;
+                *pages.answered.entry(id).or_default() += 1;
             }
         }
         match mood {
@@ -119,7 +120,7 @@ fn numbered(range: std::ops::Range<u32>) -> Vec<String> {
 
 fn append_all(journal: &Journal, ids: &[String]) {
     for id in ids {
-        journal.append(receipt(id));
+        journal.append(&receipt(id));
     }
 }
 

@@ -12,7 +12,7 @@ async fn a_full_journal_keeps_what_it_has_and_counts_what_it_loses() {
     let mut kept = Vec::new();
     for id in numbered(0..200) {
         let before = journal.standing();
-        journal.append(receipt(&id));
+        journal.append(&receipt(&id));
         let after = journal.standing();
         assert_eq!(after.lost + after.waiting, before.lost + before.waiting + 1);
         assert!(after.bytes <= LITTLE);

@@ -90,7 +90,7 @@ impl World {
     }
 
     /// What has been written down.
-    async fn receipts(&self) -> Vec<Receipt> {
+    async fn receipts(&self) -> Vec<Receipt<'static>> {
         let books = Arc::new(Page::default());
         let mut carrier = Carrier::new(self.journal.clone(), books.clone());
         while carrier.step().await.expect("the page takes all") > 0 {}
@@ -99,13 +99,13 @@ impl World {
 }
 
 #[derive(Default)]
-struct Page(std::sync::Mutex<Vec<Receipt>>);
+struct Page(std::sync::Mutex<Vec<Receipt<'static>>>);
 
 #[async_trait]
 impl Books for Page {
-    async fn record(&self, receipts: &[Receipt]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
         let mut page = self.0.lock().expect("no panic");
-        page.extend_from_slice(receipts);
+        page.extend(receipts.iter().cloned().map(Receipt::into_owned));
         Ok(receipts.len())
     }
 }
@@ -121,8 +121,8 @@ async fn a_request_that_is_dropped_is_paid_and_has_its_receipt() {
     assert_eq!(receipts.len(), 1);
     let receipt = &receipts[0];
     assert_eq!(
-        (&receipt.id, &*receipt.key, &*receipt.model),
-        (&id, "dev", "m")
+        (&*receipt.id, &*receipt.key, &*receipt.model),
+        (&*id, "dev", "m")
     );
     assert_eq!((receipt.usage.input, receipt.usage.output), (input, 1));
     assert!(receipt.estimated && receipt.stream && receipt.status == 499);
