@@ -64,7 +64,7 @@ pub struct Metrics {
     journal: Watched,
     /// A family is asked with labels it could own. What they lead to is kept here by model and
     /// upstream, so that counting a request allocates nothing and searches once.
-    rows: [Named<Arc<Row>>; FORMATS],
+    rows: [Named<Row>; FORMATS],
     /// By key and model.
     costs: Named<Cost>,
 }

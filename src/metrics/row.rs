@@ -36,18 +36,24 @@ impl<T> Default for Named<T> {
     }
 }
 
-impl<T: Clone> Named<T> {
-    /// Finding one allocates nothing.
-    pub(super) fn get(&self, one: &str, other: &str, make: impl FnOnce() -> T) -> T {
+impl<T> Named<T> {
+    /// Calls `count` with one that is there or is made now. Finding one allocates nothing, and
+    /// changes nothing that other threads look at but the lock.
+    pub(super) fn with<R>(
+        &self,
+        (one, other): (&str, &str),
+        make: impl FnOnce() -> T,
+        count: impl FnOnce(&T) -> R,
+    ) -> R {
         // A map of counters is whole after any panic, so a poisoned lock is no reason to stop counting.
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = all.get(one).and_then(|inner| inner.get(other)) {
-            return found.clone();
+            return count(found);
         }
         drop(all);
         let made = make();
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let inner = all.entry(one.into()).or_default();
-        inner.entry(other.into()).or_insert(made).clone()
+        count(inner.entry(other.into()).or_insert(made))
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 
+use super::cost::Cost;
 use super::row::{KINDS, Row};
 use super::{CostLabels, FORMATS, FormatLabel, Metrics, ModelLabels, RequestLabels, TokenLabels};
 use crate::model::{Format, Money};
@@ -37,10 +38,22 @@ impl Metrics {
         let (model, upstream) = (served.model, served.upstream);
         let place = served.format.map_or(FORMATS - 1, |format| format as usize);
         let format = served.format.map_or("none", Format::name);
-        let row = self.rows[place].get(model, upstream, || self.row(format, model).into());
+        let make = || self.row(format, model);
+        self.rows[place].with((model, upstream), make, |row| self.count(row, served));
+        if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
+            let make = || {
+                let (key, model) = (served.key.into(), model.into());
+                self.cost.get_or_create_owned(&CostLabels { key, model })
+            };
+            let add = |sum: &Cost| sum.add(cost);
+            self.costs.with((served.key, model), make, add);
+        }
+    }
+
+    fn count(&self, row: &Row, served: &Served<'_>) {
         match served.status {
-            200 => row.well.get_or_init(|| self.answered(&row, served)).inc(),
-            _ => self.answered(&row, served).inc(),
+            200 => row.well.get_or_init(|| self.answered(row, served)).inc(),
+            _ => self.answered(row, served).inc(),
         };
         row.received.inc_by(served.received);
         row.sent.inc_by(served.sent);
@@ -51,14 +64,7 @@ impl Metrics {
             histogram.observe(first_byte.as_secs_f64());
         }
         if let Some(metered) = &served.metered {
-            self.count_tokens(&row, metered);
-        }
-        if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
-            let make = || {
-                let (key, model) = (served.key.into(), model.into());
-                self.cost.get_or_create_owned(&CostLabels { key, model })
-            };
-            self.costs.get(served.key, model, make).add(cost);
+            self.count_tokens(row, metered);
         }
     }
 
