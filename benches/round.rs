@@ -48,9 +48,14 @@ impl Sample {
 }
 
 /// All rounds of one leg, in order.
+#[derive(Default)]
 pub struct Rounds(Vec<Sample>);
 
 impl Rounds {
+    pub fn append(&mut self, mut more: Rounds) {
+        self.0.append(&mut more.0);
+    }
+
     /// Formed within each round: what else the machine did then met both.
     pub fn ratio(&self, other: &Rounds, figure: fn(&Sample) -> f64) -> Spread {
         let rounds = self.0.iter().zip(&other.0);

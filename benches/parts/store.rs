@@ -1,5 +1,6 @@
 //! What money adds: a cap and prices; with them receipts in a journal; and, when answers are out, rows in a database.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -7,8 +8,8 @@ use anyhow::Result;
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::ground::{Ground, Shape};
-use crate::leg::{SHAPE, start_bare, start_mock, start_omniglot};
-use crate::round::{Entry, Sample, measure_with_rest};
+use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
+use crate::round::{Entry, Rounds, Sample, measure_with_rest};
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};
@@ -16,25 +17,59 @@ use crate::work::{Request, Work};
 /// Receipts gather for half a second before they are carried to the database.
 const REST: Duration = Duration::from_millis(800);
 
+/// The legs, each a process of its own.
+struct Legs {
+    bare: Target,
+    off: Target,
+    counting: Target,
+    stored: Target,
+}
+
+impl Legs {
+    async fn start(upstream: SocketAddr, terms: &Terms, name: &str) -> Result<Self> {
+        let room = |leg: &str| terms.room(&format!("{name}-{leg}"));
+        let plain = Shape {
+            counts: false,
+            ..SHAPE
+        };
+        let inside = room("stored")?;
+        let (database, journal) = (inside.join("store.db"), inside.join("journal"));
+        let added = format!(
+            "store: \"sqlite:{}\"\njournal: {{path: {journal:?}}}\n",
+            database.display()
+        );
+        Ok(Self {
+            bare: start_bare(upstream, &room("bare")?).await?,
+            off: start_omniglot(upstream, &room("off")?, &plain, "").await?,
+            counting: start_omniglot(upstream, &room("counting")?, &SHAPE, "").await?,
+            stored: start_omniglot(upstream, &inside, &SHAPE, &added).await?,
+        })
+    }
+
+    fn entries<'a>(&'a self, work: &Work, terms: &Terms) -> Vec<Entry<'a>> {
+        let entry = |title: &str, target: &'a Target| Entry {
+            title: format!("{title}, {}", work.title),
+            target,
+            requests: vec![Request::new(
+                work,
+                Format::Chat,
+                &Ground::model(Format::Chat),
+                KEY,
+                target.address,
+            )],
+            connections: terms.connections,
+        };
+        vec![
+            entry("bare pingora", &self.bare),
+            entry("omniglot without money", &self.off),
+            entry("omniglot", &self.counting),
+            entry("omniglot with a store", &self.stored),
+        ]
+    }
+}
+
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let room = terms.room("store")?;
-    let mock = start_mock(&room).await?;
-    let upstream = mock.address;
-    let bare = start_bare(upstream, &room).await?;
-    let plain = Shape {
-        counts: false,
-        ..SHAPE
-    };
-    let outside = terms.room("store-off")?;
-    let off = start_omniglot(upstream, &outside, &plain, "").await?;
-    let counting = start_omniglot(upstream, &room, &SHAPE, "").await?;
-    let inside = terms.room("store-inside")?;
-    let (database, journal) = (inside.join("store.db"), inside.join("journal"));
-    let added = format!(
-        "store: \"sqlite:{}\"\njournal: {{path: {journal:?}}}\n",
-        database.display()
-    );
-    let stored = start_omniglot(upstream, &inside, &SHAPE, &added).await?;
+    let mock = start_mock(&terms.room("store")?).await?;
     let mut table = table(
         1,
         &[
@@ -51,30 +86,20 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
     );
     let events = terms.scaled(50, 5);
     let works = [Work::json(), Work::stream(events), Work::paced(events)];
+    let mut number = 0;
     for work in works {
         eprintln!("store, {}", work.title);
-        let entry = |title: &str, target| Entry {
-            title: format!("{title}, {}", work.title),
-            target,
-            requests: vec![Request::new(
-                &work,
-                Format::Chat,
-                &Ground::model(Format::Chat),
-                KEY,
-                target.address,
-            )],
-            connections: terms.connections,
-        };
-        let entries = vec![
-            entry("bare pingora", &bare),
-            entry("omniglot without money", &off),
-            entry("omniglot", &counting),
-            entry("omniglot with a store", &stored),
-        ];
-        let found = measure_with_rest(entries, terms.rounds, terms.time * 4, REST).await?;
-        let [bare, off, counting, stored] = &found[..] else {
-            anyhow::bail!("a leg without rounds");
-        };
+        let mut found: [Rounds; 4] = Default::default();
+        for _ in 0..terms.scaled(terms.rounds * 2, 1) {
+            number += 1;
+            // Two processes of the same program differ by a few per cent, by where their memory happens to lie.
+            let legs = Legs::start(mock.address, terms, &format!("store-{number}")).await?;
+            let round = measure_with_rest(legs.entries(&work, terms), 1, terms.time * 2, REST);
+            for (rounds, round) in found.iter_mut().zip(round.await?) {
+                rounds.append(round);
+            }
+        }
+        let [bare, off, counting, stored] = &found;
         let counted = counting.cpu_ratio(off);
         let written = stored.ratio(off, Sample::answering);
         table.add_row([
