@@ -94,7 +94,7 @@ enum Part {
     Store,
     /// Scale: from 1 to 2,000 connections
     Connections,
-    /// Scale: 10,000 keys, upstreams and models
+    /// Scale: 10,000 keys, models and upstreams
     Catalog,
     /// Scale: JSON from 1 KiB to 20 MiB
     Sizes,

@@ -16,7 +16,7 @@ pub async fn run(terms: &Terms) -> Result<()> {
     eprintln!("connections");
     let field = Field::start(&terms.room("connections")?).await?;
     let counts: Vec<u16> = terms.scaled(COUNTS.to_vec(), vec![1, 32]);
-    let legs = [
+    let mut legs = vec![
         ("bare pingora, chat", &field.bare, Format::Chat),
         ("omniglot, chat → chat", &field.omniglot, Format::Chat),
         (
@@ -25,9 +25,11 @@ pub async fn run(terms: &Terms) -> Result<()> {
             Format::Messages,
         ),
     ];
+    let nginx = field.nginx.as_ref();
+    legs.extend(nginx.map(|nginx| ("nginx, chat", nginx, Format::Chat)));
     let mut entries = Vec::new();
     for &connections in &counts {
-        for (title, target, upstream) in legs {
+        for &(title, target, upstream) in &legs {
             let model = Ground::model(upstream);
             entries.push(Entry {
                 title: format!("{title}, {connections} connections"),
