@@ -345,17 +345,41 @@ fn meaning(escape: &str) -> Option<(char, usize)> {
 /// How many bytes stand before the first that ends a string or is special within it.
 #[inline]
 fn plain(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for word in words {
+    let (words, _) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().take(SHORT / 8).enumerate() {
         let special = special(u64::from_le_bytes(*word));
         if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
+            return number * 8 + special.trailing_zeros() as usize / 8;
         }
-        at += 8;
     }
-    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    at + rest.iter().position(is_special).unwrap_or(rest.len())
+    match bytes.len() {
+        SHORT.. => SHORT + plain_of_many(&bytes[SHORT..]),
+        length => {
+            let rest = length - length % 8;
+            rest + bytes[rest..]
+                .iter()
+                .position(is_special)
+                .unwrap_or(length - rest)
+        }
+    }
+}
+
+/// Most strings are shorter, and found by words.
+const SHORT: usize = 64;
+
+/// The same for what may be megabytes.
+#[inline(never)]
+fn plain_of_many(bytes: &[u8]) -> usize {
+    let (goes, _) = bytes.as_chunks::<32>();
+    // No way out in the middle of a go: only so it is done for all of its bytes at once.
+    let is_plain = |go: &&[u8; 32]| go.iter().fold(true, |all, byte| all & !is_special(byte));
+    let plain = goes.iter().take_while(is_plain).count() * 32;
+    let rest = &bytes[plain..];
+    plain + rest.iter().position(is_special).unwrap_or(rest.len())
+}
+
+const fn is_special(byte: &u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..0x20)
 }
 
 /// The high bit of every byte that is a quote, a backslash or a control character. Above the

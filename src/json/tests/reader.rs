@@ -7,26 +7,6 @@ use super::super::{Present, Raw, read_text, readable};
 use super::*;
 use crate::model::Json;
 
-/// Fractions are read by the standard library here, to the last bit; there, to the last but a few.
-fn is_same(ours: &Json<'_>, theirs: &Json<'_>) -> bool {
-    match (ours, theirs) {
-        (Json::Array(ours), Json::Array(theirs)) => {
-            let mut pairs = ours.iter().zip(theirs);
-            ours.len() == theirs.len() && pairs.all(|(ours, theirs)| is_same(ours, theirs))
-        }
-        (Json::Object(ours), Json::Object(theirs)) => {
-            let mut pairs = ours.iter().zip(theirs.iter());
-            let is_same = |((key, ours), (other, theirs))| key == other && is_same(ours, theirs);
-            ours.len() == theirs.len() && pairs.all(is_same)
-        }
-        (Json::Number(ours), Json::Number(theirs)) if ours.is_f64() && theirs.is_f64() => {
-            let (ours, theirs) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
-            ours.to_bits().abs_diff(theirs.to_bits()) <= 8
-        }
-        _ => ours == theirs,
-    }
-}
-
 /// What both read must be the same, and both must refuse the same.
 fn agrees(text: &str) {
     let ours = read_text::<Raw<'_>>(text).map(Raw::get);
@@ -46,11 +26,8 @@ fn agrees(text: &str) {
         (Err(_), Err(_)) => {}
         (Err(error), Ok(_)) => panic!("{text}: {error}"),
     }
-    let (ours, theirs) = (read_text(text), serde_json::from_str(text));
-    match (ours, theirs) {
-        (Ok(ours), Ok(theirs)) => assert!(is_same(&ours, &theirs), "{text}"),
-        (ours, theirs) => assert_eq!(ours.is_ok(), theirs.is_ok(), "{text}"),
-    }
+    let tree: Option<Json<'_>> = read_text(text).ok();
+    assert_eq!(tree, serde_json::from_str(text).ok(), "{text}");
     let text_of = |text: &str| read_text::<Cow<'_, str>>(text).ok().map(Cow::into_owned);
     assert_eq!(text_of(text), serde_json::from_str(text).ok(), "{text}");
     let number = read_text::<f64>(text).is_ok();
@@ -92,6 +69,9 @@ fn the_edges_of_the_grammar_are_where_they_are_elsewhere() {
         "-9223372036854775808",
         "-9223372036854775809",
         "-0.0",
+        "0.30000000000000004",
+        "18446744073750915615",
+        r#"{"\u0061":18446744073750915615}"#,
         "123456789012345678901234567890",
         "\"",
         "\"a\"",
@@ -150,7 +130,7 @@ fn nesting_ends_where_it_ends_elsewhere() {
 #[test]
 fn a_special_byte_is_found_wherever_it_stands() {
     for special in [b'"', b'\\', 0, 0x1f] {
-        for before in 0..20 {
+        for before in (0..20).chain(60..80).chain(90..100).chain(120..140) {
             for after in 0..10 {
                 // Bytes around it that borrow from each other when words are subtracted.
                 for around in [b'a', b' ', b'!', b'#', b'[', b']', 0x80, 0xff] {
