@@ -370,12 +370,17 @@ const SHORT: usize = 64;
 /// The same for what may be megabytes.
 #[inline(never)]
 fn plain_of_many(bytes: &[u8]) -> usize {
-    let (goes, _) = bytes.as_chunks::<32>();
-    // No way out in the middle of a go: only so it is done for all of its bytes at once.
-    let is_plain = |go: &&[u8; 32]| go.iter().fold(true, |all, byte| all & !is_special(byte));
-    let plain = goes.iter().take_while(is_plain).count() * 32;
-    let rest = &bytes[plain..];
-    plain + rest.iter().position(is_special).unwrap_or(rest.len())
+    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
+    let before = &bytes[..end];
+    // No way out in the middle: only so it is done for many at once.
+    let has_control = before
+        .iter()
+        .fold(0, |any, byte| any | u8::from(*byte < 0x20))
+        != 0;
+    match has_control {
+        true => before.iter().position(is_special).unwrap_or(end),
+        false => end,
+    }
 }
 
 const fn is_special(byte: &u8) -> bool {
