@@ -3,6 +3,7 @@
 mod check;
 mod elements;
 mod fields;
+mod plain;
 mod readable;
 mod reader;
 mod shape;

@@ -6,8 +6,16 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::plain::plain;
+
 /// How deep values may be nested, as everywhere else where JSON is read.
 const DEEPEST: u8 = 127;
+
+/// The bytes of the shortest escape. The hexadecimal digits of a longer one are plain.
+const ESCAPE: usize = 2;
+
+/// Room for a text with escapes whose length is not known: most need no more.
+const SOME: usize = 128;
 
 #[derive(Clone)]
 pub struct Reader<'a> {
@@ -188,48 +196,63 @@ impl<'a> Reader<'a> {
         self.unescaped(start)
     }
 
+    /// The same with escapes; the first stands here.
     #[inline(never)]
-    fn unescaped(&mut self, start: usize) -> Outcome<Cow<'a, str>> {
-        self.rest_of_string()?;
-        let mut rest = &self.text[start..self.at - 1];
-        let mut text = String::with_capacity(rest.len());
-        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-            text.push_str(&rest[..at]);
-            rest = &rest[at + 1..];
-            let Some((character, length)) = meaning(rest) else {
-                return Err(self.stop("whole characters in the string before"));
+    fn unescaped(&mut self, mut start: usize) -> Outcome<Cow<'a, str>> {
+        // The next quote ends the text or is one of its own: it is at least so long.
+        let rest = &self.text.as_bytes()[start..];
+        let sure = memchr::memchr(b'"', rest).unwrap_or(0);
+        let mut text = String::with_capacity(sure.max(rest.len().min(SOME)));
+        loop {
+            text.push_str(&self.text[start..self.at]);
+            if self.ends_string()? {
+                return Ok(Cow::Owned(text));
+            }
+            let Some((character, length)) = meaning(&self.text[self.at + 1..]) else {
+                return Err(self.stop("a whole character"));
             };
             text.push(character);
-            rest = &rest[length..];
+            self.at += 1 + length;
+            start = self.at;
+            self.at += plain(&self.text.as_bytes()[start..]);
         }
-        text.push_str(rest);
-        Ok(Cow::Owned(text))
     }
 
     /// Up to and with the closing quote.
     fn rest_of_string(&mut self) -> Outcome {
         loop {
             self.at += plain(&self.text.as_bytes()[self.at..]);
-            match self.byte() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => self.escape()?,
-                Some(_) => return Err(self.stop("an escape for a control character")),
-                None => return Err(self.stop("the end of the string")),
+            if self.ends_string()? {
+                return Ok(());
             }
+            self.at += ESCAPE;
         }
     }
 
-    fn escape(&mut self) -> Outcome {
-        let length = match self.text.as_bytes()[self.at + 1..] {
-            [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
-            [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => 6,
-            _ => return Err(self.stop("an escape")),
+    /// Whether it is the closing quote that stands behind the plain bytes, which is then read;
+    /// else it is an escape.
+    #[inline]
+    fn ends_string(&mut self) -> Outcome<bool> {
+        let expected = match self.text.as_bytes()[self.at..] {
+            [b'"', ..] => {
+                self.at += 1;
+                return Ok(true);
+            }
+            [
+                b'\\',
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                ..,
+            ] => {
+                return Ok(false);
+            }
+            [b'\\', b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(u8::is_ascii_hexdigit) => {
+                return Ok(false);
+            }
+            [b'\\', ..] => "an escape",
+            [_, ..] => "an escape for a control character",
+            [] => "the end of the string",
         };
-        self.at += length;
-        Ok(())
+        Err(self.stop(expected))
     }
 
     /// Whether `null` stands here, which is then read.
@@ -340,64 +363,6 @@ fn meaning(escape: &str) -> Option<(char, usize)> {
         },
         same => (char::from(same), 1),
     })
-}
-
-/// How many bytes stand before the first that ends a string or is special within it.
-#[inline]
-fn plain(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    for (number, word) in words.iter().take(SHORT / 8).enumerate() {
-        let special = special(u64::from_le_bytes(*word));
-        if special != 0 {
-            return number * 8 + special.trailing_zeros() as usize / 8;
-        }
-    }
-    match bytes.len() {
-        SHORT.. => SHORT + plain_of_many(&bytes[SHORT..]),
-        length => {
-            let rest = length - length % 8;
-            rest + bytes[rest..]
-                .iter()
-                .position(is_special)
-                .unwrap_or(length - rest)
-        }
-    }
-}
-
-/// Most strings are shorter, and found by words.
-const SHORT: usize = 64;
-
-/// The same for what may be megabytes.
-#[inline(never)]
-fn plain_of_many(bytes: &[u8]) -> usize {
-    let end = memchr::memchr2(b'"', b'\\', bytes).unwrap_or(bytes.len());
-    let before = &bytes[..end];
-    // No way out in the middle: only so it is done for many at once.
-    let has_control = before
-        .iter()
-        .fold(0, |any, byte| any | u8::from(*byte < 0x20))
-        != 0;
-    match has_control {
-        true => before.iter().position(is_special).unwrap_or(end),
-        false => end,
-    }
-}
-
-const fn is_special(byte: &u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..0x20)
-}
-
-/// The high bit of every byte that is a quote, a backslash or a control character. Above the
-/// lowest of them there may be more that are none: only the lowest counts.
-#[inline]
-const fn special(word: u64) -> u64 {
-    const LOW: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = LOW << 7;
-    let quote = word ^ (LOW * b'"' as u64);
-    let backslash = word ^ (LOW * b'\\' as u64);
-    let control = word.wrapping_sub(LOW * 0x20);
-    (quote.wrapping_sub(LOW) & !quote | backslash.wrapping_sub(LOW) & !backslash | control & !word)
-        & HIGH
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use serde::Serialize;
 use serde::ser::{self, Error as _, Serializer};
 use serde_json::{Error, Result};
 
+use super::plain::plain;
+
 /// Writes a value behind what is there, as serde_json would.
 pub fn write(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> {
     value.serialize(Writer::new(out))
@@ -40,58 +42,34 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// So many bytes are looked at in one go.
-const GO: usize = 16;
-
-const fn is_plain(byte: u8) -> bool {
-    byte >= b' ' && byte != b'"' && byte != b'\\'
-}
-
-fn are_plain(bytes: &[u8]) -> bool {
-    // No way out in the middle: only so it is done for all of them at once.
-    bytes.iter().fold(true, |all, byte| all & is_plain(*byte))
-}
-
 /// What stands between the quotes of a text.
 pub fn escape(text: &str, out: &mut Vec<u8>) {
-    let text = text.as_bytes();
-    let mut begin = 0;
-    let (goes, rest) = text.as_chunks::<GO>();
-    let starts = (0..).step_by(GO);
-    for (at, go) in starts.zip(goes) {
-        if !are_plain(go) {
-            begin = escape_each(text, begin, at, go, out);
-        }
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain(rest));
+        out.extend_from_slice(plain);
+        let [byte, after @ ..] = special else { return };
+        escape_byte(*byte, out);
+        rest = after;
     }
-    begin = escape_each(text, begin, text.len() - rest.len(), rest, out);
-    out.extend_from_slice(&text[begin..]);
 }
 
-/// What is not plain in this go; where the bytes begin that have not been written then.
-fn escape_each(text: &[u8], mut begin: usize, at: usize, go: &[u8], out: &mut Vec<u8>) -> usize {
+fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (at, &byte) in (at..).zip(go) {
-        if is_plain(byte) {
-            continue;
+    let letter = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\t' => b't',
+        b'\r' => b'r',
+        0x08 => b'b',
+        0x0c => b'f',
+        _ => {
+            let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]]);
+            return;
         }
-        out.extend_from_slice(&text[begin..at]);
-        begin = at + 1;
-        let letter = match byte {
-            b'"' | b'\\' => byte,
-            b'\n' => b'n',
-            b'\t' => b't',
-            b'\r' => b'r',
-            0x08 => b'b',
-            0x0c => b'f',
-            _ => {
-                let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
-                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', DIGITS[high], DIGITS[low]]);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', letter]);
-    }
-    begin
+    };
+    out.extend_from_slice(&[b'\\', letter]);
 }
 
 /// What is written to it is escaped.
@@ -135,7 +113,7 @@ impl<'o> Open<'o> {
 
     /// Names of fields are words.
     fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
-        debug_assert!(are_plain(name.as_bytes()));
+        debug_assert_eq!(plain(name.as_bytes()), name.len());
         self.separate();
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
