@@ -67,7 +67,7 @@ impl Carrier {
         let mut pause = GATHER;
         loop {
             match self.step().await {
-                Ok(_) if self.journal.pen().waiting() >= BATCH as u64 => {
+                Ok(_) if self.journal.pile.waiting() >= BATCH as u64 => {
                     pause = GATHER;
                     tokio::task::yield_now().await;
                     continue;
@@ -116,7 +116,7 @@ impl Carrier {
     /// left in them are deleted on the way.
     fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<u64>> {
         loop {
-            let Some(oldest) = self.journal.pen().oldest() else {
+            let Some(oldest) = self.journal.oldest() else {
                 self.reading = None;
                 return Ok(None);
             };
@@ -132,19 +132,15 @@ impl Carrier {
                 self.pass(&Passed::torn(oldest.length));
                 continue;
             }
-            let at_once = self.journal.leaving.load(Ordering::Acquire);
-            let is_damaged = reading.is_damaged();
-            if !self.journal.pen().retire(oldest, is_damaged, at_once) {
-                return Ok(None);
-            }
+            self.journal.pile.retire(reading.is_damaged());
         }
     }
 
     fn pass(&mut self, passed: &Passed) {
-        let (Some(oldest), Some(reading)) = (self.journal.pen().oldest(), &mut self.reading) else {
+        let Some(reading) = &mut self.reading else {
             return;
         };
-        let path = segment::path(&self.journal.folder, oldest.number);
+        let path = segment::path(&self.journal.folder, reading.number());
         let path = path.display();
         for at in &passed.damaged {
             log::error!(

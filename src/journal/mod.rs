@@ -1,13 +1,14 @@
 //! Receipts on disk until the books have them: no database stands in the way of a request.
 //!
 //! A receipt is appended with one write before its request's last byte goes out, and carried to
-//! the books from there. A segment of the journal is deleted when all of it has been carried; what
-//! was carried and not yet deleted when the process ended is carried again, and the books know
-//! every receipt by its id.
+//! the books from there. Each thread appends to a segment of its own; who carries takes it away
+//! from the pen, and deletes it when all of it has been carried. What was carried and not yet
+//! deleted when the process ended is carried again, and the books know every receipt by its id.
 
 mod carry;
 mod line;
 mod pen;
+mod pile;
 mod reading;
 mod segment;
 mod seldom;
@@ -16,9 +17,11 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -27,11 +30,15 @@ use tokio::sync::{Notify, SetOnce};
 pub use carry::{Carrier, keep};
 
 use pen::{Pen, Refused};
+use pile::{Pile, Segment};
 use seldom::Seldom;
 
 use crate::model::Receipt;
 
 const LOCK: &str = "lock";
+
+/// More threads than so many share pens: each pen is a batch of its own for the books.
+const MOST_PENS: usize = 4;
 
 /// Between two lines in the log about receipts that are lost.
 const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
@@ -47,7 +54,8 @@ pub trait Books: Send + Sync {
 /// Belongs to one process; its threads share it.
 pub struct Journal {
     folder: PathBuf,
-    pen: Mutex<Pen>,
+    pile: Pile,
+    pens: Box<[Mutex<Pen>]>,
     tally: Tally,
     began: Instant,
     lost: Seldom,
@@ -55,7 +63,6 @@ pub struct Journal {
     earlier_carried: SetOnce<()>,
     /// Somebody waits for what is left.
     hurry: Notify,
-    leaving: AtomicBool,
     /// Locked for as long as the journal is open.
     _lock: File,
 }
@@ -91,6 +98,11 @@ pub struct Standing {
 thread_local! {
     /// A line is put together here, so that one costs no memory of its own.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// Which of the pens a thread takes.
+    static HAND: usize = {
+        static HANDS: AtomicUsize = AtomicUsize::new(0);
+        HANDS.fetch_add(1, Ordering::Relaxed)
+    };
 }
 
 impl Journal {
@@ -106,24 +118,25 @@ impl Journal {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let pen = Pen::open(folder, limit)?;
-        if pen.waiting() > 0 {
-            let count = pen.waiting();
-            log::info!("journal: {count} receipts are left from before");
-        }
-        let earlier_carried = match pen.earlier() {
+        let pile = Pile::open(folder, limit)?;
+        let earlier_carried = match pile.earlier() {
             0 => SetOnce::new_with(Some(())),
-            _ => SetOnce::new(),
+            count => {
+                log::info!("journal: {count} receipts are left from before");
+                SetOnce::new()
+            }
         };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let pens = (0..threads.min(MOST_PENS)).map(|_| Mutex::default());
         Ok(Journal {
             folder: folder.to_owned(),
-            pen: Mutex::new(pen),
+            pile,
+            pens: pens.collect(),
             tally: Tally::default(),
             began: Instant::now(),
             lost: Seldom::every(BETWEEN_ALARMS),
             earlier_carried,
             hurry: Notify::new(),
-            leaving: AtomicBool::new(false),
             _lock: lock,
         })
     }
@@ -133,7 +146,8 @@ impl Journal {
     pub fn append(&self, receipt: &Receipt<'_>) {
         let written = LINE.with_borrow_mut(|line| {
             line::write(receipt, line);
-            self.pen().write(line)
+            let pen = &self.pens[HAND.with(|hand| hand % self.pens.len())];
+            hold(pen).write(line, &self.pile)
         });
         match written {
             Ok(false) => {}
@@ -162,12 +176,11 @@ impl Journal {
     pub fn standing(&self) -> Standing {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let last_success = Duration::from_millis(count(&self.tally.last_success));
-        let pen = self.pen();
         Standing {
-            bytes: pen.bytes(),
-            limit: pen.limit(),
-            is_nearly_full: pen.is_nearly_full(),
-            waiting: pen.waiting(),
+            bytes: self.pile.bytes(),
+            limit: self.pile.limit(),
+            is_nearly_full: self.pile.is_nearly_full(),
+            waiting: self.pile.waiting(),
             carried: count(&self.tally.carried),
             lost: count(&self.tally.lost),
             damaged: count(&self.tally.damaged),
@@ -191,12 +204,7 @@ impl Journal {
     }
 
     fn note_carried(&self, lines: u64) {
-        let earlier = {
-            let mut pen = self.pen();
-            pen.carried(lines);
-            pen.earlier()
-        };
-        if earlier == 0 {
+        if self.pile.carried(lines) == 0 {
             // It may have been so before.
             let _ = self.earlier_carried.set(());
         }
@@ -206,13 +214,12 @@ impl Journal {
     pub async fn finish(&self, limit: Duration) {
         let failures = || self.tally.failures.load(Ordering::Acquire);
         let before = failures();
-        self.leaving.store(true, Ordering::Release);
         self.hurry();
         let until = Instant::now() + limit;
-        while !self.pen().is_empty() && failures() == before && Instant::now() < until {
+        while !self.is_empty() && failures() == before && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let left = self.pen().waiting();
+        let left = self.pile.waiting();
         if left > 0 {
             log::warn!("journal: {left} receipts stay there until the next start");
         }
@@ -220,9 +227,11 @@ impl Journal {
 
     /// Everything written so far survives a power cut, too. Blocks for as long as the disk takes.
     fn sync(&self) -> io::Result<()> {
-        let Some(unsynced) = self.pen().take_unsynced() else {
+        let mut unsynced = self.pile.take_unsynced();
+        unsynced.extend(self.pens.iter().filter_map(|pen| hold(pen).take_unsynced()));
+        if unsynced.is_empty() {
             return Ok(());
-        };
+        }
         for file in unsynced {
             file.sync_data()?;
         }
@@ -234,10 +243,22 @@ impl Journal {
         self.tally.last_success.store(elapsed, Ordering::Relaxed);
     }
 
-    fn pen(&self) -> MutexGuard<'_, Pen> {
-        // Nothing panics while it is held; if it did, its lengths are those of whole lines.
-        self.pen.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is to be carried next: what waits on the pile, else what has been written since.
+    fn oldest(&self) -> Option<Segment> {
+        self.pile.oldest().or_else(|| {
+            self.pens.iter().for_each(|pen| hold(pen).seal(&self.pile));
+            self.pile.oldest()
+        })
     }
+
+    fn is_empty(&self) -> bool {
+        self.pens.iter().all(|pen| hold(pen).is_idle()) && self.pile.oldest().is_none()
+    }
+}
+
+fn hold(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
+    // Nothing panics while it is held; if it did, its length is that of whole lines.
+    pen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::pen::Segment;
+use super::pile::Segment;
 use super::{line, segment};
 use crate::model::Receipt;
 
@@ -50,6 +50,10 @@ impl Reading {
             offset: 0,
             is_damaged: false,
         })
+    }
+
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) const fn is_of(&self, segment: Segment) -> bool {

@@ -39,9 +39,10 @@ struct Life {
 
 impl Life {
     fn begin(folder: &Path, books: &Arc<Ledger>) -> Life {
-        let journal = Arc::new(Journal::open(folder, ROOM).expect("a journal"));
+        let mut journal = Journal::open(folder, ROOM).expect("a journal");
         // The folder is that of a much smaller journal, so that segments are short.
-        journal.pen().shorten_segments(4 << 10);
+        journal.pile.shorten_segments(4 << 10);
+        let journal = Arc::new(journal);
         let carrier = Carrier::new(journal.clone(), books.clone());
         books.pages().answered.clear();
         Life { journal, carrier }
@@ -73,7 +74,9 @@ async fn live(deeds: Vec<Deed>) -> Result<(), TestCaseError> {
         match deed {
             Deed::Append(count) => {
                 let ids = numbered(written..written + u32::from(count));
-                append_all(&life.journal, &ids);
+                // Each time by another thread, with a pen of its own.
+                std::thread::scope(|scope| scope.spawn(|| append_all(&life.journal, &ids)).join())
+                    .expect("no panic");
                 written += u32::from(count);
             }
             Deed::Carry(mood) => {
