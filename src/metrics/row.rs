@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use ahash::RandomState;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -26,9 +27,9 @@ pub(super) struct Row {
 pub(super) const KINDS: [&str; 5] = ["input", "cached", "cache_written", "output", "thinking"];
 
 /// Things under two names. What clients make up must never be one of them.
-pub(super) struct Named<T>(RwLock<HashMap<Arc<str>, Inner<T>>>);
+pub(super) struct Named<T>(RwLock<HashMap<Arc<str>, Inner<T>, RandomState>>);
 
-type Inner<T> = HashMap<Arc<str>, T>;
+type Inner<T> = HashMap<Arc<str>, T, RandomState>;
 
 impl<T> Default for Named<T> {
     fn default() -> Named<T> {

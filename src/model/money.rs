@@ -71,23 +71,22 @@ impl Money {
         self.0 == 0
     }
 
-    /// What so many tokens cost at this price for a million.
+    /// One of a million tokens that have this price. It has nine decimals at most, so that nothing
+    /// is left of the division.
     #[must_use]
-    pub fn for_tokens(self, count: u64) -> Money {
-        if count == 0 {
-            return Money::ZERO;
-        }
-        // A price has nine decimals at most, so that nothing is left of the division.
-        Money((self.0 / TOKENS).saturating_mul(u128::from(count)))
+    pub const fn of_one_token(self) -> Money {
+        Money(self.0 / TOKENS)
     }
 
-    /// What so long costs at this price for a second.
+    /// The same for one of the milliseconds of a second.
     #[must_use]
-    pub fn for_milliseconds(self, count: u64) -> Money {
-        if self.is_zero() {
-            return Money::ZERO;
-        }
-        Money((self.0 / MILLISECONDS).saturating_mul(u128::from(count)))
+    pub const fn of_one_millisecond(self) -> Money {
+        Money(self.0 / MILLISECONDS)
+    }
+
+    #[must_use]
+    pub const fn times(self, count: u64) -> Money {
+        Money(self.0.saturating_mul(count as u128))
     }
 
     #[must_use]
@@ -237,20 +236,18 @@ mod tests {
                 "18446744073709551596553.255926290448385",
             ),
         ] {
-            assert_eq!(money(price).for_tokens(tokens).to_string(), cost);
+            assert_eq!(money(price).of_one_token().times(tokens).to_string(), cost);
         }
-        assert_eq!(
-            money("0.000000003").for_milliseconds(1).to_string(),
-            "0.000000000003"
-        );
-        assert_eq!(money("0.5").for_milliseconds(1500).to_string(), "0.75");
+        let of_time = |price: &str, count| money(price).of_one_millisecond().times(count);
+        assert_eq!(of_time("0.000000003", 1).to_string(), "0.000000000003");
+        assert_eq!(of_time("0.5", 1500).to_string(), "0.75");
     }
 
     #[test]
     fn what_was_written_is_read_again() {
-        let dear = money("999999999.999999999").for_tokens(u64::MAX);
-        let most = money("999999999").for_milliseconds(u64::MAX);
-        let least = money("0.000000001").for_tokens(1);
+        let dear = money("999999999.999999999").of_one_token().times(u64::MAX);
+        let most = money("999999999").of_one_millisecond().times(u64::MAX);
+        let least = money("0.000000001").of_one_token();
         for amount in [Money::ZERO, least, money("25"), dear, most + most] {
             assert_eq!(Money::read(&amount.to_string()), Some(amount));
         }
@@ -262,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_no_integer_holds_stays_at_the_largest() {
-        let most = money("999999999").for_milliseconds(u64::MAX);
+        let most = money("999999999").of_one_millisecond().times(u64::MAX);
         assert_eq!(most + most, most + most + most);
         assert_eq!(money("1").saturating_sub(money("2")), Money::ZERO);
     }

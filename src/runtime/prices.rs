@@ -3,7 +3,7 @@
 use crate::config::{Amount, Pricing};
 use crate::model::{Money, Usage};
 
-/// Those of tokens are for a million of them.
+/// Of one token each, but for a request and a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
     input: Money,
@@ -13,7 +13,7 @@ pub struct Prices {
     thinking: Money,
     image_output: Money,
     per_request: Money,
-    per_second: Money,
+    per_millisecond: Money,
 }
 
 impl Prices {
@@ -22,12 +22,13 @@ impl Prices {
         if pricing.is_free() {
             return None;
         }
+        let written = |price: &Option<Amount>| price.as_ref().map(|amount| amount.money);
         let or = |price: &Option<Amount>, other: Money| {
-            let price = price.as_ref();
-            price.map_or(other, |amount| amount.money)
+            written(price).map_or(other, Money::of_one_token)
         };
         let input = or(&pricing.input, Money::ZERO);
         let output = or(&pricing.output, Money::ZERO);
+        let per_second = written(&pricing.per_second).unwrap_or_default();
         Some(Prices {
             input,
             cached_input: or(&pricing.cached_input, input),
@@ -35,8 +36,8 @@ impl Prices {
             output,
             thinking: or(&pricing.thinking, output),
             image_output: or(&pricing.image_output, output),
-            per_request: or(&pricing.per_request, Money::ZERO),
-            per_second: or(&pricing.per_second, Money::ZERO),
+            per_request: written(&pricing.per_request).unwrap_or_default(),
+            per_millisecond: per_second.of_one_millisecond(),
         })
     }
 
@@ -56,23 +57,23 @@ impl Prices {
         ];
         let tokens: Money = tokens
             .into_iter()
-            .map(|(price, count)| price.for_tokens(count))
+            .map(|(price, count)| price.times(count))
             .sum();
-        tokens + self.per_request + self.per_second.for_milliseconds(milliseconds)
+        tokens + self.per_request + self.per_millisecond.times(milliseconds)
     }
 
     /// The most that so much can cost, whatever kind of tokens they turn out to be.
     pub fn most(&self, input: u64, output: u64, milliseconds: u64) -> Money {
         let read = self.input.max(self.cached_input).max(self.cache_write);
         let said = self.output.max(self.thinking).max(self.image_output);
-        read.for_tokens(input)
-            + said.for_tokens(output)
+        read.times(input)
+            + said.times(output)
             + self.per_request
-            + self.per_second.for_milliseconds(milliseconds)
+            + self.per_millisecond.times(milliseconds)
     }
 
     /// Whether time is a part of the price.
     pub const fn counts_time(&self) -> bool {
-        !self.per_second.is_zero()
+        !self.per_millisecond.is_zero()
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ahash::RandomState;
+
 use super::{Health, Key, Live, Prices, Upstream};
 use crate::config::{self, Config, Server, UpstreamTimeouts};
 use crate::formats::Capabilities;
@@ -11,10 +13,10 @@ pub struct Snapshot {
     pub server: Server,
     pub images: config::Images,
     pub upstreams: Vec<Arc<Upstream>>,
-    pub models: HashMap<String, Arc<Model>>,
+    pub models: HashMap<String, Arc<Model>, RandomState>,
     /// In the order of the file, for lists.
     pub listed: Vec<Arc<Model>>,
-    pub keys: HashMap<[u8; 32], Arc<Key>>,
+    pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
 }
 
@@ -58,7 +60,7 @@ impl Snapshot {
             .into_iter()
             .map(|settings| Arc::new(Model::build(settings, &upstreams, live)))
             .collect();
-        let keys: HashMap<[u8; 32], Arc<Key>> = config
+        let keys: HashMap<[u8; 32], Arc<Key>, _> = config
             .keys
             .into_iter()
             .map(|settings| (settings.sha256, Arc::new(Key::build(settings, live))))

@@ -68,8 +68,8 @@ async fn nothing_is_counted_twice() {
 #[tokio::test]
 async fn sums_are_exact_however_small_or_large_what_they_are_of() {
     on_each(async |store| {
-        let least = money("0.000000001").for_tokens(1);
-        let large = money("999999999.999999999").for_tokens(u64::MAX);
+        let least = money("0.000000001").of_one_token();
+        let large = money("999999999.999999999").of_one_token().times(u64::MAX);
         let mut receipts: Vec<Receipt<'static>> = (0..1203)
             .map(|number| Receipt {
                 cost: least,
