@@ -67,7 +67,7 @@ impl Carrier {
         let mut pause = GATHER;
         loop {
             match self.step().await {
-                Ok(_) if self.journal.pile.waiting() >= BATCH as u64 => {
+                Ok(_) if self.has_more() => {
                     pause = GATHER;
                     tokio::task::yield_now().await;
                     continue;
@@ -86,6 +86,12 @@ impl Carrier {
                 () = self.journal.hurry.notified() => {}
             }
         }
+    }
+
+    /// Whether there is something that has gathered for long enough, or is enough.
+    fn has_more(&self) -> bool {
+        let pile = &self.journal.pile;
+        pile.oldest().is_some() || pile.waiting() >= BATCH as u64
     }
 
     /// Carries one batch, if there is something to carry; how many lines it was.
@@ -112,35 +118,31 @@ impl Carrier {
         Ok(passed.lines)
     }
 
-    /// Reads whole lines, and says where in their segment they begin; segments that have nothing
-    /// left in them are deleted on the way.
+    /// Reads whole lines, and says where in their segment they begin.
     fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<u64>> {
         loop {
-            let Some(oldest) = self.journal.oldest() else {
-                self.reading = None;
-                return Ok(None);
-            };
-            let reading = match self.reading.take().filter(|reading| reading.is_of(oldest)) {
+            let reading = match self.reading.take() {
                 Some(reading) => reading,
-                None => Reading::begin(&self.journal.folder, oldest.number)?,
+                None => match self.journal.oldest() {
+                    Some(oldest) => Reading::begin(&self.journal.folder, oldest)?,
+                    None => return Ok(None),
+                },
             };
             let reading = self.reading.insert(reading);
-            if !reading.is_at_end(oldest) {
-                if reading.fill(oldest.length, bytes)? {
-                    return Ok(Some(reading.offset()));
-                }
-                self.pass(&Passed::torn(oldest.length));
-                continue;
+            if reading.fill(bytes)? {
+                return Ok(Some(reading.offset));
             }
-            self.journal.pile.retire(reading.is_damaged());
+            let rest = reading.rest();
+            self.pass(&rest);
         }
     }
 
+    /// These lines are done with, and so is their segment if they were its last.
     fn pass(&mut self, passed: &Passed) {
         let Some(reading) = &mut self.reading else {
             return;
         };
-        let path = segment::path(&self.journal.folder, reading.number());
+        let path = segment::path(&self.journal.folder, reading.segment.number);
         let path = path.display();
         for at in &passed.damaged {
             log::error!(
@@ -149,10 +151,14 @@ impl Carrier {
             );
         }
         if passed.is_torn {
-            let at = reading.offset();
+            let at = reading.offset;
             log::warn!("journal: {path} ends at byte {at} with half a line, which is left out");
         }
         reading.pass(passed);
         self.journal.note_carried(passed.lines);
+        if reading.is_at_end() {
+            self.journal.pile.retire(reading.is_damaged);
+            self.reading = None;
+        }
     }
 }

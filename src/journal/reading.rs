@@ -16,11 +16,11 @@ pub(super) const BATCH: usize = 1000;
 const CHUNK: u64 = 256 << 10;
 
 pub(super) struct Reading {
-    number: u64,
+    pub(super) segment: Segment,
     file: File,
     /// Everything before it has been carried.
-    offset: u64,
-    is_damaged: bool,
+    pub(super) offset: u64,
+    pub(super) is_damaged: bool,
 }
 
 /// Lines of a segment, as receipts.
@@ -43,42 +43,25 @@ pub(super) struct Passed {
 }
 
 impl Reading {
-    pub(super) fn begin(folder: &Path, number: u64) -> io::Result<Reading> {
+    pub(super) fn begin(folder: &Path, segment: Segment) -> io::Result<Reading> {
         Ok(Reading {
-            number,
-            file: File::open(segment::path(folder, number))?,
+            segment,
+            file: File::open(segment::path(folder, segment.number))?,
             offset: 0,
             is_damaged: false,
         })
     }
 
-    pub(super) const fn number(&self) -> u64 {
-        self.number
+    pub(super) const fn is_at_end(&self) -> bool {
+        self.offset >= self.segment.length
     }
 
-    pub(super) const fn is_of(&self, segment: Segment) -> bool {
-        self.number == segment.number
-    }
-
-    pub(super) const fn is_at_end(&self, segment: Segment) -> bool {
-        self.offset >= segment.length
-    }
-
-    /// Everything before it has been carried.
-    pub(super) const fn offset(&self) -> u64 {
-        self.offset
-    }
-
-    pub(super) const fn is_damaged(&self) -> bool {
-        self.is_damaged
-    }
-
-    /// The next bytes of a segment of this length, at least one whole line; they come again until
-    /// they have been passed. `false`: what is left of it is no whole line.
-    pub(super) fn fill(&self, length: u64, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    /// The next bytes, at least one whole line; they come again until they have been passed.
+    /// `false`: what is left of it is no whole line.
+    pub(super) fn fill(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let mut chunk = CHUNK;
         loop {
-            let left = length.saturating_sub(self.offset);
+            let left = self.segment.length.saturating_sub(self.offset);
             let size = usize::try_from(left.min(chunk)).unwrap_or(usize::MAX);
             bytes.resize(size, 0);
             self.file.read_exact_at(bytes, self.offset)?;
@@ -92,20 +75,18 @@ impl Reading {
         }
     }
 
+    /// What is left of it, where that is no whole line.
+    pub(super) fn rest(&self) -> Passed {
+        Passed {
+            is_torn: !self.is_at_end(),
+            end: self.segment.length,
+            ..Passed::default()
+        }
+    }
+
     pub(super) fn pass(&mut self, passed: &Passed) {
         self.offset = passed.end;
         self.is_damaged |= !passed.damaged.is_empty();
-    }
-}
-
-impl Passed {
-    /// What is left of a segment of this length is no whole line.
-    pub(super) fn torn(length: u64) -> Passed {
-        Passed {
-            is_torn: true,
-            end: length,
-            ..Passed::default()
-        }
     }
 }
 
