@@ -25,9 +25,9 @@ impl From<u64> for Sequence {
 
 impl Sequence {
     pub(super) fn next(&mut self) -> u64 {
-        let number = self.0;
-        self.0 += 1;
-        number
+        // An upstream may have begun with any number.
+        let after = self.0.saturating_add(1);
+        std::mem::replace(&mut self.0, after)
     }
 
     pub(super) fn send(&mut self, name: &'static str, body: Body<'_>, out: &mut SseWriter) {

@@ -227,4 +227,14 @@ mod tests {
         assert_eq!(failed["error"]["message"], "Gone.");
         assert_eq!(cut_after(&[]).len(), 1);
     }
+
+    #[test]
+    fn an_upstream_may_count_as_high_as_it_likes() {
+        let response = json!({"id": "resp_1", "created_at": 7});
+        let said = cut_after(&[
+            json!({"type": "response.created", "sequence_number": u64::MAX, "response": response}),
+        ]);
+        let numbers: Vec<_> = said.iter().map(|event| &event["sequence_number"]).collect();
+        assert_eq!(numbers, [u64::MAX, u64::MAX]);
+    }
 }
