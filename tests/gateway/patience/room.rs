@@ -20,6 +20,14 @@ fn held(name: &str) -> String {
     body.to_string()
 }
 
+async fn until_waiting(gateway: &Gateway, count: usize) {
+    let line = format!("omniglot_upstream_requests_waiting{{upstream=\"up\"}} {count}");
+    until("so many wait", async || {
+        gateway.metric("omniglot_upstream_requests_waiting").await == [&*line]
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn beyond_the_queue_a_request_is_refused_and_in_it_served_later() {
     let mock = Mock::start();
@@ -28,11 +36,7 @@ async fn beyond_the_queue_a_request_is_refused_and_in_it_served_later() {
     let first = tokio::spawn(post(url.clone(), held("first")));
     mock.until_seen("first", "waiting", 1).await;
     let second = tokio::spawn(post(url.clone(), held("second")));
-    until("one waits", async || {
-        gateway.metric("omniglot_upstream_requests_waiting").await
-            == [r#"omniglot_upstream_requests_waiting{upstream="up"} 1"#]
-    })
-    .await;
+    until_waiting(&gateway, 1).await;
     let third = post(url, held("third")).await;
     assert_eq!(outcome(&third), (503, "1", "up"), "{}", third.text());
     assert_eq!(third.header("retry-after"), "1");
@@ -53,22 +57,33 @@ async fn beyond_the_queue_a_request_is_refused_and_in_it_served_later() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_and_a_client_that_goes_leave_the_queue() {
+async fn a_wait_that_is_too_long_leaves_the_queue() {
     let mock = Mock::start();
-    let gateway = crowded(&mock, "max_in_flight: 1, queue: 2, queue_timeout: 200ms");
+    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 200ms");
     let url = gateway.url(CHAT);
     let first = tokio::spawn(post(url.clone(), held("first")));
     mock.until_seen("first", "waiting", 1).await;
-    let late = post(url.clone(), held("late")).await;
-    assert_eq!(late.status, 503);
-    assert!(late.error("chat").contains("the wait was too long"));
+    for name in ["late", "later"] {
+        let late = post(url.clone(), held(name)).await;
+        assert_eq!(late.status, 503);
+        assert!(late.error("chat").contains("the wait was too long"));
+        assert_eq!(mock.seen(name, "started").await, 0);
+    }
+    mock.signal("first", 1000).await;
+    assert_eq!(first.await.expect("no panic").status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_leaves_the_queue() {
+    let mock = Mock::start();
+    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
+    let url = gateway.url(CHAT);
+    let first = tokio::spawn(post(url.clone(), held("first")));
+    mock.until_seen("first", "waiting", 1).await;
     let waiting = tokio::spawn(post(url.clone(), held("gone")));
-    until("one waits", async || {
-        gateway.metric("omniglot_upstream_requests_waiting").await
-            == [r#"omniglot_upstream_requests_waiting{upstream="up"} 1"#]
-    })
-    .await;
+    until_waiting(&gateway, 1).await;
     waiting.abort();
+    until_waiting(&gateway, 0).await;
     first.abort();
     gateway.until_idle().await;
     assert_eq!(mock.seen("gone", "started").await, 0);
