@@ -2,7 +2,7 @@
 //! looked up once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -92,11 +92,9 @@ impl Keyring {
             return None;
         }
         let (mut found, mut refused) = (None, None);
-        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring();
         hashes.retain(|hash| {
-            let held = ring.keys.get(hash);
-            let held = held.filter(|held| held.key.has_hash(hash));
-            match held.map(|held| usable(held, snapshot)) {
+            match ring.held(hash).map(|held| usable(held, snapshot)) {
                 None => return true,
                 Some(Ok(key)) => found = found.take().or(Some(key)),
                 Some(Err(fault)) => refused = refused.take().or(Some(fault)),
@@ -134,6 +132,10 @@ impl Keyring {
     }
 
     async fn ask(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), Outcome> {
+        // Who came a moment too late to wait with the others finds what they were told.
+        if let Some(held) = self.ring().held(hash) {
+            return Err(Outcome::Found(held.clone()));
+        }
         let permit = self.lookups.admit(&LOOKUPS, Instant::now());
         let _permit = permit.map_err(|_| Outcome::Crowded)?;
         let answer = self.store.ask(self.fetch(hash)).await;
@@ -185,11 +187,7 @@ impl Keyring {
 
     /// Brings memory into step with the store, and fills the accounts that are new here.
     pub async fn follow(&self, runtime: &Runtime) -> Result<(), StoreError> {
-        let seen = self
-            .ring
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .seen;
+        let seen = self.ring().seen;
         let changes = self.store.keys_since(seen).await?;
         if !changes.is_empty() {
             self.apply(runtime, changes);
@@ -239,8 +237,12 @@ impl Keyring {
         Ok(())
     }
 
+    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn all_held(&self) -> Vec<Arc<Key>> {
-        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring();
         ring.keys.values().map(|held| held.key.clone()).collect()
     }
 
@@ -283,11 +285,47 @@ fn later(reason: &str) -> Fault {
     again_after(fault, ASK_AGAIN)
 }
 
+impl Ring {
+    fn held(&self, hash: &[u8; 32]) -> Option<&Held> {
+        let held = self.keys.get(hash);
+        held.filter(|held| held.key.has_hash(hash))
+    }
+}
+
 impl Held {
     fn build(found: StoredKey, runtime: &Runtime) -> Held {
         Held {
             key: Arc::new(Key::build(found.settings, &runtime.live)),
             expires: found.expires,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::store::KeyChange;
+
+    #[tokio::test]
+    async fn who_comes_after_the_answer_is_not_looked_up_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("store.db");
+        let text = format!("store: \"sqlite:{}\"", path.display());
+        let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
+        let settings = config.store.clone().expect("a store");
+        let store = Store::open(&settings).await.expect("a store");
+        let journal = Journal::open(folder.path(), 1 << 20).expect("a journal");
+        let keyring = Keyring::new(store.clone(), Arc::new(journal), Arc::default());
+        let runtime = Runtime::new(config);
+        let created = store.create_key("dev", &KeyChange::default()).await;
+        let hashes = [created.expect("a key").0.settings.sha256];
+
+        let snapshot = runtime.snapshot();
+        let first = keyring.look_up(&runtime, &snapshot, &hashes).await;
+        // It had been found missing before the first one was told.
+        let late = keyring.look_up(&runtime, &snapshot, &hashes).await;
+        let (first, late) = (first.expect("a key"), late.expect("a key"));
+        assert!(Arc::ptr_eq(&first, &late));
     }
 }
