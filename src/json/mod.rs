@@ -19,5 +19,5 @@ pub(crate) use readable::readable;
 pub use readable::{Present, Raw, Readable, read_text};
 pub use reader::{Outcome, Reader, Unreadable};
 pub use shape::{Clash, Field, Noted, Rule, Seen, Shape, UNSPECIFIED};
-pub use splice::{Edit, replace};
+pub use splice::{Edit, Pieces, replace, splice};
 pub use writer::{escape, write};

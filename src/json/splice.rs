@@ -1,8 +1,12 @@
 //! Replacing values in raw JSON bytes, so that everything around them stays as it was written.
 
+use std::io::IoSlice;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Longer documents are not copied for a few bytes.
+const COPIED: usize = 64 << 10;
 
 /// What stands at `range` gives way to `with`; an empty range inserts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +27,98 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
     }
     out.extend_from_slice(&body[from..]);
     out.freeze()
+}
+
+/// The same; what stands around the edits of a long document is shared with it.
+pub fn splice(body: &Bytes, edits: Vec<Edit>) -> Pieces {
+    if body.len() <= COPIED {
+        return replace(body, &edits).into();
+    }
+    let (mut all, mut from) = (Vec::with_capacity(2 * edits.len() + 1), 0);
+    for edit in edits {
+        all.push(body.slice(from..edit.range.start));
+        all.push(edit.with.into());
+        from = edit.range.end;
+    }
+    all.push(body.slice(from..));
+    all.reverse();
+    let first = all.pop().unwrap_or_default();
+    Pieces { first, later: all }
+}
+
+/// A document that stands in one place or in several.
+#[derive(Debug, Clone, Default)]
+pub struct Pieces {
+    first: Bytes,
+    /// The last one first.
+    later: Vec<Bytes>,
+}
+
+impl Pieces {
+    pub fn len(&self) -> usize {
+        self.remaining()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.has_remaining()
+    }
+
+    /// Those that hold nothing are passed over.
+    pub fn next_piece(&mut self) -> Option<Bytes> {
+        while self.first.is_empty() {
+            self.first = self.later.pop()?;
+        }
+        Some(std::mem::take(&mut self.first))
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &[u8]> {
+        let all = std::iter::once(&self.first).chain(self.later.iter().rev());
+        all.map(|piece| &**piece).filter(|piece| !piece.is_empty())
+    }
+
+    /// All that is left, in one place.
+    pub fn joined(mut self) -> Bytes {
+        match self.later.is_empty() {
+            true => self.first,
+            false => self.copy_to_bytes(self.remaining()),
+        }
+    }
+}
+
+impl From<Bytes> for Pieces {
+    fn from(first: Bytes) -> Pieces {
+        Pieces {
+            first,
+            later: Vec::new(),
+        }
+    }
+}
+
+impl Buf for Pieces {
+    fn remaining(&self) -> usize {
+        self.first.len() + self.later.iter().map(Bytes::len).sum::<usize>()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.in_order().next().unwrap_or_default()
+    }
+
+    fn chunks_vectored<'a>(&'a self, places: &mut [IoSlice<'a>]) -> usize {
+        let filled = places.iter_mut().zip(self.in_order());
+        filled
+            .map(|(place, piece)| *place = IoSlice::new(piece))
+            .count()
+    }
+
+    fn advance(&mut self, mut taken: usize) {
+        while taken > self.first.len()
+            && let Some(next) = self.later.pop()
+        {
+            taken -= self.first.len();
+            self.first = next;
+        }
+        self.first.advance(taken);
+    }
 }
 
 #[cfg(test)]
@@ -48,5 +144,59 @@ mod tests {
             replace(body, &edits).as_ref(),
             br#"{ "first":0, "a" : 1.50, "model":"newer" , "b":[ ] }"#
         );
+    }
+
+    /// A long document, edits at its beginning, in its midst and at its end, and what comes of them.
+    fn edited() -> (Bytes, Vec<Edit>, Bytes) {
+        let body: Vec<u8> = (0..COPIED + 1000).map(|place| place as u8).collect();
+        let edit = |range, with: &[u8]| Edit {
+            range,
+            with: with.to_vec(),
+        };
+        let edits = vec![
+            edit(0..0, b"begin"),
+            edit(20..30, b""),
+            edit(30..31, b"other"),
+            edit(body.len()..body.len(), b"end"),
+        ];
+        let expected = replace(&body, &edits);
+        (body.into(), edits, expected)
+    }
+
+    #[test]
+    fn a_long_document_is_shared_and_reads_as_if_it_had_been_copied() {
+        let (body, edits, expected) = edited();
+        let mut spliced = splice(&body, edits);
+        assert_eq!(spliced.len(), expected.len());
+        assert_eq!(spliced.clone().joined(), expected);
+        let (mut read, mut shared) = (Vec::new(), 0);
+        while let Some(piece) = spliced.next_piece() {
+            assert!(!piece.is_empty());
+            shared += usize::from(body.as_ptr_range().contains(&piece.as_ptr())) * piece.len();
+            read.extend_from_slice(&piece);
+        }
+        assert!(spliced.is_empty());
+        assert_eq!(read, expected);
+        assert_eq!(shared, body.len() - 11);
+    }
+
+    #[test]
+    fn pieces_can_be_written_in_goes_of_any_size() {
+        let (body, edits, expected) = edited();
+        for taken in [1, 3, 1000, COPIED, expected.len()] {
+            let mut spliced = splice(&body, edits.clone());
+            let mut read = Vec::new();
+            while spliced.has_remaining() {
+                let mut places = [IoSlice::new(&[]); 2];
+                let filled = spliced.chunks_vectored(&mut places);
+                let seen: Vec<&[u8]> = places[..filled].iter().map(|place| &**place).collect();
+                let seen = seen.concat();
+                assert!(seen.starts_with(spliced.chunk()));
+                let taken = taken.min(seen.len());
+                read.extend_from_slice(&seen[..taken]);
+                spliced.advance(taken);
+            }
+            assert_eq!(read, expected);
+        }
     }
 }

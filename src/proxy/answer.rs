@@ -24,6 +24,9 @@ use crate::translate::ReplyKind;
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
 const DRAIN_REQUEST: Duration = Duration::from_secs(10);
 
+/// What a client must take within the limit of its silence.
+const WRITE_PIECE: usize = 256 << 10;
+
 /// A JSON document with its length; HTTP/1.1 and HTTP/2 alike.
 pub(super) async fn json(
     session: &mut Session,
@@ -90,15 +93,24 @@ pub(super) async fn begin(session: &mut Session, limit: Duration, header: Parts)
     written.unwrap_or_else(too_slow).map_err(Error::into_down)
 }
 
-/// A piece of its body, or the end of it.
+/// A piece of its body, or the end of it. A long one goes out in several, so that the limit is one
+/// of silence, not of size.
 pub(super) async fn deliver(
     session: &mut Session,
     limit: Duration,
-    piece: Bytes,
+    mut rest: Bytes,
     end: bool,
 ) -> Result<()> {
-    let written = within(limit, pin!(session.write_response_body(piece, end))).await;
-    written.unwrap_or_else(too_slow).map_err(Error::into_down)
+    loop {
+        let piece = rest.split_to(rest.len().min(WRITE_PIECE));
+        let last = rest.is_empty();
+        let writing = pin!(session.write_response_body(piece, end && last));
+        let written = within(limit, writing).await;
+        written.unwrap_or_else(too_slow).map_err(Error::into_down)?;
+        if last {
+            return Ok(());
+        }
+    }
 }
 
 fn too_slow() -> Result<()> {

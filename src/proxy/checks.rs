@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::{Error, ErrorType, Result};
@@ -17,6 +16,7 @@ use super::head::Head;
 use super::patience::Bell;
 use super::send::send;
 use crate::config::HealthCheck;
+use crate::json::Pieces;
 use crate::runtime::{Names, Runtime, Upstream};
 
 /// How soon a reloaded config is noticed.
@@ -125,7 +125,7 @@ async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Re
         let head = Head::new(Method::GET, upstream.clone(), target);
         // All of it has one limit.
         let (timeouts, mut bell) = (upstream.timeouts, Bell::default());
-        let mut session = send(line, head, Bytes::new(), &timeouts, &mut bell).await?;
+        let mut session = send(line, head, Pieces::default(), &timeouts, &mut bell).await?;
         let status = session.response_header().map(|header| header.status);
         session.shutdown().await;
         return match status {

@@ -19,6 +19,7 @@ use super::exchange::Exchange;
 use super::patience::within;
 use super::plain::Plain;
 use super::{relay, retry, send};
+use crate::json::Pieces;
 use crate::translate::ReplyKind;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
@@ -100,7 +101,7 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         destination: &mut Destination,
-        body: &Bytes,
+        body: &Pieces,
     ) -> Result<Upstreaming> {
         let mut fresh = false;
         loop {

@@ -6,6 +6,7 @@ use http::HeaderName;
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
 use crate::formats::{Asked, Fields, Framing, Head, Operation, Target};
+use crate::json::Pieces;
 use crate::model::{Action, Fault, FaultKind, Losses, Memory};
 use crate::runtime::Conversations;
 use crate::translate::{self, Outgoing, Wanted};
@@ -15,7 +16,7 @@ const LOST_LIMIT: usize = 4096;
 
 /// One attempt's body, and what the reply to it must know.
 pub(super) struct Prepared {
-    pub(super) body: Bytes,
+    pub(super) body: Pieces,
     pub(super) losses: Losses,
     pub(super) memory: Memory,
     /// What the upstream is asked to do with it.
@@ -82,7 +83,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
         return Err(Fault::invalid(message).at(dropped));
     }
     Ok(Prepared {
-        body: outgoing.body.into(),
+        body: Bytes::from(outgoing.body).into(),
         operation: outgoing.operation,
         losses,
         memory: Memory {

@@ -65,10 +65,20 @@ pub(super) async fn whole(
         // On the heap: no other reply need hold room for connections to somewhere else.
         body = Box::pin(gateway.persist(session, exchange, body)).await?;
     }
+    let mut rest = exchange
+        .reply
+        .as_mut()
+        .map(Reply::take_rest)
+        .unwrap_or_default();
     let mut out = answer::head(header.status);
     pass_headers(exchange, &header, &mut out.headers);
-    out.headers.insert(CONTENT_LENGTH, body.len().into());
+    let length = body.len() + rest.len();
+    out.headers.insert(CONTENT_LENGTH, length.into());
     send_header(session, exchange, out).await?;
+    while let Some(next) = rest.next_piece() {
+        let piece = std::mem::replace(&mut body, next);
+        write(session, exchange, Some(piece), false).await?;
+    }
     write(session, exchange, Some(body), true).await
 }
 

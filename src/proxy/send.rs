@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, BytesMut};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_core::{Error, ErrorType, Result};
@@ -13,6 +13,7 @@ use super::connections::Line;
 use super::head::Head;
 use super::patience::{Bell, within};
 use crate::config::UpstreamTimeouts;
+use crate::json::Pieces;
 
 /// A body is handed to HTTP/2 in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
@@ -21,7 +22,7 @@ const WRITE_PIECE: usize = 1 << 20;
 pub(super) async fn send(
     line: Line,
     head: Head,
-    body: Bytes,
+    body: Pieces,
     timeouts: &UpstreamTimeouts,
     bell: &mut Bell,
 ) -> Result<Upstreaming> {
@@ -57,7 +58,7 @@ pub(super) async fn send(
 async fn write_at_once(
     stream: &mut Stream,
     header: BytesMut,
-    body: Bytes,
+    body: Pieces,
     idle: Option<Duration>,
 ) -> Result<()> {
     let mut rest = header.chain(body);
@@ -84,13 +85,19 @@ async fn written<T>(
     }
 }
 
-async fn write_in_pieces(upstream: &mut Upstreaming, mut body: Bytes) -> Result<()> {
-    while body.len() > WRITE_PIECE {
-        let piece = body.split_to(WRITE_PIECE);
-        upstream.write_request_body(piece, false).await?;
+async fn write_in_pieces(upstream: &mut Upstreaming, mut body: Pieces) -> Result<()> {
+    let mut next = body.next_piece().unwrap_or_default();
+    loop {
+        let piece = next.split_to(next.len().min(WRITE_PIECE));
+        if next.is_empty() {
+            next = body.next_piece().unwrap_or_default();
+        }
+        let end = next.is_empty();
+        upstream.write_request_body(piece, end).await?;
+        if end {
+            return upstream.finish_request_body().await;
+        }
     }
-    upstream.write_request_body(body, true).await?;
-    upstream.finish_request_body().await
 }
 
 /// Waits for a header that is an answer. A timeout of the connection would begin again with every

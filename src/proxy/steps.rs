@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::connections::Destination;
 use super::exchange::Exchange;
 use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
+use crate::json::Pieces;
 use crate::metrics::Cause;
 use crate::model::Fault;
 use crate::translate::{Reply, ReplyKind};
@@ -52,7 +53,7 @@ impl Gateway {
     }
 
     /// What the attempt's upstream is sent.
-    pub(super) fn prepare(&self, exchange: &mut Exchange) -> Result<Bytes> {
+    pub(super) fn prepare(&self, exchange: &mut Exchange) -> Result<Pieces> {
         match outgoing::body(&self.runtime.conversations, exchange) {
             Ok(prepared) => {
                 exchange.losses = prepared.losses;

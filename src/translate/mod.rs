@@ -27,7 +27,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::formats::{Codec, Head, Most, Operation};
-use crate::json::{Edit, replace};
+use crate::json::{Edit, Pieces, replace, splice};
 use crate::model::{Fault, PictureSize, Thread};
 
 /// What routing learned of a request; it stays beside the body for every attempt.
@@ -148,7 +148,7 @@ impl Wanted {
         body: &Bytes,
         upstream_model: &str,
         brand: &str,
-    ) -> Bytes {
+    ) -> Pieces {
         let asides = self.ask_usage.iter().chain(&self.aside);
         let mut edits: Vec<Edit> = asides.cloned().collect();
         if upstream_model != self.model {
@@ -169,9 +169,9 @@ impl Wanted {
             with: brand.to_vec(),
         }));
         if edits.is_empty() {
-            return body.clone();
+            return body.clone().into();
         }
         edits.sort_by_key(|edit| edit.range.start);
-        replace(body, &edits)
+        splice(body, edits)
     }
 }

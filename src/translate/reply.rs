@@ -11,6 +11,7 @@ use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
 use crate::formats::{Asked, Codec, Framing, Keeper, Operation, Passed, Watch};
+use crate::json::Pieces;
 use crate::model::{Fault, FaultKind, Format, Proofs};
 use crate::sse::{Frames, SseWriter};
 
@@ -118,8 +119,8 @@ impl Reply {
             Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
         };
         if let (Some(keeper), Some(sent), true) = (self.keeper, chunk, self.watch.ended) {
-            self.kept = match self.way {
-                Way::Whole(_) => Some(sent.clone()),
+            self.kept = match &mut self.way {
+                Way::Whole(whole) => Some(whole.join(sent)),
                 Way::Events(_) | Way::Relay(_) => last_reply(keeper, sent),
                 Way::Array(_) => None,
             };
@@ -127,6 +128,14 @@ impl Reply {
             self.keeper = self.keeper.filter(|_| self.kept.is_none());
         }
         pushed
+    }
+
+    /// What comes after the last piece that was pushed: a long document is not put together again.
+    pub fn take_rest(&mut self) -> Pieces {
+        match &mut self.way {
+            Way::Whole(whole) => whole.take_rest(),
+            Way::Events(_) | Way::Array(_) | Way::Relay(_) => Pieces::default(),
+        }
     }
 
     /// Whether there will be one to keep.

@@ -10,13 +10,15 @@ use super::proofs;
 use super::reply::too_long;
 use super::undo;
 use crate::formats::{Asked, Operation, Watch, quoted};
-use crate::json::{Edit, replace};
+use crate::json::{Edit, Pieces, splice};
 use crate::model::{Fault, Format, Losses, Proofs};
 
 pub(super) struct Whole {
     reading: Reading,
     gathered: Gathered,
     proofs: Option<Proofs>,
+    /// What comes after the first piece of a long one.
+    rest: Pieces,
 }
 
 /// What is done with the document when all of it is there.
@@ -52,6 +54,7 @@ impl Whole {
             reading,
             gathered: Gathered::default(),
             proofs: None,
+            rest: Pieces::default(),
         }
     }
 
@@ -80,21 +83,39 @@ impl Whole {
             return Err(too_long(limit));
         }
         if end {
-            *out = Some(self.finish(watch)?);
+            let mut pieces = self.finish(watch)?;
+            *out = pieces.next_piece();
+            self.rest = pieces;
         }
         Ok(())
+    }
+
+    /// All of it in one place, where that is needed after all.
+    pub(super) fn join(&mut self, first: &mut Bytes) -> Bytes {
+        if !self.rest.is_empty() {
+            let rest = self.take_rest().joined();
+            *first = [&**first, &*rest].concat().into();
+        }
+        first.clone()
+    }
+
+    pub(super) fn take_rest(&mut self) -> Pieces {
+        std::mem::take(&mut self.rest)
     }
 
     pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
         self.proofs.take()
     }
 
-    fn finish(&mut self, watch: &mut Watch) -> Result<Bytes, Fault> {
+    fn finish(&mut self, watch: &mut Watch) -> Result<Pieces, Fault> {
         let body = self.gathered.take();
         match &self.reading {
             Reading::Counted { from, to } => {
                 let answer = count::answer(*from, *to, &body)?;
-                Ok(if from == to { body } else { answer.into() })
+                Ok(Pieces::from(match from == to {
+                    true => body,
+                    false => answer.into(),
+                }))
             }
             Reading::Same(format, name) => {
                 let glance = format.codec().glance_reply(&body, watch)?;
@@ -104,9 +125,9 @@ impl Whole {
                 Ok(match glance.model {
                     Some(range) if body[range.clone()] != **name => {
                         let with = name.clone();
-                        replace(&body, &[Edit { range, with }])
+                        splice(&body, vec![Edit { range, with }])
                     }
-                    _ => body,
+                    _ => body.into(),
                 })
             }
             Reading::Translated { from, to, asked } => {
@@ -124,7 +145,7 @@ impl Whole {
                     self.proofs = proofs::of_reply(&response);
                 }
                 let translated = to.codec().encode_response(&response, asked, &mut losses);
-                Ok(translated.into())
+                Ok(Bytes::from(translated).into())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Clients that mean no good: they stall, vanish, nest, count too high, and open more than they use.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -75,6 +76,33 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
     assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
     let grown = gateway.resident().saturating_sub(before);
     assert!(grown < SPENT, "{grown} KiB");
+    assert_well(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_client_that_takes_a_long_reply_slowly_gets_all_of_it() {
+    let mock = Mock::start();
+    let gateway = with_server(&mock, "timeouts: {write_idle: 1s}");
+    for model in ["other-chat", "same-native"] {
+        let body = request("chat", model, "mock:long=2000000", false)
+            .1
+            .to_string();
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(64 << 10).expect("a size");
+        let stream = socket.connect(gateway.address).await;
+        let mut wire = Wire::new(stream.expect("a connection"));
+        wire.send(post_with(CHAT, "", &body)).await;
+        let head = wire.head().await.expect("a head");
+        let length = head.header("content-length").map(str::parse);
+        let length: usize = length.expect("a length").expect("a number");
+        // Three times as long as it may be silent, and never nearly that long without reading.
+        let step = length / 100 + 1;
+        let mut left = length;
+        while left > 0 {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            left -= wire.exactly(step.min(left)).await.len();
+        }
+    }
     assert_well(&gateway).await;
 }
 

@@ -7,10 +7,12 @@ use futures_util::stream;
 use reqwest::Body;
 use sha2::{Digest as _, Sha256};
 
-use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, single};
+use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, request, single};
 use crate::wire::{Wire, post, post_with};
 
 pub const MIB: usize = 1 << 20;
+/// How a chat stream begins that asks for its usage.
+const ASKED: &str = r#"{"stream_options":{"include_usage":true},"#;
 pub const CHAT: &str = "/v1/chat/completions";
 
 /// A chat request of exactly so many bytes; the mock answers with the SHA-256 of what it got.
@@ -94,6 +96,48 @@ async fn large_bodies_arrive_whole_by_every_way_in() {
         let resident = gateway.resident();
         assert!(Instant::now() < until, "{resident} KiB are still held");
         tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn large_bodies_arrive_whole_when_the_models_name_changes_on_the_way() {
+    let mock = Mock::start();
+    for protocol in ["http1", "http2"] {
+        let config = every_format(mock.address);
+        let upstreams = format!("protocol: {protocol}, base_url");
+        let gateway = Gateway::start(&config.replace("base_url", &upstreams));
+        for (format, _) in FORMATS {
+            let (own, theirs) = (format!("other-{format}"), format!("theirs-{format}"));
+            let filling = "abcdefghijklm nop".repeat(150_000);
+            for stream in [false, true] {
+                let prompt = format!("{filling} mock:sha256");
+                let (path, sent) = request(format, &own, &prompt, stream);
+                let arrives = request(format, &theirs, &prompt, stream).1.to_string();
+                let arrives = match (format, stream) {
+                    // We ask for its usage.
+                    ("chat", true) => arrives.replacen('{', ASKED, 1),
+                    _ => arrives,
+                };
+                let (status, text) =
+                    send(&client(), gateway.url(&path), sent.to_string().into()).await;
+                assert_eq!(status, 200, "{protocol}, {format}: {text}");
+                let expected = digest(arrives.as_bytes());
+                let came = expected.split(' ').all(|word| text.contains(word));
+                assert!(came, "{protocol}, {format}, {stream}: {text}");
+            }
+            let (path, sent) = request(format, &own, "mock:long=100000", false);
+            let (_, text) = send(&client(), gateway.url(&path), sent.to_string().into()).await;
+            let (path, sent) = request(format, &theirs, "mock:long=100000", false);
+            let url = format!("http://{}{path}", mock.address);
+            let (_, direct) = send(&client(), url, sent.to_string().into()).await;
+            assert!(direct.len() > 4 * (64 << 10));
+            // A native reply tells the model's version, which is the upstream's to say.
+            let expected = match format {
+                "native" => direct,
+                _ => direct.replacen(&theirs, &own, 1),
+            };
+            assert!(text == expected, "{protocol}, {format}");
+        }
     }
 }
 

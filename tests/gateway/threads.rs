@@ -222,7 +222,7 @@ async fn an_upstream_that_keeps_replies_itself_is_left_alone() {
     let mock = Mock::start();
     let config = every_format(mock.address);
     let config = format!(
-        "{config}  - {{id: stateless, capabilities: {{responses_keeps_state: false}}, upstreams: [{{name: mock-responses}}]}}\n"
+        "{config}  - {{id: stateless, capabilities: {{responses_keeps_state: false}}, upstreams: [{{name: mock-responses, model: theirs}}]}}\n"
     );
     let gateway = Gateway::start(&config);
     let body =
@@ -244,6 +244,13 @@ async fn an_upstream_that_keeps_replies_itself_is_left_alone() {
         assert_eq!(sent["previous_response_id"], Value::Null);
         assert_eq!(sent["input"].as_array().expect("a list").len(), 3);
     }
+    // A long one goes out in pieces and is kept whole.
+    let long = json!({"model": "stateless", "input": "mock:long=100000"});
+    let long = reply(&respond(&gateway, &long).await, false);
+    assert_eq!(long["model"], "stateless");
+    let path = format!("/v1/responses/{}", long["id"].as_str().expect("an id"));
+    let kept = ask(&gateway, Method::GET, &path, KEY).await;
+    assert_eq!(kept.json(), long);
     // A reply that the gateway kept can go on at any upstream.
     let first = json!({"model": "same-chat", "input": "My name is Ada."});
     let first = reply(&respond(&gateway, &first).await, false);

@@ -110,7 +110,8 @@ impl Wire {
         (size > 0).then_some(chunk)
     }
 
-    async fn exactly(&mut self, length: usize) -> Vec<u8> {
+    /// So many bytes.
+    pub async fn exactly(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {
             assert!(self.read().await, "closed in the middle of a body");
         }

@@ -82,7 +82,7 @@ proptest! {
         let wanted = Wanted::of(codec, Operation::Generate, None, &body).expect("a request");
         let before: Value = serde_json::from_slice(&body).expect("JSON");
         prop_assert_eq!(&before["model"], &wanted.model);
-        let edited = wanted.body_for(codec, &body, name, "google");
+        let edited = wanted.body_for(codec, &body, name, "google").joined();
         let mut after: Value = serde_json::from_slice(&edited).expect("JSON");
         prop_assert_eq!(&after["model"], name);
         if wanted.stream {

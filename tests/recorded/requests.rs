@@ -181,10 +181,14 @@ fn pass_through_changes_no_byte_but_what_it_must() {
         let path_model = (recording.format == Format::Native).then_some("m");
         let wanted = Wanted::of(codec, Operation::Generate, path_model, &body)
             .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
-        let same = wanted.body_for(codec, &body, &wanted.model, "vendor");
+        let same = wanted
+            .body_for(codec, &body, &wanted.model, "vendor")
+            .joined();
         assert_eq!(same == body, !wanted.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
-        let renamed = wanted.body_for(codec, &body, "an \"other\"", "vendor");
+        let renamed = wanted
+            .body_for(codec, &body, "an \"other\"", "vendor")
+            .joined();
         let mut renamed: Value = serde_json::from_slice(&renamed).expect("JSON");
         if wanted.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");

@@ -54,11 +54,12 @@ fn passes(format: Format, body: &[u8]) {
     let wanted = wanted(format, Operation::Generate, false);
     let json = "application/json";
     let reply = Reply::choose(format, format, &wanted, &asked(false), json, usize::MAX);
-    let mut chunk = Some(Bytes::copy_from_slice(body));
-    if reply.expect("JSON").push(&mut chunk, true).is_err() {
+    let (mut reply, mut chunk) = (reply.expect("JSON"), Some(Bytes::copy_from_slice(body)));
+    if reply.push(&mut chunk, true).is_err() {
         return;
     }
-    let passed = chunk.expect("a body");
+    let rest = reply.take_rest().joined();
+    let passed = [&*chunk.expect("a body"), &*rest].concat();
     // What is no text passes as well; nothing of it can be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {
         return;

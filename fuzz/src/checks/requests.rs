@@ -137,6 +137,7 @@ fn passes(format: Format, body: &[u8]) {
     };
     let body = Bytes::copy_from_slice(body);
     let edited = wanted.body_for(format.codec(), &body, "new \"name\"\\é", "vendor");
+    let edited = edited.joined();
     let mut after = object(&edited);
     if let Some(place) = &wanted.model_at {
         assert_eq!(before["model"], wanted.model);
