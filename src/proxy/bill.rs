@@ -32,7 +32,7 @@ pub(super) fn reserve(
     leases: Option<&Leases>,
     exchange: &mut Exchange,
 ) -> Result<Option<Waiting>, Fault> {
-    let Some(key) = exchange.key.clone().filter(|key| key.cap.is_some()) else {
+    let Some(key) = exchange.key.as_ref().filter(|key| key.cap.is_some()) else {
         return Ok(None);
     };
     let wanted = exchange.wanted.as_ref();
@@ -55,7 +55,7 @@ pub(super) fn reserve(
     };
     let most = exchange.attempts.iter().filter_map(of_attempt).max();
     let most = most.unwrap_or_default();
-    match access::reserve(leases, &key, most, jiff::Timestamp::now())? {
+    match access::reserve(leases, key, most, jiff::Timestamp::now())? {
         Reserved::Now(hold) => {
             exchange.hold = hold;
             Ok(None)

@@ -402,7 +402,7 @@ pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
 /// Of an upstream's header nothing else is looked at: the rest may name an account.
 pub(super) fn essentials(header: &ResponseHeader) -> ResponseHeader {
     let mut kept = answer::head(header.status);
-    for name in [CONTENT_TYPE, CONTENT_ENCODING, RETRY_AFTER] {
+    for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
         if let Some(value) = header.headers.get(&name) {
             kept.headers.insert(name, value.clone());
         }

@@ -176,3 +176,16 @@ fn announced_length(header: &ResponseHeader) -> usize {
     let value = value.and_then(|value| value.to_str().ok()?.parse().ok());
     value.unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_for_what_a_reply_announces() {
+        let mut header = ResponseHeader::build(200, None).expect("a header");
+        assert_eq!(announced_length(&relay::essentials(&header)), 0);
+        header.insert_header(CONTENT_LENGTH, 123).expect("a length");
+        assert_eq!(announced_length(&relay::essentials(&header)), 123);
+    }
+}

@@ -90,8 +90,9 @@ pub struct Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut ledger = self.account.ledger();
-        ledger.held = ledger.held.saturating_sub(self.amount);
+        if !self.amount.is_zero() {
+            self.account.ledger().release(self.amount);
+        }
     }
 }
 
@@ -102,9 +103,11 @@ impl Hold {
     }
 
     /// The request has ended: what it has cost takes the place of what was held for it.
-    pub fn settle(self, cost: Money, now: Timestamp) {
-        // Spent first, so that at no moment less counts than was used.
-        self.account.spend(cost, now);
+    pub fn settle(mut self, cost: Money, now: Timestamp) {
+        // Together, so that at no moment less counts than was used.
+        let mut ledger = self.account.ledger();
+        ledger.spend(cost, now);
+        ledger.release(std::mem::take(&mut self.amount));
     }
 }
 
@@ -150,14 +153,9 @@ impl Account {
 
     /// Also of keys without a cap: one may be set later.
     pub fn spend(&self, cost: Money, at: Timestamp) {
-        if cost.is_zero() {
-            return;
+        if !cost.is_zero() {
+            self.ledger().spend(cost, at);
         }
-        let mut ledger = self.ledger();
-        ledger.turn(at);
-        let cost = ledger.within(cost, at);
-        ledger.spent += cost;
-        ledger.own += cost;
     }
 
     /// Adds what had been spent before this process began, as of `now`; only ever once.
@@ -212,6 +210,17 @@ impl Ledger {
             }
         }
         self.today = Some(today);
+    }
+
+    fn spend(&mut self, cost: Money, at: Timestamp) {
+        self.turn(at);
+        let cost = self.within(cost, at);
+        self.spent += cost;
+        self.own += cost;
+    }
+
+    fn release(&mut self, held: Money) {
+        self.held = self.held.saturating_sub(held);
     }
 
     /// Whether so much more can be held of the cap.
