@@ -109,7 +109,14 @@ async fn without_the_store_a_slice_is_used_and_no_more() {
         assert!(told.contains("cannot be asked for now"), "{told}");
     }
     passage.open().await;
-    use_up(&gateways).await;
+    for gateway in &gateways {
+        until("the store is there again", async || {
+            gateway.metric("omniglot_store_up").await == ["omniglot_store_up{} 1"]
+        })
+        .await;
+    }
+    // Larger ones would have larger slices, also of what may go on should it be slow once more.
+    use_up(&gateways, &[10, 1]).await;
     until_carried(&gateways).await;
     // The store did not know of what each of them took without asking: 50 tokens.
     let spent = spent(&team.open().await).await;

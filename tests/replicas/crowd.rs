@@ -57,7 +57,7 @@ async fn a_crowd_at_three_gateways_spends_one_cap_and_all_of_it() {
     let crowd = spent(&store).await;
     assert!(crowd > money("0.1") && crowd <= money("1"), "{crowd}");
     // Nothing stays held and no slice is kept from the others.
-    use_up(&gateways).await;
+    use_up(&gateways, &[100, 10, 1]).await;
     until_carried(&gateways).await;
     assert_eq!(spent(&store).await, money("1"));
 }

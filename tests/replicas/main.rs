@@ -128,9 +128,9 @@ pub async fn ask(gateway: &Gateway, tokens: u64) -> Answer {
     send(asking(gateway, "chat", &words, tokens, false)).await
 }
 
-/// Everything that is left of the cap is used, by whoever has it.
-pub async fn use_up(gateways: &[Gateway]) {
-    for tokens in [100, 10, 1] {
+/// Everything that is left of the cap is used, by whoever has it, in answers of these sizes.
+pub async fn use_up(gateways: &[Gateway], sizes: &[u64]) {
+    for &tokens in sizes {
         for gateway in gateways {
             until("there is not so much left", async || {
                 let answer = ask(gateway, tokens).await;
