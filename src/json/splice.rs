@@ -30,14 +30,14 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
 }
 
 /// The same; what stands around the edits of a long document is shared with it.
-pub fn splice(body: &Bytes, edits: Vec<Edit>) -> Pieces {
+pub fn splice(body: &Bytes, edits: &[Edit]) -> Pieces {
     if body.len() <= COPIED {
-        return replace(body, &edits).into();
+        return replace(body, edits).into();
     }
     let (mut all, mut from) = (Vec::with_capacity(2 * edits.len() + 1), 0);
     for edit in edits {
         all.push(body.slice(from..edit.range.start));
-        all.push(edit.with.into());
+        all.push(Bytes::copy_from_slice(&edit.with));
         from = edit.range.end;
     }
     all.push(body.slice(from..));
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_long_document_is_shared_and_reads_as_if_it_had_been_copied() {
         let (body, edits, expected) = edited();
-        let mut spliced = splice(&body, edits);
+        let mut spliced = splice(&body, &edits);
         assert_eq!(spliced.len(), expected.len());
         assert_eq!(spliced.clone().joined(), expected);
         let (mut read, mut shared) = (Vec::new(), 0);
@@ -184,7 +184,7 @@ mod tests {
     fn pieces_can_be_written_in_goes_of_any_size() {
         let (body, edits, expected) = edited();
         for taken in [1, 3, 1000, COPIED, expected.len()] {
-            let mut spliced = splice(&body, edits.clone());
+            let mut spliced = splice(&body, &edits);
             let mut read = Vec::new();
             while spliced.has_remaining() {
                 let mut places = [IoSlice::new(&[]); 2];

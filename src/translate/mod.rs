@@ -172,6 +172,6 @@ impl Wanted {
             return body.clone().into();
         }
         edits.sort_by_key(|edit| edit.range.start);
-        splice(body, edits)
+        splice(body, &edits)
     }
 }

@@ -125,7 +125,7 @@ impl Whole {
                 Ok(match glance.model {
                     Some(range) if body[range.clone()] != **name => {
                         let with = name.clone();
-                        splice(&body, vec![Edit { range, with }])
+                        splice(&body, &[Edit { range, with }])
                     }
                     _ => body.into(),
                 })
