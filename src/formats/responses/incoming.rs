@@ -174,8 +174,8 @@ impl<'a> Reading<'a> {
 /// The format counts from the start of each text, the model from the start of all of them.
 pub(super) fn moved(source: Citation<'_>, before: u64) -> Citation<'_> {
     Citation {
-        start: source.start + before,
-        end: source.end + before,
+        start: source.start.saturating_add(before),
+        end: source.end.saturating_add(before),
         ..source
     }
 }

@@ -95,11 +95,13 @@ fn sources_count_from_the_start_of_all_text() {
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
         message(json!([text("Café.", json!([source(0, 4)]))])),
         message(json!([text("Rome.", json!([other, source(1, 5)]))])),
+        // Beyond all that can be counted.
+        message(json!([text("Oslo.", json!([source(7, u64::MAX)]))])),
     ]}))
     .expect("a reply");
     let sources = response.choices[0].citations.iter();
     let places: Vec<_> = sources.map(|source| (source.start, source.end)).collect();
-    assert_eq!(places, [(0, 4), (6, 10)]);
+    assert_eq!(places, [(0, 4), (6, 10), (17, u64::MAX)]);
     assert_eq!(response.choices[0].citations[0].title, None);
     assert_eq!(told, [Action::Dropped, Action::Dropped]);
 }
