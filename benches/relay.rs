@@ -73,7 +73,7 @@ fn relay(from: Format, to: Format, events: &[Bytes], rounds: usize) -> Outcome {
     let wanted = wanted.expect("a request");
     let ours = || {
         let stream = "text/event-stream";
-        let reply = Reply::choose(to, from, &wanted, &asked, stream, usize::MAX);
+        let reply = Reply::choose(to, from, &wanted, asked.clone(), stream, usize::MAX);
         let mut reply = reply.expect("a stream");
         for event in events {
             let mut chunk = Some(black_box(event.clone()));

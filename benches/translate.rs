@@ -96,7 +96,7 @@ fn reply(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
     let wanted = wanted.expect("a request");
     let ours = || {
         let json = "application/json";
-        let reply = Reply::choose(to, from, &wanted, &asked, json, usize::MAX);
+        let reply = Reply::choose(to, from, &wanted, asked.clone(), json, usize::MAX);
         let mut chunk = Some(black_box(body.clone()));
         let pushed = reply.expect("a reply").push(&mut chunk, true);
         pushed.expect("a reply");

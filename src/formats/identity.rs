@@ -13,7 +13,7 @@ pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
         .iter()
         .find_map(|known| upstream.strip_prefix(known))
         .unwrap_or(upstream);
-    format!("{prefix}{bare}")
+    [prefix, bare].concat()
 }
 
 /// For a call that came without an id; `ordinal` counts the calls of the choice.

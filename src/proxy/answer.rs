@@ -136,7 +136,7 @@ pub(super) async fn fault(
     let mut extra = Fields::default();
     if let Some(delay) = fault.retry_after {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-        extra.say(RETRY_AFTER, seconds);
+        extra.measure(RETRY_AFTER, seconds, "");
     }
     if fault.status == 426 {
         extra.say(UPGRADE, "HTTP/1.1");
@@ -201,7 +201,7 @@ fn identify(exchange: &Exchange, fields: &mut Fields) {
 /// Who answered, and after how many attempts.
 pub(super) fn provenance(exchange: &Exchange, fields: &mut Fields) {
     fields.spell(UPSTREAM, exchange.upstream_name().as_bytes());
-    fields.say(ATTEMPTS, exchange.tried);
+    fields.measure(ATTEMPTS, exchange.tried as u64, "");
 }
 
 /// What the key may still ask for, in the words of the client's format.

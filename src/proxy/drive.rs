@@ -15,6 +15,7 @@ use super::Gateway;
 use super::attempt;
 use super::connections::{Destination, Line};
 use super::counting;
+use super::essentials::Essentials;
 use super::exchange::Exchange;
 use super::patience::within;
 use super::plain::Plain;
@@ -69,7 +70,7 @@ impl Gateway {
                 Ok(())
             }
             Ok(()) => {
-                Box::pin(self.connections.release(upstream, &destination)).await;
+                Box::pin(self.connections.release(*upstream, &destination)).await;
                 Ok(())
             }
             Err(error) => {
@@ -102,7 +103,7 @@ impl Gateway {
         exchange: &mut Exchange,
         destination: &mut Destination,
         body: &Pieces,
-    ) -> Result<Upstreaming> {
+    ) -> Result<Box<Upstreaming>> {
         let mut fresh = false;
         loop {
             let connected = {
@@ -151,8 +152,9 @@ impl Gateway {
         upstream: &mut Upstreaming,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
-        let header = relay::essentials(header);
-        let plain = Plain::of(&header, exchange.snapshot.server.body_limit)?;
+        let header = Essentials::of(header);
+        let limit = exchange.snapshot.server.body_limit;
+        let plain = Plain::of(header.coding.as_ref(), limit)?;
         self.understand(&header, exchange)?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {
             None => relay::error(self, session, exchange, upstream, &header, plain).await,

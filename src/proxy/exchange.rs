@@ -117,7 +117,7 @@ impl Exchange {
         let started = Instant::now();
         Exchange {
             snapshot,
-            request_id: format!("req_{}", uuid::Uuid::now_v7().simple()),
+            request_id: new_id(),
             started,
             format: Format::Chat,
             key: None,
@@ -260,6 +260,13 @@ impl Exchange {
         let elapsed = self.started.elapsed();
         self.first_byte.get_or_insert(elapsed);
     }
+}
+
+/// Ids in the order of time.
+fn new_id() -> String {
+    let mut letters = uuid::Uuid::encode_buffer();
+    let id = uuid::Uuid::now_v7().simple().encode_lower(&mut letters);
+    ["req_", id].concat()
 }
 
 fn earliest(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {

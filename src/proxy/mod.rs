@@ -9,6 +9,7 @@ mod connections;
 mod counting;
 mod drive;
 mod entry;
+mod essentials;
 mod exchange;
 mod files;
 mod front;

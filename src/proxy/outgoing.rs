@@ -94,7 +94,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
 }
 
 /// What the reply must know of this request.
-pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
+pub(super) fn asked(exchange: &Exchange, wanted: &Wanted, memory: Memory) -> Asked {
     Asked {
         model: wanted.model.clone(),
         stream: wanted.stream,
@@ -105,7 +105,7 @@ pub(super) fn asked(exchange: &Exchange, wanted: &Wanted) -> Asked {
         include_usage: !wanted.hides_usage(),
         request_id: exchange.request_id.clone(),
         at: jiff::Timestamp::now().as_second(),
-        memory: exchange.memory.clone(),
+        memory,
     }
 }
 

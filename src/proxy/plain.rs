@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use brotli::DecompressorWriter;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use http::header::CONTENT_ENCODING;
+use http::HeaderValue;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
 
 /// The body without its compression. By hand: pingora's decoders keep the last bytes of a chunk
 /// back until the next one comes, where a stream has to hand over every event at once, and they
@@ -20,8 +19,8 @@ pub(super) enum Plain {
 
 impl Plain {
     /// No chunk may become more than so many bytes.
-    pub(super) fn of(header: &ResponseHeader, limit: usize) -> Result<Plain> {
-        let Some(coding) = header.headers.get(CONTENT_ENCODING) else {
+    pub(super) fn of(coding: Option<&HeaderValue>, limit: usize) -> Result<Plain> {
+        let Some(coding) = coding else {
             return Ok(Plain::Already);
         };
         let coding = coding.to_str().unwrap_or("?").trim().to_ascii_lowercase();

@@ -6,19 +6,17 @@ use std::time::Duration;
 use super::Session;
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
-use http::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING,
-};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING};
 use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Version};
 use pingora_core::Result;
 use pingora_core::protocols::http::client::HttpSession as Upstreaming;
-use pingora_http::ResponseHeader;
 use tokio::time::Instant;
 
 use super::bill;
 use super::counting;
 use super::drive::{is_downstream, piece as next_piece, piece_or_hold, unless_gone};
+use super::essentials::Essentials;
 use super::exchange::Exchange;
 use super::plain::Plain;
 use super::receipt;
@@ -45,7 +43,7 @@ pub(super) async fn whole(
     session: &mut Session,
     exchange: &mut Exchange,
     upstream: &mut Upstreaming,
-    header: ResponseHeader,
+    header: Essentials,
     mut plain: Plain,
 ) -> Result<()> {
     // A header is no byte of the reply: until one comes, the upstream may still be thinking.
@@ -88,7 +86,7 @@ pub(super) async fn stream(
     session: &mut Session,
     exchange: &mut Exchange,
     upstream: &mut Upstreaming,
-    header: ResponseHeader,
+    header: Essentials,
     mut plain: Plain,
 ) -> Result<()> {
     let mut out = answer::head(header.status);
@@ -284,7 +282,7 @@ pub(super) async fn error(
     session: &mut Session,
     exchange: &mut Exchange,
     upstream: &mut Upstreaming,
-    header: &ResponseHeader,
+    header: &Essentials,
     mut plain: Plain,
 ) -> Result<()> {
     let status = header.status.as_u16();
@@ -319,7 +317,7 @@ pub(super) async fn error(
     }
     let mut extra = Fields::default();
     answer::provenance(exchange, &mut extra);
-    if let Some(value) = header.headers.get(RETRY_AFTER) {
+    if let Some(value) = &header.retry_after {
         extra.spell(RETRY_AFTER, value.as_bytes());
     }
     let hidden = exchange
@@ -367,7 +365,7 @@ async fn error_body(
 }
 
 /// What a client may know of an upstream's error.
-fn told(mut fault: Fault, exchange: &Exchange, header: &ResponseHeader) -> Fault {
+fn told(mut fault: Fault, exchange: &Exchange, header: &Essentials) -> Fault {
     let status = header.status.as_u16();
     if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
         return refused_credentials(exchange.upstream_name(), status);
@@ -376,10 +374,7 @@ fn told(mut fault: Fault, exchange: &Exchange, header: &ResponseHeader) -> Fault
         let message = format!("the upstream answered with status {status}, which is not followed");
         return Fault::bad_gateway(message);
     }
-    let value = header.headers.get(RETRY_AFTER);
-    let seconds = value.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let pause = seconds.map(Duration::from_secs);
-    fault.retry_after = pause.or(fault.retry_after);
+    fault.retry_after = header.pause().or(fault.retry_after);
     fault
 }
 
@@ -399,22 +394,11 @@ pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
     Fault::bad_gateway("the upstream refuses the gateway's own credentials")
 }
 
-/// Of an upstream's header nothing else is looked at: the rest may name an account.
-pub(super) fn essentials(header: &ResponseHeader) -> ResponseHeader {
-    let mut kept = answer::head(header.status);
-    for name in [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
-        if let Some(value) = header.headers.get(&name) {
-            kept.headers.insert(name, value.clone());
-        }
-    }
-    kept.into()
-}
-
-/// And this much of it reaches a client; a translation has a type of its own.
-fn pass_headers(exchange: &Exchange, from: &ResponseHeader, to: &mut HeaderMap) {
+/// This much of it reaches a client; a translation has a type of its own.
+fn pass_headers(exchange: &Exchange, from: &Essentials, to: &mut HeaderMap) {
     let translated = exchange.reply.as_ref().and_then(Reply::content_type);
     let translated = translated.map(HeaderValue::from_static);
-    let given = || from.headers.get(CONTENT_TYPE).cloned();
+    let given = || from.kind.clone();
     if let Some(kind) = translated.or_else(given) {
         to.insert(CONTENT_TYPE, kind);
     }

@@ -18,21 +18,22 @@ use crate::json::Pieces;
 /// A body is handed to HTTP/2 in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
 
-/// The connection, with the header of an answer; one that has failed is closed.
+/// The connection, with the header of an answer; one that has failed is closed. On the heap: it is
+/// large, and handed on from one step to the next.
 pub(super) async fn send(
     line: Line,
     head: Head,
     body: Pieces,
     timeouts: &UpstreamTimeouts,
     bell: &mut Bell,
-) -> Result<Upstreaming> {
+) -> Result<Box<Upstreaming>> {
     let (mut upstream, written) = match line {
         Line::Http1(mut stream) => {
             let written = write_at_once(&mut stream, head.written()?, body, timeouts.idle).await;
-            (Line::Http1(stream).begin(), written)
+            (Box::new(Line::Http1(stream).begin()), written)
         }
         line => {
-            let mut upstream = line.begin();
+            let mut upstream = Box::new(line.begin());
             upstream.set_write_timeout(timeouts.idle);
             let header = Box::new(head.into_map()?);
             upstream.write_request_header(header).await?;

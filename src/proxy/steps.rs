@@ -2,12 +2,12 @@
 //! it means when one of them fails.
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::StatusCode;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
 use tokio::time::timeout;
 
 use super::connections::Destination;
+use super::essentials::Essentials;
 use super::exchange::Exchange;
 use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
 use crate::json::Pieces;
@@ -71,34 +71,29 @@ impl Gateway {
     }
 
     /// What the upstream's header means: a reply to relay, or nothing: an error to read.
-    pub(super) fn understand(
-        &self,
-        header: &ResponseHeader,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        let status = header.status.as_u16();
-        if status == 200 {
-            let kind = header.headers.get(CONTENT_TYPE);
-            let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or("");
-            let limit = exchange.snapshot.server.body_limit;
-            let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
-                return Ok(());
-            };
-            let asked = outgoing::asked(exchange, wanted);
-            let upstream = attempt.upstream.format;
-            return match Reply::choose(exchange.format, upstream, wanted, &asked, kind, limit) {
-                Ok(mut reply) => {
-                    reply.expect(announced_length(header));
-                    exchange.reply = Some(reply);
-                    Ok(())
-                }
-                Err(fault) => {
-                    self.upstream_failed(exchange, Cause::Unreadable, &fault);
-                    Err(self.park(exchange, fault))
-                }
-            };
+    pub(super) fn understand(&self, header: &Essentials, exchange: &mut Exchange) -> Result<()> {
+        if header.status != StatusCode::OK {
+            return Ok(());
         }
-        Ok(())
+        // Another attempt would make its own.
+        let memory = std::mem::take(&mut exchange.memory);
+        let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
+            return Ok(());
+        };
+        let asked = outgoing::asked(exchange, wanted, memory);
+        let (from, to) = (exchange.format, attempt.upstream.format);
+        let limit = exchange.snapshot.server.body_limit;
+        match Reply::choose(from, to, wanted, asked, header.content_type(), limit) {
+            Ok(mut reply) => {
+                reply.expect(header.length);
+                exchange.reply = Some(reply);
+                Ok(())
+            }
+            Err(fault) => {
+                self.upstream_failed(exchange, Cause::Unreadable, &fault);
+                Err(self.park(exchange, fault))
+            }
+        }
     }
 
     /// One more piece of the reply: what of it goes to the client takes its place.
@@ -167,25 +162,5 @@ impl Gateway {
         }
         self.upstream_failed(exchange, cause, &fault);
         self.park(exchange, fault)
-    }
-}
-
-/// Of a reply; nothing where that is not said.
-fn announced_length(header: &ResponseHeader) -> usize {
-    let value = header.headers.get(CONTENT_LENGTH);
-    let value = value.and_then(|value| value.to_str().ok()?.parse().ok());
-    value.unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_made_for_what_a_reply_announces() {
-        let mut header = ResponseHeader::build(200, None).expect("a header");
-        assert_eq!(announced_length(&relay::essentials(&header)), 0);
-        header.insert_header(CONTENT_LENGTH, 123).expect("a length");
-        assert_eq!(announced_length(&relay::essentials(&header)), 123);
     }
 }

@@ -31,16 +31,10 @@ impl Attempt {
 /// order comes last of all. Begun again from the front where more attempts are wanted.
 pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>) -> Vec<Attempt> {
     let mut order = Vec::with_capacity(model.targets.len());
-    let mut visited: Vec<Arc<Model>> = Vec::new();
-    let mut waiting = vec![model.clone()];
-    while let Some(model) = waiting.pop() {
-        if visited.iter().any(|seen| Arc::ptr_eq(seen, &model)) {
-            continue;
-        }
-        order_targets(&model, affinity, &mut order);
-        let fallbacks = model.settings.fallbacks.iter().rev();
-        waiting.extend(fallbacks.filter_map(|id| snapshot.models.get(id)).cloned());
-        visited.push(model);
+    if model.settings.fallbacks.is_empty() {
+        order_targets(model, affinity, &mut order);
+    } else {
+        follow_fallbacks(snapshot, model, affinity, &mut order);
     }
     if order.len() > 1 {
         let now = Instant::now();
@@ -56,6 +50,26 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>
     order
 }
 
+/// Each model once, whoever names it.
+fn follow_fallbacks(
+    snapshot: &Snapshot,
+    model: &Arc<Model>,
+    affinity: Option<&[u8]>,
+    order: &mut Vec<Attempt>,
+) {
+    let mut visited: Vec<Arc<Model>> = Vec::new();
+    let mut waiting = vec![model.clone()];
+    while let Some(model) = waiting.pop() {
+        if visited.iter().any(|seen| Arc::ptr_eq(seen, &model)) {
+            continue;
+        }
+        order_targets(&model, affinity, order);
+        let fallbacks = model.settings.fallbacks.iter().rev();
+        waiting.extend(fallbacks.filter_map(|id| snapshot.models.get(id)).cloned());
+        visited.push(model);
+    }
+}
+
 fn is_fit(attempt: &Attempt, now: Instant) -> bool {
     let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_fit(now);
     !attempt.upstream.load.is_down() && !is_left_alone
@@ -63,6 +77,13 @@ fn is_fit(attempt: &Attempt, now: Instant) -> bool {
 
 /// Lower priorities first, and within one the way the model wants it.
 fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
+    let attempt = |target: &Target| Attempt {
+        upstream: target.upstream.clone(),
+        model: target.model.clone(),
+        settings: model.clone(),
+        timeouts: target.timeouts,
+        health: target.health.clone(),
+    };
     let mut rest = model.targets.as_slice();
     while let Some(first) = rest.first() {
         let tier = rest
@@ -71,23 +92,15 @@ fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<At
             .count();
         let (group, later) = rest.split_at(tier);
         rest = later;
-        let group = ranked(model, affinity, group);
-        order.extend(group.into_iter().map(|target| Attempt {
-            upstream: target.upstream.clone(),
-            model: target.model.clone(),
-            settings: model.clone(),
-            timeouts: target.timeouts,
-            health: target.health.clone(),
-        }));
+        match group {
+            [only] => order.push(attempt(only)),
+            _ => order.extend(ranked(model, affinity, group).into_iter().map(attempt)),
+        }
     }
 }
 
 fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Vec<&'t Target> {
-    let mut group: Vec<&Target> = group.iter().collect();
-    if group.len() == 1 {
-        return group;
-    }
-    let ranks = |target: &&Target| match (&model.settings.balance, affinity) {
+    let ranks = |target: &Target| match (&model.settings.balance, affinity) {
         (Balance::Key | Balance::Header(_), Some(value)) => {
             draw(target.weight, even(hash(value, target)))
         }
@@ -96,10 +109,7 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
         }
         _ => draw(target.weight, rand::rng().random()),
     };
-    let mut ranked: Vec<_> = group
-        .drain(..)
-        .map(|target| (ranks(&target), target))
-        .collect();
+    let mut ranked: Vec<_> = group.iter().map(|target| (ranks(target), target)).collect();
     if model.settings.balance == Balance::LeastInFlight {
         // Else the first in the file would get every request of a quiet moment.
         let start = rand::rng().random_range(0..ranked.len());

@@ -48,17 +48,20 @@ impl Reply {
         client: Format,
         upstream: Format,
         wanted: &Wanted,
-        asked: &Asked,
+        asked: Asked,
         content_type: &str,
         limit: usize,
     ) -> Result<Reply, Fault> {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
         let array = wanted.operation == Operation::Stream(Framing::Array);
+        let thread = asked.memory.thread.as_ref();
+        let keeps =
+            thread.is_some_and(|thread| thread.keep) && wanted.operation != Operation::CountTokens;
         let way = if !wanted.stream && (is("application/json") || mime.is_empty()) {
             Way::Whole(Whole::new(client, upstream, wanted, asked))
         } else if wanted.stream && client != upstream && is("text/event-stream") {
-            Way::Relay(Relay::new(upstream, client, asked))
+            Way::Relay(Relay::new(upstream, client, &asked))
         } else if wanted.stream && array && client == upstream && is("application/json") {
             Way::Array(ArrayTap::new(client.codec()))
         } else if wanted.stream && !array && is("text/event-stream") {
@@ -70,9 +73,6 @@ impl Reply {
         } else {
             return Err(unexpected(mime, wanted.stream));
         };
-        let thread = asked.memory.thread.as_ref();
-        let keeps =
-            thread.is_some_and(|thread| thread.keep) && wanted.operation != Operation::CountTokens;
         Ok(Reply {
             keeper: client.codec().keeper().filter(|_| keeps),
             kept: None,
@@ -274,7 +274,7 @@ mod tests {
             memory: crate::model::Memory::default(),
         };
         let wanted = wanted.expect("a request");
-        Reply::choose(format, format, &wanted, &asked, "text/event-stream", 1024)
+        Reply::choose(format, format, &wanted, asked, "text/event-stream", 1024)
             .expect("a stream of the client's own")
     }
 

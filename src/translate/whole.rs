@@ -35,7 +35,7 @@ enum Reading {
 }
 
 impl Whole {
-    pub(super) fn new(client: Format, upstream: Format, wanted: &Wanted, asked: &Asked) -> Whole {
+    pub(super) fn new(client: Format, upstream: Format, wanted: &Wanted, asked: Asked) -> Whole {
         let reading = if wanted.operation == Operation::CountTokens {
             Reading::Counted {
                 from: upstream,
@@ -47,7 +47,7 @@ impl Whole {
             Reading::Translated {
                 from: upstream,
                 to: client,
-                asked: asked.clone(),
+                asked,
             }
         };
         Whole {

@@ -66,7 +66,7 @@ fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) ->
         false => Operation::Generate,
     };
     let wanted = Wanted::of(to.codec(), operation, Some("m"), b"{}").expect("a request");
-    let reply = Reply::choose(to, from, &wanted, &asked, kind, usize::MAX);
+    let reply = Reply::choose(to, from, &wanted, asked, kind, usize::MAX);
     let mut reply = reply.expect("a reply");
     for piece in pieces(&bytes, cuts) {
         let mut chunk = Some(Bytes::copy_from_slice(piece));

@@ -28,7 +28,7 @@ pub struct Passed {
 impl Passed {
     pub fn start(client: Format, upstream: Format, wanted: &Wanted, mime: &str) -> Reply {
         let asked = asked(&wanted.model, true);
-        Reply::choose(client, upstream, wanted, &asked, mime, LIMIT).expect("a stream")
+        Reply::choose(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
     }
 
     fn of(mut reply: Reply, pieces: &[Bytes]) -> Passed {

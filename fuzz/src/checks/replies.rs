@@ -53,7 +53,7 @@ fn in_pieces(to: Format, response: &Response<'_>) {
 fn passes(format: Format, body: &[u8]) {
     let wanted = wanted(format, Operation::Generate, false);
     let json = "application/json";
-    let reply = Reply::choose(format, format, &wanted, &asked(false), json, usize::MAX);
+    let reply = Reply::choose(format, format, &wanted, asked(false), json, usize::MAX);
     let (mut reply, mut chunk) = (reply.expect("JSON"), Some(Bytes::copy_from_slice(body)));
     if reply.push(&mut chunk, true).is_err() {
         return;

@@ -41,7 +41,7 @@ fn start(from: Format, to: Format, framing: Framing, mime: &str) -> Reply {
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
     let wanted = wanted(to, operation, true);
-    let reply = Reply::choose(to, from, &wanted, &asked(true), mime, usize::MAX);
+    let reply = Reply::choose(to, from, &wanted, asked(true), mime, usize::MAX);
     reply.unwrap_or_else(|fault| panic!("{fault:?}"))
 }
 

@@ -1,6 +1,5 @@
 //! The headers that tell a caller what it may still ask for; the responses format has the same.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::HeaderName;
@@ -23,27 +22,24 @@ pub fn headers(allowance: &Allowance, fields: &mut Fields) {
     let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
-        fields.say(limit, rate.limit);
-        fields.say(remaining, rate.remaining);
-        fields.say(reset, Span(rate.reset));
+        fields.measure(limit, rate.limit, "");
+        fields.measure(remaining, rate.remaining, "");
+        spell(rate.reset, reset, fields);
     };
     one(allowance.requests, REQUESTS);
     one(allowance.tokens, TOKENS);
 }
 
 /// `20ms`, `1.5s`, `6m0s`: the way clients of this format read it.
-struct Span(Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milliseconds = self.0.as_millis();
-        match milliseconds {
-            0..1000 => write!(out, "{milliseconds}ms"),
-            1000..60_000 => write!(out, "{}s", milliseconds as f64 / 1000.0),
-            _ => {
-                let seconds = milliseconds.div_ceil(1000);
-                write!(out, "{}m{}s", seconds / 60, seconds % 60)
-            }
+fn spell(span: Duration, name: HeaderName, fields: &mut Fields) {
+    let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    match milliseconds {
+        0..1000 => fields.measure(name, milliseconds, "ms"),
+        1000..60_000 => fields.say(name, format_args!("{}s", milliseconds as f64 / 1000.0)),
+        _ => {
+            let seconds = milliseconds.div_ceil(1000);
+            let (minutes, seconds) = (seconds / 60, seconds % 60);
+            fields.say(name, format_args!("{minutes}m{seconds}s"));
         }
     }
 }
@@ -60,12 +56,21 @@ mod tests {
             (20, "20ms"),
             (1500, "1.5s"),
             (59_999, "59.999s"),
+            (60_001, "1m1s"),
+            (360_000, "6m0s"),
         ];
         for (milliseconds, text) in cases {
-            assert_eq!(Span(Duration::from_millis(milliseconds)).to_string(), text);
+            let rate = Rate {
+                limit: 60,
+                remaining: 0,
+                reset: Duration::from_millis(milliseconds),
+            };
+            let headers = said(&Allowance {
+                requests: None,
+                tokens: Some(rate),
+            });
+            assert_eq!(headers["x-ratelimit-reset-tokens"], text);
         }
-        assert_eq!(Span(Duration::from_secs(360)).to_string(), "6m0s");
-        assert_eq!(Span(Duration::from_millis(60_001)).to_string(), "1m1s");
     }
 
     fn said(allowance: &Allowance) -> HeaderMap {

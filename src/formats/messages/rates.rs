@@ -21,8 +21,8 @@ pub fn headers(allowance: &Allowance, now: Timestamp, fields: &mut Fields) {
     let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
-        fields.say(limit, rate.limit);
-        fields.say(remaining, rate.remaining);
+        fields.measure(limit, rate.limit, "");
+        fields.measure(remaining, rate.remaining, "");
         let wait = SignedDuration::from_secs(rate.reset.as_secs_f64().ceil() as i64);
         let full = now.checked_add(wait).unwrap_or(now);
         // To the second: a timestamp is written with what it has of it.

@@ -74,7 +74,7 @@ impl World {
         };
         let wanted = exchange.wanted.as_ref().expect("a request");
         let (format, kind) = (Format::Chat, "text/event-stream");
-        let reply = Reply::choose(format, format, wanted, &asked, kind, 1 << 20);
+        let reply = Reply::choose(format, format, wanted, asked, kind, 1 << 20);
         let mut reply = reply.expect("a stream");
         let pushed = reply.push(&mut Some(Bytes::from_static(came.as_bytes())), false);
         pushed.expect("a good piece");
