@@ -156,7 +156,7 @@ mod tests {
         let now = "2026-11-30T23:00:00Z".parse().expect("a time");
         let fault = refused("dev", cap, short, money("0.04"), now);
         assert_eq!(fault.status, 429);
-        (fault.kind, fault.message, fault.retry_after)
+        (fault.kind, fault.message.clone(), fault.retry_after)
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl fmt::Display for Path<'_> {
 }
 
 impl Path<'_> {
+    #[cold]
     pub fn wrong(&self, expected: &str) -> Fault {
         Fault::invalid(format!("{self}: expected {expected}")).at(self.to_string())
     }
@@ -172,29 +173,52 @@ impl<'a, 'p> Fields<'a, 'p> {
         })
     }
 
+    /// A value of a kind. Only the look whether it is there stands where it is asked for: most of
+    /// what is asked for is not, and the code for what is would be there many times over.
+    #[inline]
+    fn one<T>(
+        &mut self,
+        key: &str,
+        read: fn(Node<'a, '_>) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        match self.lacks(key) {
+            true => Ok(None),
+            false => self.read(key, read),
+        }
+    }
+
+    #[inline(never)]
+    fn read<T>(
+        &mut self,
+        key: &str,
+        read: fn(Node<'a, '_>) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        self.node(key).map(read).transpose()
+    }
+
     #[inline]
     pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, Fault> {
-        self.node(key).map(Node::text).transpose()
+        self.one(key, |node| node.text())
     }
 
     #[inline]
     pub fn f64(&mut self, key: &str) -> Result<Option<f64>, Fault> {
-        self.node(key).map(Node::f64).transpose()
+        self.one(key, |node| node.f64())
     }
 
     #[inline]
     pub fn u64(&mut self, key: &str) -> Result<Option<u64>, Fault> {
-        self.node(key).map(Node::u64).transpose()
+        self.one(key, |node| node.u64())
     }
 
     #[inline]
     pub fn i64(&mut self, key: &str) -> Result<Option<i64>, Fault> {
-        self.node(key).map(Node::i64).transpose()
+        self.one(key, |node| node.i64())
     }
 
     #[inline]
     pub fn bool(&mut self, key: &str) -> Result<Option<bool>, Fault> {
-        self.node(key).map(Node::bool).transpose()
+        self.one(key, |node| node.bool())
     }
 
     pub fn each(

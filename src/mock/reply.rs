@@ -242,11 +242,10 @@ fn fault(status: u16, message: Option<&str>) -> Fault {
         FaultKind::Internal | FaultKind::BadGateway => "Something went wrong inside.",
         _ => "The mock does not like this request.",
     });
-    Fault {
-        status,
-        retry_after: (status == 429).then_some(RETRY_AFTER),
-        ..Fault::new(kind, message)
-    }
+    let mut fault = Fault::new(kind, message);
+    fault.status = status;
+    fault.retry_after = (status == 429).then_some(RETRY_AFTER);
+    fault
 }
 
 /// Pictures, whose wire shape the mock knows by itself.

@@ -1,12 +1,18 @@
 //! Anything that goes wrong and that a client may be told.
 
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use super::Place;
 
-/// Rendered by the codec of the client's format, nowhere else.
+/// Rendered by the codec of the client's format, nowhere else. On the heap: nearly every function
+/// may answer with one and hardly any does, but each would hold the room and the moves for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct Fault(Box<Trouble>);
+
+/// What there is to say of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
     pub kind: FaultKind,
     /// The status a client of any format would see; a format may have its own (529).
     pub status: u16,
@@ -112,17 +118,37 @@ impl FaultKind {
     }
 }
 
+impl Deref for Fault {
+    type Target = Trouble;
+
+    fn deref(&self) -> &Trouble {
+        &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut Trouble {
+        &mut self.0
+    }
+}
+
 impl Fault {
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Fault {
-        Fault {
+        Fault::made(kind, message.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn made(kind: FaultKind, message: String) -> Fault {
+        Fault(Box::new(Trouble {
             kind,
             status: kind.status(),
-            message: message.into(),
+            message,
             param: None,
             place: None,
             code: None,
             retry_after: None,
-        }
+        }))
     }
 
     pub fn invalid(message: impl Into<String>) -> Fault {

@@ -13,8 +13,9 @@ const HIDDEN: &[u8] = b"***";
 
 /// A fault as it may be told and logged.
 pub(super) fn hide_in_fault(upstream: &Upstream, fault: &mut Fault) {
-    let texts = [&mut fault.param, &mut fault.code];
-    let texts = texts.into_iter().flatten().chain([&mut fault.message]);
+    let trouble = &mut **fault;
+    let texts = [&mut trouble.param, &mut trouble.code];
+    let texts = texts.into_iter().flatten().chain([&mut trouble.message]);
     for text in texts {
         if let Some(hidden) = hide(upstream, text.as_bytes()) {
             *text = String::from_utf8_lossy(&hidden).into_owned();

@@ -70,7 +70,7 @@ fn field_of_each(page: &Value, list: &str, field: &str) -> Vec<String> {
 fn refused_param(body: Result<Vec<u8>, Fault>) -> String {
     let fault = body.expect_err("a refusal");
     assert_eq!(fault.status, 400);
-    fault.param.expect("a named parameter")
+    fault.param.clone().expect("a named parameter")
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
 
 /// What is wrong here is the upstream's fault, not the client's.
 fn unreadable(fault: Fault) -> Fault {
-    let why = fault.message;
+    let why = &fault.message;
     Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
 }
 

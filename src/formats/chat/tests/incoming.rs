@@ -205,7 +205,7 @@ fn failures_inside_a_success_are_failures() {
         json!({"choices": [{"finish_reason": "error", "error": error, "message": {"content": "A"}}]}),
     ] {
         let fault = failed(&body);
-        assert_eq!((fault.kind, fault.message), limited, "{body}");
+        assert_eq!((fault.kind, fault.message.clone()), limited, "{body}");
     }
     for body in [
         json!({}),

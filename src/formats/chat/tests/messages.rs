@@ -12,7 +12,7 @@ fn turns(messages: Value, check: impl FnOnce(Vec<Turn<'_>>, Vec<String>)) {
 
 fn refused_at(messages: Value) -> String {
     let fault = refuse(&json!({"model": "m", "messages": messages}));
-    fault.param.expect("a param")
+    fault.param.clone().expect("a param")
 }
 
 #[test]

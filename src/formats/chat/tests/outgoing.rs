@@ -40,7 +40,7 @@ fn taken(from: Format, body: Value) -> (Value, Vec<(Action, Place)>) {
 fn refused(from: Format, body: Value) -> Place {
     let fault = translate(from, &body, &[]).expect_err("a refusal");
     assert_eq!(fault.status, 400);
-    fault.place.expect("a place")
+    fault.place.clone().expect("a place")
 }
 
 fn messages(turns: Value) -> Value {

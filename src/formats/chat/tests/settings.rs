@@ -6,7 +6,7 @@ use super::{decode, refuse, with};
 use crate::model::{Depth, Effort, Request, Search, Shape, ToolChoice, ToolKind};
 
 fn refused_at(settings: Value) -> String {
-    refuse(&with(settings)).param.expect("a param")
+    refuse(&with(settings)).param.clone().expect("a param")
 }
 
 #[test]

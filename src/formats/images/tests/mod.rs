@@ -104,7 +104,7 @@ fn what_cannot_be_made_into_a_picture_is_refused() {
     let ask = |messages: Value| {
         let body = json!({"model": "art", "modalities": ["image"], "messages": messages});
         let refused = translated(Format::Chat, Format::Images, &body);
-        refused.err().map(|fault| fault.message)
+        refused.err().map(|fault| fault.message.clone())
     };
     let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
     let refused = ask(json!([{"role": "user", "content": [{"type": "text", "text": "a"}, sound]}]));
@@ -186,7 +186,11 @@ fn an_answer_without_a_picture_says_why() {
             .codec()
             .accept_response(&response.expect("a reply"));
         let fault = fault.expect_err("no picture");
-        (fault.status, fault.code.unwrap_or_default(), fault.message)
+        (
+            fault.status,
+            fault.code.clone().unwrap_or_default(),
+            fault.message.clone(),
+        )
     };
     let (status, code, message) =
         native(json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}));

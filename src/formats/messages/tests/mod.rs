@@ -39,7 +39,7 @@ fn read(body: &str) -> Request<'_> {
 fn refused(body: &str) -> String {
     let fault = decode(body).0.expect_err("a bad request");
     assert_eq!(fault.status, 400);
-    fault.param.unwrap_or_default()
+    fault.param.clone().unwrap_or_default()
 }
 
 /// Fields beside the least that every request must have.

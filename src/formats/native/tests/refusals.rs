@@ -5,7 +5,7 @@ use super::decode;
 fn refused_at(body: &str) -> String {
     let fault = decode(body).expect_err(body);
     assert_eq!(fault.status, 400, "{body}");
-    let param = fault.param.unwrap_or_default();
+    let param = fault.param.clone().unwrap_or_default();
     assert!(
         fault.message.contains(&param),
         "{} names {param}",

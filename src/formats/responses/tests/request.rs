@@ -16,7 +16,7 @@ fn read(body: &str) -> (Request<'_>, Vec<String>) {
 fn fault_of(body: &str) -> String {
     let fault = decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
     assert_eq!(fault.status, 400);
-    fault.param.unwrap_or_default()
+    fault.param.clone().unwrap_or_default()
 }
 
 fn text(text: &str, at: Option<u32>) -> Part<'_> {

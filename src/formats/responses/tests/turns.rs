@@ -30,7 +30,7 @@ fn dropped(input: &str) -> (Vec<Turn<'_>>, Vec<String>) {
 fn refused(input: &str) -> String {
     let fault = read_all(input, &mut Losses::default()).expect_err("a bad item");
     assert_eq!(fault.status, 400);
-    fault.param.unwrap_or_default()
+    fault.param.clone().unwrap_or_default()
 }
 
 /// Role, place and a word for each part.
