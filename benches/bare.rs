@@ -46,7 +46,7 @@ pub fn run(listen: SocketAddr, upstream: SocketAddr) -> ! {
         None,
         ServerConf {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
-            upstream_keepalive_pool_size: 1024,
+            upstream_keepalive_pool_size: 4096,
             ..ServerConf::default()
         },
     );

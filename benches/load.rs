@@ -28,6 +28,11 @@ impl Questions {
         })
     }
 
+    /// Never none.
+    pub fn count(&self) -> u64 {
+        self.requests.len() as u64
+    }
+
     pub fn next(&self) -> &Request {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         &self.requests[number % self.requests.len()]

@@ -59,7 +59,7 @@ fn config(listen: SocketAddr, upstream: SocketAddr, directory: &Path) -> String 
            keepalive_requests {ever};\n\
            keepalive_timeout 1h;\n\
            tcp_nodelay on;\n\
-           upstream mock {{ server {upstream}; keepalive 1024; keepalive_requests {ever}; }}\n\
+           upstream mock {{ server {upstream}; keepalive 4096; keepalive_requests {ever}; }}\n\
            server {{\n\
              listen {listen} backlog=4096;\n\
              location / {{\n\

@@ -44,8 +44,9 @@ use crate::mock;
 use crate::proxy::{AccessLog, Archive, Checks, Connections, Door, Front, Gateway};
 use crate::runtime::Runtime;
 
-/// Connections to upstreams that wait to be used again.
-const POOLED_CONNECTIONS: usize = 1024;
+/// Connections to upstreams that wait to be used again: as many as thousands of clients need at once, who would else
+/// have them made anew after every lull.
+const POOLED_CONNECTIONS: usize = 4096;
 /// Of each client connection, and filled with zeros when it opens: pingora's 64 KiB would be most of what a stream holds.
 /// Bodies are read past it.
 const READ_BUFFER: usize = 8 << 10;
