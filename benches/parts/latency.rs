@@ -20,8 +20,8 @@ use crate::work::{Request, Work};
 const JSON_RATE: f64 = 500.0;
 const STREAM_RATE: f64 = 50.0;
 
-/// Of each leg in a round. What is added at the 99th of a hundred is a small difference of large figures: with half
-/// as many requests it scattered by a tenth.
+/// Of each leg in a round. What is added at the 99th of a hundred is a small difference of large figures, and takes many
+/// requests to be told.
 const JSON_TURNS: usize = 16;
 const STREAM_TURNS: usize = 8;
 

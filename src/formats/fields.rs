@@ -31,7 +31,7 @@ impl Fields {
         self.names.push((name, self.text.len()));
     }
 
-    /// A number and its unit. Most of what is said is one, and a formatter's work for it is tenfold.
+    /// A number and its unit, which is most of what is said, and needs no formatter.
     pub fn measure(&mut self, name: HeaderName, number: u64, unit: &str) {
         let mut digits = itoa::Buffer::new();
         self.text
