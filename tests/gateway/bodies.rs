@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{future::join_all, stream};
 use reqwest::Body;
 use sha2::{Digest as _, Sha256};
 
@@ -90,13 +90,32 @@ async fn large_bodies_arrive_whole_by_every_way_in() {
         }
     }
     gateway.until_idle().await;
-    // 320 MiB went through; they are given back though nothing more is asked.
+    until_given_back(&gateway).await;
+}
+
+/// What bodies took is given back to the system, though nothing more is asked.
+async fn until_given_back(gateway: &Gateway) {
     let until = Instant::now() + PATIENCE;
     while gateway.resident() > 80 * 1024 {
         let resident = gateway.resident();
         assert!(Instant::now() < until, "{resident} KiB are still held");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// So many wait at once that a worker frees what another one asked for.
+#[tokio::test]
+async fn what_many_large_bodies_held_at_once_is_given_back() {
+    let mock = Mock::start();
+    let gateway = mocked(&mock, "");
+    let body = body(4 * MIB);
+    let client = client();
+    let sent = (0..64).map(|_| send(&client, gateway.url(CHAT), body.clone().into()));
+    for (status, text) in join_all(sent).await {
+        assert_eq!(status, 200, "{text}");
+    }
+    gateway.until_idle().await;
+    until_given_back(&gateway).await;
 }
 
 #[tokio::test]
