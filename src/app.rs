@@ -1,6 +1,7 @@
 //! Puts it together: pingora's server, the listeners, and the services beside them.
 
 mod bookkeeping;
+pub(crate) mod descriptors;
 mod keeping;
 mod memory;
 mod reload;
@@ -45,8 +46,9 @@ use crate::proxy::{AccessLog, Archive, Checks, Connections, Door, Front, Gateway
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again: as many as thousands of clients need at once, who would else
-/// have them made anew after every lull.
-const POOLED_CONNECTIONS: usize = 4096;
+/// have them made anew after every lull. Never more than a quarter of all that may be open: a
+/// request in flight takes two.
+const POOLED_CONNECTIONS: usize = 8192;
 /// Of each client connection, and filled with zeros when it opens: pingora's 64 KiB would be most of what a stream holds.
 /// Bodies are read past it.
 const READ_BUFFER: usize = 8 << 10;
@@ -189,9 +191,12 @@ pub fn run(start: Start) -> Result<()> {
 }
 
 fn server_conf(drain_timeout: Duration) -> ServerConf {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let pooled = POOLED_CONNECTIONS.min(descriptors::raise() / 4);
     ServerConf {
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        upstream_keepalive_pool_size: POOLED_CONNECTIONS,
+        threads,
+        // Of each thread, in pingora's words, though they are in one pool.
+        upstream_keepalive_pool_size: (pooled / threads).max(1),
         // The lifecycle service leaves earlier; this is only the last resort.
         grace_period_seconds: Some(drain_timeout.as_secs() + 5),
         graceful_shutdown_timeout_seconds: Some(1),

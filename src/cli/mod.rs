@@ -186,6 +186,7 @@ fn demo() -> Result<Start> {
 }
 
 fn serve_mock(listen: SocketAddr) -> Result<()> {
+    app::descriptors::raise();
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(listen)

@@ -6,6 +6,7 @@ mod bodies;
 mod command;
 mod counting;
 mod demo;
+mod descriptors;
 mod drain;
 mod images;
 mod keys;
