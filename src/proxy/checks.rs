@@ -125,7 +125,8 @@ async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Re
         let head = Head::new(Method::GET, upstream.clone(), target);
         // All of it has one limit.
         let (timeouts, mut bell) = (upstream.timeouts, Bell::default());
-        let mut session = send(line, head, Pieces::default(), &timeouts, &mut bell).await?;
+        let answered = send(line, head, Pieces::default(), &timeouts, &mut bell).await?;
+        let mut session = answered.upstream;
         let status = session.response_header().map(|header| header.status);
         session.shutdown().await;
         return match status {

@@ -65,7 +65,7 @@ impl Gateway {
         // The reply may take hours, and what was asked may be many megabytes.
         drop(body);
         let outcome = match self.relay(session, exchange, &mut upstream).await {
-            Ok(()) if exchange.unread => {
+            Ok(()) if exchange.unfinished => {
                 upstream.shutdown().await;
                 Ok(())
             }
@@ -138,7 +138,10 @@ impl Gateway {
                 unless_gone(session, deadline, sending).await
             };
             match sent {
-                Ok(upstream) => return Ok(upstream),
+                Ok(answered) => {
+                    exchange.unfinished = !answered.is_sent;
+                    return Ok(answered.upstream);
+                }
                 Err(error) if reused && may_be_stale(&error) => fresh = true,
                 Err(error) => return Err(self.failed(error, exchange)),
             }

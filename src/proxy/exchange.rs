@@ -56,8 +56,8 @@ pub struct Exchange {
     pub(super) place: Option<Place>,
     /// The upstream of the attempt under way has failed.
     pub(super) troubled: bool,
-    /// Its reply was not read to the end: the connection is of no further use.
-    pub(super) unread: bool,
+    /// The request was not written or its reply not read to the end: nothing may follow on that connection.
+    pub(super) unfinished: bool,
     /// Where the upstream of this attempt may also be reached.
     pub(super) other_addresses: Vec<SocketAddr>,
     pub(super) reply: Option<Reply>,
@@ -84,9 +84,9 @@ pub struct Exchange {
     /// About how many tokens that was, once the body is gone.
     pub(super) input: Option<u64>,
     pub(super) bill: Option<Bill>,
-    /// When it was written down; it cannot change any more.
-    pub(super) receipted: Option<jiff::Timestamp>,
-    /// It is paid, and the request is counted.
+    /// It is written down and paid; it cannot change any more.
+    pub(super) receipted: bool,
+    /// The request is counted.
     pub(super) is_settled: bool,
     /// The client did not wait for the end.
     pub(super) client_left: bool,
@@ -138,7 +138,7 @@ impl Exchange {
             bell: Bell::default(),
             place: None,
             troubled: false,
-            unread: false,
+            unfinished: false,
             other_addresses: Vec::new(),
             reply: None,
             fault: None,
@@ -155,7 +155,7 @@ impl Exchange {
             asked_at: None,
             input: None,
             bill: None,
-            receipted: None,
+            receipted: false,
             is_settled: false,
             client_left: false,
             last_sent: started,
@@ -192,7 +192,7 @@ impl Exchange {
         self.fault = None;
         self.place = None;
         self.troubled = false;
-        self.unread = false;
+        self.unfinished = false;
         self.other_addresses.clear();
         let settings = self.model.as_ref().map(|model| &model.settings);
         let retries = settings.map(|settings| settings.retries);

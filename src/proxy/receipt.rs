@@ -18,18 +18,29 @@ pub(super) fn before_piece(exchange: &mut Exchange, is_last: bool) {
     }
 }
 
-/// There is one for every request that took something, however often this is called.
+/// There is one for every request that took something, however often this is called, and it is paid with it.
 pub(super) fn write(exchange: &mut Exchange) {
-    if exchange.receipted.is_some() {
+    if exchange.receipted {
         return;
     }
     let Some(bill) = bill::of(exchange) else {
         return;
     };
     let now = Timestamp::now();
-    exchange.receipted = Some(now);
+    exchange.receipted = true;
+    spend(exchange, &bill, now);
     if let Some(journal) = &exchange.journal {
         journal.append(&receipt(exchange, &bill, now));
+    }
+}
+
+/// Before the store can know of it: what it knows and the account does not counts as spent by somebody else.
+fn spend(exchange: &mut Exchange, bill: &Bill, now: Timestamp) {
+    let cost = bill.cost.unwrap_or_default();
+    match (exchange.hold.take(), &exchange.key) {
+        (Some(hold), _) => hold.settle(cost, now),
+        (None, Some(key)) => key.account.spend(cost, now),
+        (None, None) => {}
     }
 }
 

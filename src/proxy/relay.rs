@@ -345,7 +345,7 @@ async fn error_body(
         let reading = pin!(next_piece(upstream, limit));
         let piece = match unless_gone(session, deadline, reading).await {
             Err(error) if hurry.is_some() && !is_downstream(&error) => {
-                exchange.unread = true;
+                exchange.unfinished = true;
                 return Ok(body);
             }
             piece => piece?,
@@ -353,12 +353,12 @@ async fn error_body(
         let end = piece.is_none();
         let Ok(piece) = plain.chunk(piece) else {
             // The status says enough.
-            exchange.unread = true;
+            exchange.unfinished = true;
             return Ok(body);
         };
         body.extend_from_slice(&piece.unwrap_or_default());
         if end || body.len() > ERROR_BODY_LIMIT {
-            exchange.unread = !end;
+            exchange.unfinished |= !end;
             return Ok(body);
         }
     }

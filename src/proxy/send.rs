@@ -18,15 +18,22 @@ use crate::json::Pieces;
 /// A body is handed to HTTP/2 in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
 
-/// The connection, with the header of an answer; one that has failed is closed. On the heap: it is
-/// large, and handed on from one step to the next.
+/// A connection with the header of an answer.
+pub(super) struct Answered {
+    /// On the heap: it is large, and handed on from one step to the next.
+    pub(super) upstream: Box<Upstreaming>,
+    /// `false`: what is written next would be read as the rest of this request.
+    pub(super) is_sent: bool,
+}
+
+/// A connection that has failed is closed.
 pub(super) async fn send(
     line: Line,
     head: Head,
     body: Pieces,
     timeouts: &UpstreamTimeouts,
     bell: &mut Bell,
-) -> Result<Box<Upstreaming>> {
+) -> Result<Answered> {
     let (mut upstream, written) = match line {
         Line::Http1(mut stream) => {
             let written = write_at_once(&mut stream, head.written()?, body, timeouts.idle).await;
@@ -46,7 +53,10 @@ pub(super) async fn send(
         answered(&mut upstream, timeouts.first_byte, bell).await,
         written,
     ) {
-        (Ok(()), _) => return Ok(upstream),
+        (Ok(()), written) => {
+            let is_sent = written.is_ok();
+            return Ok(Answered { upstream, is_sent });
+        }
         (Err(_), Err(unwritten)) => unwritten,
         (Err(error), Ok(())) => error,
     };

@@ -41,21 +41,13 @@ fn pay(exchange: &mut Exchange) -> Option<Bill> {
     exchange.is_settled = true;
     receipt::write(exchange);
     let bill = bill::of(exchange);
-    let hold = exchange.hold.take();
+    exchange.hold = None;
     if let (Some(key), Some(bill)) = (&exchange.key, bill) {
         let usage = bill.metered.usage;
         let tokens = usage.input.saturating_add(usage.output);
         key.used.charge(&key.limits, tokens, Instant::now());
         if let Some(admission) = &exchange.admission {
             admission.charge(tokens);
-        }
-        if let Some(cost) = bill.cost.filter(|cost| !cost.is_zero()) {
-            // In the period that its receipt is of.
-            let at = exchange.receipted.unwrap_or_else(jiff::Timestamp::now);
-            match hold {
-                Some(hold) => hold.settle(cost, at),
-                None => key.account.spend(cost, at),
-            }
         }
     }
     bill

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -222,6 +223,37 @@ async fn an_answer_before_the_body_was_read_is_passed_on() {
         assert!(reply.text().await.expect("a body").contains("too much"));
     }
     gateway.until_idle().await;
+}
+
+/// What comes next on such a connection would be read as the rest of the body.
+#[tokio::test]
+async fn a_connection_whose_request_was_not_read_is_not_used_again() {
+    let upstream = Upstream::start(|mut wire, _| async move {
+        let head = wire.head().await.expect("a head");
+        let length = head.header("content-length").expect("a length");
+        let length: usize = length.parse().expect("a number");
+        if length < MIB {
+            wire.exactly(length).await;
+            wire.send(by_length()).await;
+        } else {
+            // All that the connection holds is full by now.
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            let refusal = by_length().replace("200 OK", "400 Bad Request");
+            wire.send(refusal).await;
+            // Whoever drains it reads a request of somebody else.
+            wire.exactly(length).await;
+        }
+        pending::<()>().await;
+    })
+    .await;
+    let idle = format!("{}, timeouts: {{idle: 300ms}}", upstream.base());
+    let gateway = Gateway::start(&single("", &idle));
+    let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let reply = call.body(body(20 * MIB)).send().await.expect("an answer");
+    assert_eq!(reply.status(), 400);
+    let (status, _, text) = ask(&gateway, "hello", false).await;
+    assert_eq!((status, text.as_str()), (200, JSON));
+    assert_eq!(upstream.connections(), 2);
 }
 
 #[tokio::test]
