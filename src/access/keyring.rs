@@ -22,6 +22,10 @@ use crate::store::{Store, StoreError, StoredKey};
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 const UNKNOWN_KEYS: u64 = 10_000;
 
+/// More accounts than this are opened with one question for all, which reads what everybody has spent since the
+/// process began: so many are new at its start, when that is little.
+const MANY: usize = 1_000;
+
 /// What strangers may ask of the store: guesses must not keep it from its work.
 const LOOKUPS: Limits = Limits {
     requests_per_minute: Some(1200),
@@ -222,14 +226,18 @@ impl Keyring {
             return Ok(());
         }
         let now = Timestamp::now();
-        let spent = match &waiting[..] {
-            [only] => {
-                self.store
-                    .spending(Some(&only.name), self.began, now)
-                    .await?
+        let mut spent = HashMap::new();
+        if waiting.len() > MANY {
+            spent = self.store.spending(None, self.began, now).await?;
+        } else {
+            for key in &waiting {
+                spent.extend(
+                    self.store
+                        .spending(Some(&key.name), self.began, now)
+                        .await?,
+                );
             }
-            _ => self.store.spending(None, self.began, now).await?,
-        };
+        }
         for key in waiting {
             let before: Spending = spent.get(&*key.name).copied().unwrap_or_default();
             key.account.open(before, now);

@@ -24,6 +24,8 @@ pub struct Trouble {
     /// A more precise code than the kind's own, where an upstream gave one.
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
+    /// The methods that a path has.
+    pub allowed: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -148,6 +150,7 @@ impl Fault {
             place: None,
             code: None,
             retry_after: None,
+            allowed: None,
         }))
     }
 

@@ -140,8 +140,8 @@ pub(super) async fn fault(
     }
     if fault.status == 426 {
         extra.say(UPGRADE, "HTTP/1.1");
-    } else if fault.kind == FaultKind::MethodNotAllowed {
-        extra.say(ALLOW, fault.param.as_deref().unwrap_or_default());
+    } else if let Some(allowed) = &fault.allowed {
+        extra.say(ALLOW, &**allowed);
     }
     if exchange.tried > 0 {
         provenance(exchange, &mut extra);

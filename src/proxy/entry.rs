@@ -128,7 +128,7 @@ pub(super) fn read(
 fn not_allowed(method: &Method, allowed: &str) -> Fault {
     let message = format!("{method} is not allowed here, use {allowed}");
     let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
-    fault.param = Some(allowed.to_owned());
+    fault.allowed = Some(allowed.to_owned());
     fault
 }
 
@@ -156,20 +156,28 @@ fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, Fault> {
         ("input_items", _) => return Err(not_allowed(method, "GET")),
         _ => return Err(unknown(path)),
     };
-    let id = percent_decode_str(id).decode_utf8_lossy().into_owned();
-    Ok(Entry::Kept(ask, id))
+    Ok(Entry::Kept(ask, known_id(id, path)?))
 }
 
 fn task(method: &Method, path: &str, id: &str) -> Result<Entry, Fault> {
     if id.is_empty() || id.contains('/') {
         return Err(unknown(path));
     }
-    let id = percent_decode_str(id).decode_utf8_lossy().into_owned();
+    let id = known_id(id, path)?;
     match *method {
         Method::GET => Ok(Entry::Tasks(TaskAsk::Show(id))),
         Method::DELETE => Ok(Entry::Tasks(TaskAsk::Cancel(id))),
         _ => Err(not_allowed(method, "GET, DELETE")),
     }
+}
+
+/// We have given out none with characters that a store refuses.
+fn known_id(segment: &str, path: &str) -> Result<String, Fault> {
+    let id = percent_decode_str(segment).decode_utf8_lossy();
+    if id.chars().any(char::is_control) {
+        return Err(unknown(path));
+    }
+    Ok(id.into_owned())
 }
 
 fn call(format: Format, operation: Operation) -> Entry {

@@ -1,4 +1,4 @@
-//! Questions that a request waits for: never for long, and not at all right after a failure.
+//! Questions that a request waits for: never for long, and not at all right after an outage.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Store, StoreError, milliseconds_now};
 
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// After a failure nothing is asked for this long, in milliseconds: others would only wait too.
+/// After an outage nothing is asked for this long, in milliseconds: others would only wait too.
 const LEFT_ALONE: i64 = 1000;
 
 impl Store {
@@ -25,6 +25,8 @@ impl Store {
         let answer = answer.unwrap_or(Err(StoreError::Away));
         if let Err(error) = &answer {
             log::warn!("store: {error}");
+        }
+        if answer.as_ref().is_err_and(StoreError::is_outage) {
             let until = milliseconds_now() + LEFT_ALONE;
             self.left_alone_until.store(until, Ordering::Relaxed);
         }

@@ -8,9 +8,10 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::{Kind, Store, StoreError, accounts};
 
 /// Each takes the store from the version of its place to the next.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
 ];
 
 impl Store {

@@ -119,6 +119,26 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+/// Of what is asked with, in PostgreSQL's classes: a text that cannot be stored, a row that is there already.
+const FAULTS_OF_THE_QUESTION: [&str; 2] = ["22", "23"];
+
+impl StoreError {
+    /// Other questions would fail as well. One that cannot be answered as it stands says nothing of them.
+    fn is_outage(&self) -> bool {
+        match self {
+            StoreError::Away | StoreError::File(_) => true,
+            StoreError::Database(sqlx::Error::Database(error)) => {
+                !error.code().is_some_and(|code| {
+                    let of = |class| code.starts_with(class);
+                    code.len() == 5 && FAULTS_OF_THE_QUESTION.into_iter().any(of)
+                })
+            }
+            StoreError::Database(_) => true,
+            _ => false,
+        }
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> StoreError {
         StoreError::Database(error)

@@ -74,3 +74,15 @@ async fn going_on_with_a_conversation_keeps_all_of_it() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_question_that_cannot_be_asked_keeps_nobody_from_asking_others() {
+    on_each(async |store| {
+        // PostgreSQL refuses it, SQLite finds nothing.
+        let strange = store.ask(store.kept_reply("dev", "\0")).await;
+        assert!(!matches!(strange, Ok(Some(_))));
+        let usual = store.ask(store.kept_reply("dev", "1")).await;
+        assert_eq!(usual.expect("an answer"), None);
+    })
+    .await;
+}
