@@ -114,8 +114,11 @@ impl Shelves {
         let since = Instant::now();
         shelf.push_back(Waiting { stream, since });
         self.count += 1;
-        let oldest = (self.count > self.most).then(|| shelf.pop_front());
-        let oldest = oldest.flatten();
+        // Of the origin that has most: else one that came late would never keep any.
+        let is_full = self.count > self.most;
+        let longest = self.of.values_mut().filter(|_| is_full);
+        let longest = longest.max_by_key(|shelf| shelf.len());
+        let oldest = longest.and_then(VecDeque::pop_front);
         self.count -= usize::from(oldest.is_some());
         oldest
     }
@@ -229,6 +232,22 @@ mod tests {
         let mut taken = pool.take(&origin).expect("the second");
         send(&mut taken, &mut second_far, 7).await;
         assert!(pool.take(&origin).is_none());
+    }
+
+    #[tokio::test]
+    async fn who_comes_late_finds_room_beside_those_who_have_most() {
+        let ((listener, origin), (other_listener, other)) = (listener().await, listener().await);
+        let pool = Pool::of_at_most(2);
+        for number in 0..2 {
+            pool.put(origin.clone(), connection(&listener, number).await.0);
+        }
+        pool.put(other.clone(), connection(&other_listener, 3).await.0);
+        let shelves = pool.locked();
+        assert_eq!(
+            (shelves.of[&other].len(), shelves.of[&origin].len()),
+            (1, 1)
+        );
+        assert_eq!(shelves.count, 2);
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! What an upstream is carrying right now, and the queue before its door.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -77,14 +78,22 @@ impl Load {
             return Ok(place);
         }
         let limit = room.max_in_flight.unwrap_or(u64::MAX);
+        let mut may_take = self.waiting() == 0;
         let _turn = self.queue_up(room.queue).ok_or(Full::Queue)?;
         let freed = async {
             loop {
-                let freed = self.freed.notified();
-                if let Some(place) = self.take(limit) {
+                let mut freed = pin!(self.freed.notified());
+                // From here on no call is missed.
+                may_take |= freed.as_mut().enable();
+                if may_take && let Some(place) = self.take(limit) {
+                    // One call may stand for several places.
+                    if self.has_space(room) {
+                        self.freed.notify_one();
+                    }
                     return place;
                 }
                 freed.await;
+                may_take = true;
             }
         };
         timeout(room.queue_timeout, freed)

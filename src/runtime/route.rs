@@ -109,19 +109,21 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
         }
         _ => draw(target.weight, rand::rng().random()),
     };
-    let mut ranked: Vec<_> = group.iter().map(|target| (ranks(target), target)).collect();
+    // Looked at once: others come and go while it is sorted.
+    let is_full = |target: &Target| !target.upstream.load.has_space(&target.upstream.room);
+    let ranked = group.iter();
+    let ranked = ranked.map(|target| (is_full(target), ranks(target), target));
+    let mut ranked: Vec<_> = ranked.collect();
     if model.settings.balance == Balance::LeastInFlight {
         // Else the first in the file would get every request of a quiet moment.
         let start = rand::rng().random_range(0..ranked.len());
         ranked.rotate_left(start);
     }
     // Whoever has no place left comes behind those that have.
-    ranked.sort_by(|(one, target), (other, other_target)| {
-        let full = |target: &Target| !target.upstream.load.has_space(&target.upstream.room);
-        let fullness = full(target).cmp(&full(other_target));
-        fullness.then(one.total_cmp(other))
+    ranked.sort_by(|(full, one, _), (other_full, other, _)| {
+        full.cmp(other_full).then(one.total_cmp(other))
     });
-    ranked.into_iter().map(|(_, target)| target).collect()
+    ranked.into_iter().map(|(_, _, target)| target).collect()
 }
 
 /// When a clock of this rate strikes first: the smallest wins with a chance that is its weight's

@@ -93,3 +93,20 @@ async fn one_who_leaves_the_queue_takes_nothing_along() {
     assert!(staying.await.expect("no panic"));
     assert_eq!((load.in_flight(), load.waiting()), (0, 0));
 }
+
+#[tokio::test]
+async fn who_comes_later_does_not_overtake_who_waits() {
+    let load = Arc::new(Load::default());
+    let room = room(1, 2, LONG);
+    let place = load.enter(&room).await.expect("the first");
+    let mut early = std::pin::pin!(load.enter(&room));
+    assert!(futures_util::poll!(&mut early).is_pending());
+    drop(place);
+    // It has been called and has not come yet.
+    let mut late = std::pin::pin!(load.enter(&room));
+    assert!(futures_util::poll!(&mut late).is_pending());
+    let place = early.await.expect("the second");
+    assert!(futures_util::poll!(&mut late).is_pending());
+    drop(place);
+    assert!(late.await.is_ok());
+}
