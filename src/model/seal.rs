@@ -3,10 +3,13 @@
 //! A seal goes back only to the format that issued it. In any other format it travels in that
 //! format's own opaque field as `base64("omniglot/1 " + code + "\n" + raw)`.
 
+use std::sync::LazyLock;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+use memchr::memmem::Finder;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +59,16 @@ impl Issuer {
     }
 }
 
+/// How everything begins that `wrap` makes.
+const WRAPPED: &[u8] = b"b21uaWdsb3QvMS";
+
 impl Seal<'_> {
+    /// Whether a body may hold something that `wrap` made.
+    pub fn may_be_in(body: &[u8]) -> bool {
+        static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(WRAPPED));
+        FINDER.find(body).is_some()
+    }
+
     /// The form that travels in a foreign format's opaque field.
     pub fn wrap(&self) -> String {
         STANDARD.encode(format!("{MARK}{}\n{}", self.issuer.code(), self.data))
@@ -98,6 +110,9 @@ mod tests {
             };
             let wrapped = seal.wrap();
             assert!(wrapped.starts_with("b21uaWdsb3QvMS"));
+            assert!(Seal::may_be_in(
+                format!("{{\"a\":\"{wrapped}\"}}").as_bytes()
+            ));
             assert_eq!(Seal::unwrap_text(&wrapped), Some(seal.clone()));
             let url_safe = wrapped.replace('+', "-").replace('/', "_");
             assert_eq!(

@@ -7,7 +7,7 @@ use super::exchange::Exchange;
 use crate::config::OnUnsupported;
 use crate::formats::{Asked, Fields, Framing, Head, Operation, Target};
 use crate::json::Pieces;
-use crate::model::{Action, Fault, FaultKind, Losses, Memory};
+use crate::model::{Action, Fault, FaultKind, Losses, Memory, Seal};
 use crate::runtime::Conversations;
 use crate::translate::{self, Outgoing, Wanted};
 
@@ -23,14 +23,17 @@ pub(super) struct Prepared {
     pub(super) operation: Operation,
 }
 
-/// The client's own bytes for its own format, a translation for any other.
+/// The client's own bytes for its own format, a translation for any other. What others have sealed in an earlier turn
+/// says nothing to this upstream, which would refuse it: then its own format is translated too, and leaves it out.
 pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result<Prepared, Fault> {
     let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
         return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
     };
     let upstream = &attempt.upstream;
     let mut losses = Losses::default();
-    if upstream.format == exchange.format {
+    let is_counted = wanted.operation == Operation::CountTokens;
+    let is_own = upstream.format == exchange.format;
+    if is_own && (is_counted || !Seal::may_be_in(&exchange.body)) {
         return Ok(Prepared {
             body: wanted.body_for(
                 upstream.format.codec(),
@@ -62,7 +65,7 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
         pictures_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, given) = (exchange.format, upstream.format, &exchange.body);
-    let outgoing = if wanted.operation == Operation::CountTokens {
+    let outgoing = if is_counted {
         let question = translate::question(from, to, given, &target, &mut losses)?;
         Outgoing {
             // Without a counter nobody is asked; then only the losses matter.
@@ -84,7 +87,10 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
     }
     Ok(Prepared {
         body: Bytes::from(outgoing.body).into(),
-        operation: outgoing.operation,
+        operation: match is_own {
+            true => wanted.operation,
+            false => outgoing.operation,
+        },
         losses,
         memory: Memory {
             thread: exchange.thread.told(attempt),

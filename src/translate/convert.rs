@@ -100,7 +100,7 @@ pub fn response(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, Fault> {
     let mut response = from.codec().decode_response(body, losses)?;
-    undo::whole(&mut response, &asked.memory);
+    undo::whole(&mut response, asked);
     Ok(to.codec().encode_response(&response, asked, losses))
 }
 

@@ -32,7 +32,7 @@ impl Relay {
             halves: Halves::default(),
             codec: from.codec(),
             decoder: from.codec().stream_decoder(),
-            undo: Undo::new(&asked.memory),
+            undo: Undo::new(asked),
             thinks: false,
             noting: (!to.codec().clients_return_proofs()).then(Noting::default),
             encoder: to.codec().stream_encoder(asked),

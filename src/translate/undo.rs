@@ -1,13 +1,18 @@
 //! What the upstream's model says in its own way, as the client knows it: tools under their own
-//! names and of their own kind, thoughts apart from the answer.
+//! names and of their own kind, thoughts apart from the answer, and an id of its own for a reply that has none: the
+//! calls in it get theirs from that, and no two replies may have the same.
 
 use super::think::{self, Think};
-use crate::formats::unwrap_free_text;
+use crate::formats::{Asked, unwrap_free_text};
 use crate::model::{
     Arguments, Block, Call, Delta, Event, Memory, PartKind, Response, Text, ToolKind,
 };
 
-pub(super) fn whole(response: &mut Response<'_>, memory: &Memory) {
+pub(super) fn whole(response: &mut Response<'_>, asked: &Asked) {
+    let memory = &asked.memory;
+    if response.id.is_empty() {
+        response.id = asked.request_id.clone().into();
+    }
     if memory.think_tags {
         think::whole(response);
     }
@@ -37,6 +42,7 @@ fn undo_call(call: &mut Call<'_>, memory: &Memory) {
 /// The same for a reply in pieces.
 pub(super) struct Undo {
     memory: Memory,
+    request_id: String,
     think: Option<Think>,
     /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
     /// one per choice whose open block is such a call.
@@ -44,9 +50,11 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub(super) fn new(memory: &Memory) -> Undo {
+    pub(super) fn new(asked: &Asked) -> Undo {
+        let memory = &asked.memory;
         Undo {
             memory: memory.clone(),
+            request_id: asked.request_id.clone(),
             think: memory.think_tags.then(Think::default),
             waiting: Vec::new(),
         }
@@ -57,7 +65,12 @@ impl Undo {
         self.waiting.iter().map(|(_, text)| text.len()).sum()
     }
 
-    pub(super) fn event(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    pub(super) fn event(&mut self, mut event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+        if let Event::Start { id, .. } = &mut event
+            && id.is_empty()
+        {
+            *id = std::mem::take(&mut self.request_id).into();
+        }
         match self.think.take() {
             Some(mut think) => {
                 think.event(event, &mut |event| self.calls(event, out));
@@ -124,6 +137,7 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::Framing;
     use crate::model::{Choice, Finish, Fold, Part, Renamed};
 
     fn memory() -> Memory {
@@ -134,6 +148,18 @@ mod tests {
             }],
             custom: vec!["a.b".into()],
             ..Memory::default()
+        }
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            model: "m".to_owned(),
+            stream: true,
+            framing: Framing::Sse,
+            include_usage: true,
+            request_id: "req_1".to_owned(),
+            at: 1,
+            memory: memory(),
         }
     }
 
@@ -175,7 +201,7 @@ mod tests {
             ("a_b", "not wrapped", Function),
         ]);
         let mut fold = Fold::default();
-        let mut undo = Undo::new(&memory());
+        let mut undo = Undo::new(&asked());
         said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
         let wanted = reply(&[
             ("a.b", "some\ntext", Custom),
@@ -183,15 +209,26 @@ mod tests {
             ("a.b", "already free", Custom),
             ("a.b", "not wrapped", Custom),
         ]);
-        whole(&mut said, &memory());
+        whole(&mut said, &asked());
         assert_eq!(said, wanted);
         assert_eq!(fold.finish(), wanted);
         assert_eq!(undo.held(), 0);
     }
 
     #[test]
+    fn a_reply_without_an_id_has_that_of_its_request() {
+        let mut said = reply(&[]);
+        said.id = "".into();
+        let mut fold = Fold::default();
+        let mut undo = Undo::new(&asked());
+        said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
+        whole(&mut said, &asked());
+        assert_eq!((&*said.id, &*fold.finish().id), ("req_1", "req_1"));
+    }
+
+    #[test]
     fn free_text_waits_for_its_end_and_nothing_else_does() {
-        let mut undo = Undo::new(&memory());
+        let mut undo = Undo::new(&asked());
         let mut seen = Vec::new();
         let call = |choice, name: &'static str| Event::Open {
             choice,

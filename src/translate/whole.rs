@@ -133,7 +133,7 @@ impl Whole {
             Reading::Translated { from, to, asked } => {
                 let mut losses = Losses::default();
                 let mut response = from.codec().decode_response(&body, &mut losses)?;
-                undo::whole(&mut response, &asked.memory);
+                undo::whole(&mut response, asked);
                 watch.usage = response.usage;
                 watch.pictures = meter::pictures(&response);
                 to.codec().accept_response(&response)?;

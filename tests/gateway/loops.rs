@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::asking::{Answer, events, post};
+use crate::asking::{Answer, echoed, events, post};
 use crate::stage::{FORMATS, Gateway, Mock, every_format};
 
 const TURNS: usize = 12;
@@ -256,5 +256,48 @@ async fn a_client_that_sends_back_no_thoughts_loses_no_signature() {
     for stream in [false, true] {
         runs(&gateway, "chat", true, stream).await;
         runs(&gateway, "native", true, stream).await;
+    }
+}
+
+/// What an upstream of another format has signed is carried in the client's own fields, and upstreams of that
+/// format would refuse it there.
+#[tokio::test]
+async fn what_another_upstream_has_signed_stays_with_the_gateway() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    // `omniglot/1 n`, a line feed and `signature`; for native the same of messages.
+    let sealed = "b21uaWdsb3QvMSBuCnNpZ25hdHVyZQ==";
+    for (format, _) in FORMATS {
+        let said = match format {
+            "chat" => vec![
+                json!({"role": "assistant", "content": "Words.", "reasoning_details": [
+                {"type": "reasoning.text", "text": "Hm.", "signature": sealed, "format": "omniglot-v1", "index": 0}]}),
+            ],
+            "messages" => vec![json!({"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": sealed},
+                {"type": "redacted_thinking", "data": sealed},
+                {"type": "text", "text": "Words."}]})],
+            "responses" => vec![
+                json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}),
+                json!({"role": "assistant", "content": "Words."}),
+            ],
+            _ => vec![json!({"role": "model", "parts": [
+                {"text": "Hm.", "thought": true, "thoughtSignature": "b21uaWdsb3QvMSBtCnNpZ25hdHVyZQ=="},
+                {"text": "Words."}]})],
+        };
+        let mut conversation = Conversation {
+            format,
+            forgets: false,
+            history: Vec::new(),
+        };
+        conversation.ask("Hello.");
+        conversation.history.extend(said);
+        conversation.ask("mock:echo");
+        let (path, body) = conversation.request(&format!("same-{format}"), false);
+        let answer = post(gateway.url(&path), body.to_string()).await;
+        let sent = echoed(format, &answer)["body"].to_string();
+        assert!(sent.contains("Words.") && sent.contains("Hello."), "{sent}");
+        assert!(!sent.contains("b21uaWdsb3Qv"), "{format}: {sent}");
+        assert_ne!(answer.header("x-omniglot-dropped"), "", "{format}");
     }
 }
