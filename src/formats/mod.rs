@@ -17,6 +17,7 @@ mod names;
 mod native;
 mod public_address;
 mod responses;
+mod told;
 mod watch;
 mod written;
 

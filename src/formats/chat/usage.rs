@@ -2,36 +2,37 @@
 
 use serde::Serialize;
 
+use crate::formats::told::Told;
 use crate::json::readable;
 use crate::model::Usage;
 
 readable! {
     pub(super) struct RawUsage {
-        "prompt_tokens" => prompt_tokens: u64,
-        "completion_tokens" => completion_tokens: u64,
-        "total_tokens" => total_tokens: Option<u64>,
+        "prompt_tokens" => prompt_tokens: Told,
+        "completion_tokens" => completion_tokens: Told,
+        "total_tokens" => total_tokens: Option<Told>,
         "prompt_tokens_details" => prompt_tokens_details: Option<PromptDetails>,
         "completion_tokens_details" => completion_tokens_details: Option<CompletionDetails>,
-        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<u64>,
-        "cached_tokens" => cached_tokens: Option<u64>,
-        "num_cached_tokens" => num_cached_tokens: Option<u64>,
+        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<Told>,
+        "cached_tokens" => cached_tokens: Option<Told>,
+        "num_cached_tokens" => num_cached_tokens: Option<Told>,
     }
 }
 
 readable! {
     struct PromptDetails {
-        "cached_tokens" => cached_tokens: Option<u64>,
-        "cache_write_tokens" => cache_write_tokens: Option<u64>,
-        "audio_tokens" => audio_tokens: Option<u64>,
-        "image_tokens" => image_tokens: Option<u64>,
+        "cached_tokens" => cached_tokens: Option<Told>,
+        "cache_write_tokens" => cache_write_tokens: Option<Told>,
+        "audio_tokens" => audio_tokens: Option<Told>,
+        "image_tokens" => image_tokens: Option<Told>,
     }
 }
 
 readable! {
     struct CompletionDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<u64>,
-        "audio_tokens" => audio_tokens: Option<u64>,
-        "image_tokens" => image_tokens: Option<u64>,
+        "reasoning_tokens" => reasoning_tokens: Option<Told>,
+        "audio_tokens" => audio_tokens: Option<Told>,
+        "image_tokens" => image_tokens: Option<Told>,
     }
 }
 
@@ -46,32 +47,45 @@ impl RawUsage {
             .or(self.num_cached_tokens);
         let told = completion
             .and_then(|details| details.reasoning_tokens)
-            .unwrap_or(0);
+            .unwrap_or_default()
+            .0;
         let beside = self.beside(told);
         Usage {
-            input: self.prompt_tokens,
-            cached: cached.unwrap_or(0),
+            input: self.prompt_tokens.0,
+            cached: cached.unwrap_or_default().0,
             cache_written: prompt
                 .and_then(|details| details.cache_write_tokens)
-                .unwrap_or(0),
-            output: self.completion_tokens.saturating_add(beside),
+                .unwrap_or_default()
+                .0,
+            output: self.completion_tokens.0.saturating_add(beside),
             thinking: told.max(beside),
-            audio_input: prompt.and_then(|details| details.audio_tokens).unwrap_or(0),
+            audio_input: prompt
+                .and_then(|details| details.audio_tokens)
+                .unwrap_or_default()
+                .0,
             audio_output: completion
                 .and_then(|details| details.audio_tokens)
-                .unwrap_or(0),
-            image_input: prompt.and_then(|details| details.image_tokens).unwrap_or(0),
+                .unwrap_or_default()
+                .0,
+            image_input: prompt
+                .and_then(|details| details.image_tokens)
+                .unwrap_or_default()
+                .0,
             image_output: completion
                 .and_then(|details| details.image_tokens)
-                .unwrap_or(0),
+                .unwrap_or_default()
+                .0,
         }
     }
 
     /// Thinking that is counted beside the completion instead of inside it: one backend tells it
     /// so, another leaves it to the total alone.
     fn beside(&self, told: u64) -> u64 {
-        let sum = self.prompt_tokens.saturating_add(self.completion_tokens);
-        let rest = self.total_tokens.unwrap_or(0).saturating_sub(sum);
+        let sum = self
+            .prompt_tokens
+            .0
+            .saturating_add(self.completion_tokens.0);
+        let rest = self.total_tokens.unwrap_or_default().0.saturating_sub(sum);
         if told == 0 || told == rest { rest } else { 0 }
     }
 }

@@ -2,17 +2,18 @@
 
 use serde::Serialize;
 
+use crate::formats::told::Told;
 use crate::json::readable;
 use crate::model::{Text, Usage};
 
 readable! {
     /// Zero and unknown are both left out, or null.
     pub(super) struct RawUsage<'a> {
-        "promptTokenCount" => prompt_token_count: Option<u64>,
-        "cachedContentTokenCount" => cached_content_token_count: Option<u64>,
-        "candidatesTokenCount" => candidates_token_count: Option<u64>,
-        "thoughtsTokenCount" => thoughts_token_count: Option<u64>,
-        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<u64>,
+        "promptTokenCount" => prompt_token_count: Option<Told>,
+        "cachedContentTokenCount" => cached_content_token_count: Option<Told>,
+        "candidatesTokenCount" => candidates_token_count: Option<Told>,
+        "thoughtsTokenCount" => thoughts_token_count: Option<Told>,
+        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<Told>,
         "promptTokensDetails" => prompt_tokens_details: Option<Vec<RawShare<'a>>>,
         "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<RawShare<'a>>>,
     }
@@ -21,7 +22,7 @@ readable! {
 readable! {
     struct RawShare<'a> {
         "modality" => modality: Option<Text<'a>>,
-        "tokenCount" => token_count: Option<u64>,
+        "tokenCount" => token_count: Option<Told>,
     }
 }
 
@@ -34,21 +35,22 @@ fn share(modality: &str, shares: Option<&Vec<RawShare<'_>>>) -> u64 {
     found
         .and_then(|share| share.token_count)
         .unwrap_or_default()
+        .0
 }
 
 impl RawUsage<'_> {
     pub(super) fn read(&self) -> Usage {
-        let sum = |first: Option<u64>, second: Option<u64>| {
-            first
-                .unwrap_or_default()
-                .saturating_add(second.unwrap_or_default())
+        let sum = |first: Option<Told>, second: Option<Told>| {
+            let (Told(first), Told(second)) =
+                (first.unwrap_or_default(), second.unwrap_or_default());
+            first.saturating_add(second)
         };
         Usage {
             input: sum(self.prompt_token_count, self.tool_use_prompt_token_count),
-            cached: self.cached_content_token_count.unwrap_or_default(),
+            cached: self.cached_content_token_count.unwrap_or_default().0,
             cache_written: 0,
             output: sum(self.candidates_token_count, self.thoughts_token_count),
-            thinking: self.thoughts_token_count.unwrap_or_default(),
+            thinking: self.thoughts_token_count.unwrap_or_default().0,
             audio_input: share(AUDIO, self.prompt_tokens_details.as_ref()),
             audio_output: share(AUDIO, self.candidates_tokens_details.as_ref()),
             image_input: share(IMAGE, self.prompt_tokens_details.as_ref()),

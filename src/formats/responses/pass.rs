@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::error;
 use super::events::{Body, Sequence};
 use super::reply::Reply;
+use crate::formats::told::Told;
 use crate::formats::{
     Glance, Most, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
@@ -65,8 +66,8 @@ readable! {
 
 readable! {
     pub(super) struct RawUsage {
-        "input_tokens" => input_tokens: u64,
-        "output_tokens" => output_tokens: u64,
+        "input_tokens" => input_tokens: Told,
+        "output_tokens" => output_tokens: Told,
         "input_tokens_details" => input_tokens_details: Option<InputDetails>,
         "output_tokens_details" => output_tokens_details: Option<OutputDetails>,
     }
@@ -74,14 +75,14 @@ readable! {
 
 readable! {
     struct InputDetails {
-        "cached_tokens" => cached_tokens: Option<u64>,
-        "cache_write_tokens" => cache_write_tokens: Option<u64>,
+        "cached_tokens" => cached_tokens: Option<Told>,
+        "cache_write_tokens" => cache_write_tokens: Option<Told>,
     }
 }
 
 readable! {
     struct OutputDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<u64>,
+        "reasoning_tokens" => reasoning_tokens: Option<Told>,
     }
 }
 
@@ -90,15 +91,20 @@ impl RawUsage {
         let input = self.input_tokens_details.as_ref();
         let output = self.output_tokens_details.as_ref();
         Usage {
-            input: self.input_tokens,
-            cached: input.and_then(|details| details.cached_tokens).unwrap_or(0),
+            input: self.input_tokens.0,
+            cached: input
+                .and_then(|details| details.cached_tokens)
+                .unwrap_or_default()
+                .0,
             cache_written: input
                 .and_then(|details| details.cache_write_tokens)
-                .unwrap_or(0),
-            output: self.output_tokens,
+                .unwrap_or_default()
+                .0,
+            output: self.output_tokens.0,
             thinking: output
                 .and_then(|details| details.reasoning_tokens)
-                .unwrap_or(0),
+                .unwrap_or_default()
+                .0,
             ..Usage::default()
         }
     }

@@ -1,0 +1,44 @@
+//! Counts of tokens as upstreams tell them.
+
+use crate::json::{Outcome, Raw, Readable, Reader};
+
+/// An answer is good also where its count is not: what makes no sense counts as nothing, and what nothing is told of
+/// is estimated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::formats) struct Told(pub u64);
+
+impl<'a> Readable<'a> for Told {
+    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        let mut raw = Raw::default();
+        raw.read(reader)?;
+        let digits = raw.get().trim_matches('"');
+        // Some count in numbers with a point.
+        let whole = digits.strip_suffix(".0").unwrap_or(digits);
+        self.0 = whole.parse().unwrap_or(0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::read_text;
+
+    #[test]
+    fn a_count_is_read_in_every_spelling_and_spoils_nothing() {
+        for (text, count) in [
+            ("3", 3),
+            ("3.0", 3),
+            (r#""3""#, 3),
+            ("null", 0),
+            ("-1", 0),
+            ("1e9", 0),
+            (r#""many""#, 0),
+            (r#"{"a":[1]}"#, 0),
+            ("18446744073709551616", 0),
+        ] {
+            assert_eq!(read_text::<Told>(text), Ok(Told(count)), "{text}");
+        }
+        assert!(read_text::<Told>("3,").is_err());
+    }
+}
