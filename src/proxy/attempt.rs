@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use percent_encoding::percent_decode_str;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ use crate::access::KEY_PARAMETER;
 use crate::config::UpstreamTimeouts;
 use crate::metrics::Cause;
 use crate::model::{Fault, FaultKind};
-use crate::runtime::Attempt;
+use crate::runtime::{Attempt, fingerprint};
 
 pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
@@ -56,7 +57,11 @@ fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result
     let same = attempt.upstream.format == exchange.format;
     let mut target = base.prefix.clone();
     let (operation, query) = if same {
-        (wanted.operation, query.and_then(without_key))
+        let key = exchange.key.as_ref().map(|key| key.fingerprint());
+        (
+            wanted.operation,
+            query.and_then(|query| without_key(query, key)),
+        )
     } else {
         let query = codec.upstream_query(wanted.stream);
         (exchange.operation, query.map(str::to_owned))
@@ -105,14 +110,15 @@ fn add_fields(
     Ok(())
 }
 
-/// The client's query goes through, but for the key that may stand in it.
-fn without_key(query: &str) -> Option<String> {
+/// The client's query goes through, but for the key that may stand in it, under whatever name.
+fn without_key(query: &str, key: Option<[u8; 32]>) -> Option<String> {
     let kept: Vec<&str> = query
         .split('&')
         .filter(|pair| {
-            let name = pair.split('=').next().unwrap_or("");
-            let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-            !pair.is_empty() && decoded != KEY_PARAMETER
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let value: Cow<'_, [u8]> = percent_decode_str(value).into();
+            !pair.is_empty() && name != KEY_PARAMETER && Some(fingerprint(&value)) != key
         })
         .collect();
     (!kept.is_empty()).then(|| kept.join("&"))

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use pingora_http::ResponseHeader;
 
 /// The four values, instead of a map of them: one is held for as long as the answer takes.
@@ -35,10 +37,18 @@ impl Essentials {
         kind.and_then(|value| value.to_str().ok()).unwrap_or("")
     }
 
-    /// How long it wants not to be asked, where it says so in seconds.
+    /// How long it wants not to be asked, in whole seconds: said in seconds, or as a date.
     pub(super) fn pause(&self) -> Option<Duration> {
-        let seconds = self.retry_after.as_ref()?.to_str().ok()?.trim().parse();
-        seconds.ok().map(Duration::from_secs)
+        let text = self.retry_after.as_ref()?.to_str().ok()?.trim();
+        let seconds = match text.parse::<f64>() {
+            Ok(seconds) => seconds,
+            Err(_) => {
+                let date = rfc2822::parse(text).ok()?.timestamp();
+                let left = date.duration_since(Timestamp::now()).as_secs_f64();
+                left.max(0.0)
+            }
+        };
+        Duration::try_from_secs_f64(seconds.ceil()).ok()
     }
 }
 
@@ -76,9 +86,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_a_number_of_seconds() {
-        let date = answer(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")]);
-        assert_eq!(date.pause(), None);
-        assert!(date.retry_after.is_some());
+    fn a_pause_is_told_in_whole_seconds() {
+        let pause = |value: &str| answer(&[("retry-after", value)]).pause();
+        let of = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!((pause("1.5"), pause("0")), (of(2), of(0)));
+        assert_eq!(pause("Wed, 21 Oct 2015 07:28:00 GMT"), of(0));
+        let soon = Timestamp::now() + Duration::from_secs(100);
+        let soon = rfc2822::to_string(&soon.to_zoned(jiff::tz::TimeZone::UTC));
+        let soon = pause(&soon.expect("a date")).expect("a pause");
+        assert!((90..=100).contains(&soon.as_secs()), "{soon:?}");
+        for nonsense in ["-1", "soon", "NaN", "inf", ""] {
+            assert_eq!(pause(nonsense), None, "{nonsense}");
+        }
     }
 }

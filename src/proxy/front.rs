@@ -19,8 +19,8 @@ use tokio::time::{sleep, timeout};
 use super::patience::Bell;
 use super::{Gateway, Session};
 
-/// What a connection of HTTP/2 begins with in the clear; no request of HTTP/1.1 is shorter.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// What a connection of HTTP/2 begins with in the clear. There is more of it, but a request of HTTP/1.0 may be no longer.
+const PREFACE: &[u8; 16] = b"PRI * HTTP/2.0\r\n";
 
 /// How long a connection is kept open for its next request.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);

@@ -44,6 +44,19 @@ async fn the_plain_port_speaks_both_protocols() {
     }
 }
 
+/// What load balancers ask to see whether somebody is there.
+#[tokio::test]
+async fn the_shortest_requests_are_answered() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format(mock.address));
+    for (line, status) in [("GET /", 404), ("OPTIONS /", 404), ("A /", 404)] {
+        let mut wire = Wire::to(gateway.address).await;
+        wire.send(format!("{line} HTTP/1.0\r\n\r\n")).await;
+        let reply = wire.message().await.expect("a reply");
+        assert_eq!(reply.status(), status, "{line}");
+    }
+}
+
 #[tokio::test]
 async fn a_tls_listener_speaks_what_the_client_agrees_to() {
     let mock = Mock::start();

@@ -103,6 +103,12 @@ async fn the_query_goes_through_without_the_key() {
             "?beta=true&key=1&a=%20b&a=c",
             "?beta=true&a=%20b&a=c",
         ),
+        // The key itself, under a name of another house.
+        (
+            "chat",
+            "?api_key=test-key-of%2Deverything&beta=true",
+            "?beta=true",
+        ),
         ("responses", "?key=x", ""),
         ("responses", "?", ""),
         ("native", "?x=y&alt=json&monkey=1", "?x=y&alt=json&monkey=1"),
