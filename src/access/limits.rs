@@ -11,8 +11,8 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Held while a call is served; everything is given back when it is dropped.
 pub struct Admission {
-    _call: Call,
-    _permit: Permit,
+    _call: Option<Call>,
+    _permit: Option<Permit>,
     shared: Option<SharedPermit>,
 }
 
@@ -32,8 +32,8 @@ pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admiss
         .admit(&key.limits, Instant::now())
         .map_err(|reached| refused(&reached, key))?;
     Ok(Admission {
-        _call: call,
-        _permit: permit,
+        _call: Some(call),
+        _permit: Some(permit),
         shared: None,
     })
 }
@@ -49,10 +49,19 @@ pub async fn enter_shared(
     let admitted = limits.admit(key).await;
     let (permit, shared) = admitted.map_err(|reached| refused(&reached, key))?;
     Ok(Admission {
-        _call: call,
-        _permit: permit,
+        _call: Some(call),
+        _permit: Some(permit),
         shared: Some(shared),
     })
+}
+
+/// Of a task, which has been counted when it was handed in: what it uses is not known before now.
+pub fn enter_again(limits: &SharedLimits, key: &Key) -> Admission {
+    Admission {
+        _call: None,
+        _permit: None,
+        shared: Some(limits.unasked(key)),
+    }
 }
 
 fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, Fault> {

@@ -8,7 +8,7 @@ mod spend;
 
 pub use keyring::Keyring;
 pub use leases::Leases;
-pub use limits::{Admission, enter, enter_shared};
+pub use limits::{Admission, enter, enter_again, enter_shared};
 pub use shared::SharedLimits;
 pub use spend::{Reserved, Waiting, reserve};
 

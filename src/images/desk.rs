@@ -188,20 +188,22 @@ impl Desk {
         task: &Task,
         stop: &Notify,
     ) -> Option<Painted> {
-        let mut painting = std::pin::pin!(painting);
-        let mut heart = interval(HEARTBEAT);
-        heart.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                painted = &mut painting => return painted,
-                _ = heart.tick() => {
-                    let said = self.tasks.update(&task.id, News::Alive).await;
-                    // A store that cannot be reached is no reason to stop.
-                    if said.is_ok_and(|runs| !runs) || task.expires <= milliseconds_now() {
-                        stop.notify_one();
-                    }
+        // Beside the work: a store that is slow to answer must not hold it up.
+        let beating = async {
+            let mut heart = interval(HEARTBEAT);
+            heart.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                heart.tick().await;
+                let said = self.tasks.update(&task.id, News::Alive).await;
+                // One that cannot be reached is no reason to stop.
+                if said.is_ok_and(|runs| !runs) || task.expires <= milliseconds_now() {
+                    stop.notify_one();
                 }
             }
+        };
+        tokio::select! {
+            painted = painting => painted,
+            () = beating => None,
         }
     }
 }

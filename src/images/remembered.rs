@@ -8,6 +8,9 @@ use uuid::Uuid;
 
 use super::tasks::{MEMORIAL, News, Status, Task, milliseconds_now};
 
+/// Of all results together; beyond it the oldest expire early. One alone may be larger.
+const RESULTS: usize = 256 << 20;
+
 /// By their ids, which sort by age.
 #[derive(Default)]
 pub struct Remembered(Mutex<BTreeMap<String, Kept>>);
@@ -103,6 +106,7 @@ impl Remembered {
             }
         }
         kept.task.request = Bytes::new();
+        make_room(&mut tasks, id, now);
         true
     }
 
@@ -129,6 +133,22 @@ impl Remembered {
             }
             kept.forget > now
         });
+    }
+}
+
+/// Whose result is too much with this one has expired.
+fn make_room(tasks: &mut BTreeMap<String, Kept>, newest: &str, now: i64) {
+    let size = |kept: &Kept| kept.task.result.as_ref().map_or(0, Bytes::len);
+    let mut sum: usize = tasks.values().map(size).sum();
+    for kept in tasks.values_mut() {
+        if sum <= RESULTS {
+            return;
+        }
+        if kept.task.id != newest && kept.task.result.is_some() {
+            sum -= size(kept);
+            kept.task.result = None;
+            kept.task.expires = now;
+        }
     }
 }
 
@@ -160,6 +180,24 @@ mod tests {
         assert!(!tasks.update(&first, News::Alive));
         assert!(tasks.cancel("b", &second) && !tasks.update(&second, News::Alive));
         assert!(!tasks.cancel("b", &second) && !tasks.cancel("a", &first));
+    }
+
+    #[test]
+    fn the_oldest_results_make_room_for_the_newest() {
+        let tasks = Remembered::default();
+        let ids: Vec<_> = (0..3).map(|_| create(&tasks, "a", LONG)).collect();
+        // One piece of memory for all of them.
+        let result = Bytes::from(vec![0; RESULTS / 2]);
+        for _ in &ids {
+            let task = tasks.claim(0).expect("one that waits");
+            assert!(tasks.update(&task.id, News::Succeeded(result.clone())));
+        }
+        let now = milliseconds_now();
+        let shown: Vec<_> = ids.iter().filter_map(|id| tasks.get("a", id)).collect();
+        assert!(shown[0].result.is_none() && shown[0].expires <= now);
+        for task in &shown[1..] {
+            assert!(task.result.is_some() && task.expires > now);
+        }
     }
 
     #[test]

@@ -151,18 +151,22 @@ impl Gateway {
             (Some(Caller::Unheard(_)), None) => return Err(access::invalid()),
         };
         exchange.key = Some(key.clone());
-        // What was handed in has been counted then.
-        if exchange.job.is_none() && matches!(entry, Entry::Call { .. }) {
-            let snapshot = exchange.snapshot.clone();
-            let shared = self.shared_limits.as_deref();
-            let admission = match shared.filter(|_| key.limits != Limits::default()) {
-                None => access::enter(&self.runtime, &snapshot, &key),
-                Some(shared) => {
-                    Box::pin(access::enter_shared(shared, &self.runtime, &snapshot, &key)).await
-                }
-            };
-            exchange.admission = Some(admission?);
+        if !matches!(entry, Entry::Call { .. }) {
+            return Ok(());
         }
+        let snapshot = exchange.snapshot.clone();
+        let shared = self.shared_limits.as_deref();
+        let shared = shared.filter(|_| key.limits != Limits::default());
+        exchange.admission = match (shared, &exchange.job) {
+            // What was handed in has been counted then.
+            (None, Some(_)) => None,
+            (Some(shared), Some(_)) => Some(access::enter_again(shared, &key)),
+            (None, None) => Some(access::enter(&self.runtime, &snapshot, &key)?),
+            (Some(shared), None) => {
+                let entering = access::enter_shared(shared, &self.runtime, &snapshot, &key);
+                Some(Box::pin(entering).await?)
+            }
+        };
         Ok(())
     }
 }

@@ -17,9 +17,10 @@ fn config(mock: &Mock, address: &str, limits: &str) -> String {
     format!(
         "server: {{listen: LISTEN, admin: ADMIN}}\nlimits_store: {address}\n\
          keys: [{{name: shared, secret: {KEY}, limits: {limits}}}, {{name: free, secret: key-free}}]\n\
-         upstreams: [{{name: up, format: chat, base_url: \"{}\"}}]\n\
-         models: [{{id: m, upstreams: [{{name: up}}]}}]\n",
-        mock.url("/v1")
+         upstreams: [{{name: up, format: chat, base_url: \"{url}\"}}, \
+           {{name: painter, format: images, base_url: \"{url}\"}}]\n\
+         models: [{{id: m, upstreams: [{{name: up}}]}}, {{id: art, model_type: image, upstreams: [{{name: painter}}]}}]\n",
+        url = mock.url("/v1")
     )
 }
 
@@ -227,6 +228,25 @@ async fn tokens_per_minute_are_those_of_all_together() {
         assert_eq!(answer.error("chat"), told);
         let wait: u64 = answer.header("retry-after").parse().expect("seconds");
         // What was asked before it was known of counts, too.
+        assert!((3000..=3700).contains(&wait), "{wait}");
+    }
+}
+
+/// A picture that nobody waits for costs as much as any.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_a_task_are_those_of_all_together() {
+    let Some(redis) = Redis::shared() else {
+        return;
+    };
+    let stage = three(redis, "{tokens_per_minute: 1000}");
+    let prompt = "a cat mock:usage=1000,0,60000,0";
+    let body = serde_json::json!({"model": "art", "prompt": prompt, "async": true});
+    let handed_in = client().post(stage.gateways[0].url("/v1/images/generations"));
+    let handed_in = send(handed_in.bearer_auth(KEY).json(&body)).await;
+    assert_eq!(handed_in.status, 202, "{}", handed_in.text());
+    for gateway in &stage.gateways {
+        let answer = until_refused(gateway).await;
+        let wait: u64 = answer.header("retry-after").parse().expect("seconds");
         assert!((3000..=3700).contains(&wait), "{wait}");
     }
 }

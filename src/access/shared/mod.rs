@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use redis::Script;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -24,6 +25,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How long a request counts as being served by a process that gives no sign of life, and how often a living one does.
 const SERVED_FOR: Duration = Duration::from_secs(60);
 const RENEWED: Duration = Duration::from_secs(15);
+
+/// How many ends of requests are on their way to it.
+const TOLD_AT_ONCE: usize = 64;
 
 pub struct SharedLimits {
     link: Link,
@@ -108,15 +112,7 @@ impl SharedLimits {
     /// Admits one request of a key, or says what stands against it. Where Redis cannot be asked,
     /// this process decides alone, from what it last knew.
     pub(super) async fn admit(&self, key: &Key) -> Result<(Permit, SharedPermit), Reached> {
-        let mut permit = SharedPermit {
-            id: Uuid::now_v7(),
-            key: key.name.clone(),
-            limits: key.limits,
-            tokens: AtomicU64::new(0),
-            is_known: true,
-            serving: self.serving.clone(),
-            ended: self.ended.clone(),
-        };
+        let mut permit = self.unasked(key);
         locked(&self.serving).insert(permit.id, key.name.clone());
         let Some((word, wait, requests, tokens)) = self.ask(&permit).await else {
             self.metrics.limited_alone();
@@ -135,6 +131,19 @@ impl SharedLimits {
         };
         permit.is_known = false;
         Err(reached)
+    }
+
+    /// For a request that has been counted already; the others hear what it has used.
+    pub(super) fn unasked(&self, key: &Key) -> SharedPermit {
+        SharedPermit {
+            id: Uuid::now_v7(),
+            key: key.name.clone(),
+            limits: key.limits,
+            tokens: AtomicU64::new(0),
+            is_known: true,
+            serving: self.serving.clone(),
+            ended: self.ended.clone(),
+        }
     }
 
     async fn ask(&self, permit: &SharedPermit) -> Option<(String, u64, String, String)> {
@@ -161,10 +170,11 @@ impl SharedLimits {
     }
 }
 
-/// Tells of requests that have ended, in their order.
-async fn settle(link: Link, mut ends: UnboundedReceiver<Ended>) {
+/// Tells of requests that have ended, several at once: one after the other they would end faster than can be told.
+async fn settle(link: Link, ends: UnboundedReceiver<Ended>) {
     let script = Script::new(include_str!("settle.lua"));
-    while let Some(end) = ends.recv().await {
+    let next = async |mut ends: UnboundedReceiver<Ended>| Some((ends.recv().await?, ends));
+    let tell = async |end: Ended| {
         let mut telling = script.prepare_invoke();
         for name in names(&end.key) {
             telling.key(name);
@@ -179,7 +189,9 @@ async fn settle(link: Link, mut ends: UnboundedReceiver<Ended>) {
                 telling.invoke_async(connection).await
             })
             .await;
-    }
+    };
+    let ends = futures_util::stream::unfold(ends, next);
+    ends.for_each_concurrent(TOLD_AT_ONCE, tell).await;
 }
 
 /// Gives a sign of life for requests that take long.
