@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{Losses, call, part, rich, seal, text};
 use crate::formats::Codec as _;
 use crate::model::{
-    Action, Arguments, Citation, Event, Fault, FaultKind, Finish, Fold, Issuer, PartKind, Place,
-    Response,
+    Action, Arguments, Block, Citation, Delta, Event, Fault, FaultKind, Finish, Fold, Issuer,
+    PartKind, Place, Response,
 };
 
 fn read(body: &Value) -> Result<(Response<'static>, Vec<(Action, String)>), Fault> {
@@ -120,6 +120,35 @@ fn a_stream_says_what_the_whole_reply_says() {
         assert_eq!(stream(&pieces).unwrap(), read, "{list}");
         assert_eq!(stream(&[whole]).unwrap(), read, "{list}");
     }
+}
+
+#[test]
+fn a_late_proof_does_not_part_the_words() {
+    let piece = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+    let proof = || PartKind::Thought {
+        text: "".into(),
+        seal: Some(seal(Issuer::Native, "c2ln")),
+    };
+    let words = piece(json!({"text": "Hello"}));
+    let signed = piece(json!({"text": " you", "thoughtSignature": "c2ln"}));
+    let bare = piece(json!({"thoughtSignature": "c2ln"}));
+    let end = reply(json!([{"text": "!"}]), "STOP");
+    for (pieces, text) in [
+        ([&words, &signed, &end], "Hello you!"),
+        ([&words, &bare, &end], "Hello!"),
+    ] {
+        let response = stream(&pieces.map(Value::clone)).unwrap();
+        assert_eq!(
+            parts(&response),
+            [PartKind::Text(text.to_owned().into()), proof()]
+        );
+    }
+    let call = reply(json!([{"functionCall": {"name": "f"}}]), "STOP");
+    let response = stream(&[words, signed, call]).unwrap();
+    assert_eq!(
+        parts(&response)[..2],
+        [PartKind::Text("Hello you".into()), proof()]
+    );
 }
 
 #[test]
@@ -266,11 +295,51 @@ fn a_call_may_come_in_pieces() {
     let unfinished = [all[0].clone(), all[1].clone(), all[2].clone(), end("STOP")];
     assert_eq!(parts(&stream(&unfinished).unwrap()), whole);
     let cut = [all[0].clone(), all[1].clone(), end("MAX_TOKENS")];
-    let response = stream(&cut).unwrap();
-    assert_eq!(
-        (parts(&response), &response.choices[0].finish),
-        (vec![], &Finish::Length)
-    );
+    let silent = reply(json!([{"text": ""}]), "MAX_TOKENS");
+    let cut_later = [all[0].clone(), all[1].clone(), silent];
+    for cut in [cut, cut_later] {
+        let response = stream(&cut).unwrap();
+        assert_eq!(
+            (parts(&response), &response.choices[0].finish),
+            (vec![], &Finish::Length)
+        );
+    }
+}
+
+#[test]
+fn sources_are_told_once_and_before_what_ends_their_words() {
+    let mut first = reply(json!([{"text": "Sunny."}]), "STOP");
+    first["candidates"][0]["groundingMetadata"] = json!({
+        "groundingChunks": [{"web": {"uri": "https://a"}}],
+        "groundingSupports": [{"segment": {"endIndex": 6}, "groundingChunkIndices": [0]}]
+    });
+    let mut last = first.clone();
+    last["candidates"][0]["content"]["parts"] = json!([
+        {"text": " Warm."}, {"functionCall": {"name": "f"}}
+    ]);
+    let supports = &mut last["candidates"][0]["groundingMetadata"]["groundingSupports"];
+    supports
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"segment": {"startIndex": 7, "endIndex": 12}, "groundingChunkIndices": [0]}));
+    let mut told = Vec::new();
+    let mut decoder = super::super::Native.stream_decoder();
+    let mut out = |event: Event<'_>| match event {
+        Event::Delta {
+            delta: Delta::Citation(citation),
+            ..
+        } => told.push((citation.start, citation.end)),
+        Event::Open {
+            block: Block::Call { .. },
+            ..
+        } => assert_eq!(told, [(0, 6), (7, 12)]),
+        _ => {}
+    };
+    for piece in [first, last] {
+        decoder.event(&piece.to_string(), &mut out).unwrap();
+    }
+    decoder.close(&mut out).unwrap();
+    assert_eq!(told.len(), 2);
 }
 
 #[test]
