@@ -11,6 +11,9 @@ use crate::model::{
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    if error::is_listed(body) {
+        return Err(error::decode(200, body));
+    }
     let mut piece: Piece<'a> = read_reply(body)?;
     if piece.error.is_some() {
         return Err(error::decode(200, body));

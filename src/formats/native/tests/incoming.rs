@@ -238,6 +238,7 @@ fn the_words_of_a_filter_are_kept() {
 fn faults_of_an_upstream() {
     let body = json!({"error": {"code": 429, "message": "Slow down."}});
     assert_eq!(read(&body).unwrap_err().kind, FaultKind::RateLimited);
+    assert_eq!(read(&json!([body])).unwrap_err().message, "Slow down.");
     assert_eq!(stream(&[body]).unwrap_err().kind, FaultKind::RateLimited);
     for nothing in [json!({}), json!({"candidates": []}), json!([])] {
         assert_eq!(read(&nothing).unwrap_err().kind, FaultKind::BadGateway);
