@@ -164,7 +164,11 @@ fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<F
         }
         _ => None,
     };
-    Ok(finish(reason.as_deref(), sequence, explanation))
+    let finish = finish(reason.as_deref(), sequence, explanation);
+    if reason.is_some() && finish == Finish::Other {
+        losses.approximated(Place::Path("stop_reason".into()));
+    }
+    Ok(finish)
 }
 
 pub(super) fn finish<'a>(

@@ -38,8 +38,10 @@ fn every_reason_to_stop_is_known() {
     ] {
         let body = json!({"id": "msg_1", "model": "m", "content": [], "stop_reason": reason,
             "stop_sequence": "END"});
-        read(&body, |reply, _| {
+        read(&body, |reply, lost| {
             assert_eq!(reply.choices[0].finish, finish, "{reason}");
+            let is_new = reason == "news";
+            assert_eq!(lost.contains(&Action::Approximated), is_new, "{reason}");
             assert_eq!(reply.usage, None);
         });
     }
