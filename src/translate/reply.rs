@@ -14,7 +14,7 @@ use super::tap::Tap;
 use super::whole::Whole;
 use crate::formats::{Asked, Codec, Framing, Keeper, Operation, Passed, Watch};
 use crate::json::Pieces;
-use crate::model::{Fault, Format, Proofs};
+use crate::model::{Fault, Format, Losses, Proofs};
 use crate::sse::{Frames, SseWriter};
 
 /// How much of a reply must be there before any of it may go out.
@@ -166,6 +166,15 @@ impl Reply {
         }
     }
 
+    /// What the client's format could not say of the reply, in the words of either format.
+    pub fn take_losses(&mut self) -> Losses {
+        match &mut self.way {
+            Way::Whole(whole) if self.watch.ended => whole.take_losses(),
+            Way::Relay(relay) if self.watch.ended => relay.take_losses(),
+            _ => Losses::default(),
+        }
+    }
+
     /// What a stream that cannot go on ends with: the client format's own error.
     pub fn cut(&mut self, fault: &Fault) -> Bytes {
         let codec = self.client.codec();
@@ -270,14 +279,8 @@ pub(super) fn too_long(limit: usize) -> Fault {
 mod tests {
     use super::*;
 
-    fn passing(format: Format) -> Reply {
-        let wanted = Wanted::of(
-            Format::Native.codec(),
-            Operation::Stream(Framing::Sse),
-            Some("m"),
-            b"{}",
-        );
-        let asked = Asked {
+    fn asked() -> Asked {
+        Asked {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
@@ -285,9 +288,18 @@ mod tests {
             request_id: "req_1".to_owned(),
             at: 1,
             memory: crate::model::Memory::default(),
-        };
+        }
+    }
+
+    fn passing(format: Format) -> Reply {
+        let wanted = Wanted::of(
+            Format::Native.codec(),
+            Operation::Stream(Framing::Sse),
+            Some("m"),
+            b"{}",
+        );
         let wanted = wanted.expect("a request");
-        Reply::choose(format, format, &wanted, asked, "text/event-stream", 1024)
+        Reply::choose(format, format, &wanted, asked(), "text/event-stream", 1024)
             .expect("a stream of the client's own")
     }
 
@@ -334,6 +346,28 @@ mod tests {
             after(&mut native, "\ndata: {}\r\n\r\n").0,
             "\ndata: {}\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn what_a_reply_loses_is_told_once_it_is_there() {
+        let body = r#"{"candidates":[{"content":{"parts":[{"text":"Hm."}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}"#;
+        for (stream, mime, sent) in [
+            (false, "application/json", body.to_owned()),
+            (true, "text/event-stream", format!("data: {body}\n\n")),
+        ] {
+            let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
+            let codec = Format::Chat.codec();
+            let wanted = Wanted::of(codec, Operation::Generate, None, asking.as_bytes());
+            let wanted = wanted.expect("a request");
+            let reply = Reply::choose(Format::Chat, Format::Native, &wanted, asked(), mime, 1024);
+            let mut reply = reply.expect("a reply");
+            let pushed = reply.push(&mut Some(sent.into()), false);
+            pushed.expect("a good piece");
+            assert_eq!(reply.take_losses(), Losses::default());
+            reply.push(&mut None, true).expect("a good end");
+            assert_eq!(reply.take_losses().0.len(), 1, "{mime}");
+            assert_eq!(reply.take_losses(), Losses::default());
+        }
     }
 
     #[test]

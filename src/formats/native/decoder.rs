@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use super::error;
 use super::grounding::Run;
-use super::incoming::arguments;
+use super::incoming::{arguments, report_finish};
 use super::partial::PartialCall;
 use super::wire::{CallIn, Candidate, Piece, Said, read_finish};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
-    Arguments, Block, Citation, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
+    Arguments, Block, Citation, Delta, Event, Fault, Finish, Losses, Media, Seal, Text, ToolKind,
+    Usage,
 };
 
 #[derive(Default)]
@@ -21,6 +22,7 @@ pub(super) struct Decoder {
     begun: bool,
     choices: BTreeMap<u32, Progress>,
     usage: Option<Usage>,
+    losses: Losses,
 }
 
 /// One choice, as far as it has come.
@@ -90,6 +92,10 @@ impl StreamDecoder for Decoder {
         self.usage
     }
 
+    fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
+    }
+
     fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
         let whole = |progress: &Progress| progress.finish.is_some();
         if self.choices.is_empty() || !self.choices.values().all(whole) {
@@ -97,6 +103,8 @@ impl StreamDecoder for Decoder {
             return Err(Fault::bad_gateway(message));
         }
         for (number, progress) in std::mem::take(&mut self.choices) {
+            let reason = progress.finish.as_ref().map(|(reason, _)| reason.as_str());
+            report_finish(number, reason, &mut self.losses);
             progress.finish(&mut Choice { number, out });
         }
         if let Some(usage) = self.usage {

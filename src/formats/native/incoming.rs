@@ -95,15 +95,20 @@ fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
         candidate.finish_message.is_some() && !filtered,
         "finishMessage",
     );
-    if reason.is_some_and(|reason| !is_exact(reason)) {
-        let path = format!("candidates[{}].finishReason", candidate.number());
-        losses.approximated(Place::Path(path.into()));
-    }
+    report_finish(candidate.number(), reason, losses);
     if let Some(grounding) = &candidate.grounding_metadata {
         grounding.report(losses);
     }
     if let Some(citations) = &candidate.citation_metadata {
         citations.report(losses);
+    }
+}
+
+/// A reason that not every format has a word for: a call that failed would look like any end.
+pub(super) fn report_finish(candidate: u32, reason: Option<&str>, losses: &mut Losses) {
+    if reason.is_some_and(|reason| !is_exact(reason)) {
+        let path = format!("candidates[{candidate}].finishReason");
+        losses.approximated(Place::Path(path.into()));
     }
 }
 

@@ -214,6 +214,18 @@ fn every_reason_to_stop() {
 }
 
 #[test]
+fn a_stream_reports_why_it_ended_as_well() {
+    for (reason, reported) in [("MALFORMED_FUNCTION_CALL", 1), ("STOP", 0)] {
+        let mut decoder = super::super::Native.stream_decoder();
+        let body = reply(json!([{"text": "Hi"}]), reason);
+        decoder.event(&body.to_string(), &mut |_| {}).unwrap();
+        decoder.close(&mut |_| {}).unwrap();
+        assert_eq!(decoder.take_losses().0.len(), reported, "{reason}");
+        assert_eq!(decoder.take_losses(), Losses::default());
+    }
+}
+
+#[test]
 fn a_blocked_prompt_is_an_answer() {
     let body = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}});
     let blocked = Finish::Filtered(Some("Prompt blocked: SAFETY".into()));
