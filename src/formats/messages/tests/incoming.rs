@@ -90,6 +90,27 @@ fn blocks_of_hosted_tools_are_left_out_and_reported() {
 }
 
 #[test]
+fn arguments_keep_every_digit_of_a_number() {
+    let long = r#"{"n":[12345678901234567890123],"b":1}"#;
+    let short = r#"{"n":18446744073709551615,"x":2.5}"#;
+    let block = |input| format!(r#"{{"type":"tool_use","id":"a","name":"f","input":{input}}}"#);
+    let hosted = r#"{"type":"server_tool_use","input":{}}"#;
+    let body = format!(
+        r#"{{"content":[{},{hosted},{}],"stop_reason":"tool_use"}}"#,
+        block(short),
+        block(long)
+    );
+    let mut losses = Losses::default();
+    let read = super::super::Messages.decode_response(body.as_bytes(), &mut losses);
+    let reply = read.expect("a good reply");
+    let arguments = reply.choices[0].parts.iter().map(|part| match &part.kind {
+        PartKind::Call(call) => call.arguments.to_text(),
+        other => panic!("a call, not {other:?}"),
+    });
+    assert_eq!(arguments.collect::<Vec<_>>(), [short, long]);
+}
+
+#[test]
 fn what_cannot_be_read_is_the_upstreams_fault() {
     for body in [
         "<html>",
