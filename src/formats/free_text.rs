@@ -10,8 +10,10 @@ struct Wrapped {
 /// What a model wrote for a tool of free text; `None`: it did not keep to the one argument.
 pub fn unwrap_free_text(arguments: &str) -> Option<String> {
     // Derived readers would take an array for an object.
-    if !arguments.trim_ascii_start().starts_with('{') {
-        return None;
+    let inner = arguments.trim_ascii().strip_prefix('{')?;
+    // Nothing was said, as in a stream whose call has no pieces.
+    if inner.trim_ascii_start() == "}" {
+        return Some(String::new());
     }
     let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
     Some(wrapped.input)
@@ -25,7 +27,10 @@ mod tests {
     fn only_the_one_argument_is_taken_out() {
         let text = unwrap_free_text(r#" {"input": "a \"b\"\n"}"#);
         assert_eq!(text.as_deref(), Some("a \"b\"\n"));
-        for other in ["", "{}", r#"{"input": 1}"#, r#"["a"]"#, r#"{"input": "cut"#] {
+        for nothing in ["{}", " { }\n"] {
+            assert_eq!(unwrap_free_text(nothing).as_deref(), Some(""));
+        }
+        for other in ["", "{", r#"{"input": 1}"#, r#"["a"]"#, r#"{"input": "cut"#] {
             assert_eq!(unwrap_free_text(other), None, "{other}");
         }
     }

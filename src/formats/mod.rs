@@ -182,6 +182,10 @@ pub trait StreamDecoder: Send + Sync {
     fn usage_so_far(&self) -> Option<Usage> {
         None
     }
+    /// What of the reply no other format says, where a client would miss it; handed out once.
+    fn take_losses(&mut self) -> Losses {
+        Losses::default()
+    }
     /// The bytes are over. `Err`: the stream ended before its end.
     fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
 }

@@ -31,6 +31,7 @@ mod send;
 mod settle;
 mod silence;
 mod steps;
+mod whereabouts;
 
 use std::pin::Pin;
 use std::sync::Arc;

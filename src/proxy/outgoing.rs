@@ -129,6 +129,34 @@ pub(super) fn lost(exchange: &Exchange, fields: &mut Fields) {
     }
 }
 
+/// What a reply could not say goes to the log: the headers speak of the request alone. A part that
+/// says something else now may explain what a client does next; one that is missing is common.
+pub(super) fn report_reply(exchange: &mut Exchange) {
+    let Some(reply) = &mut exchange.reply else {
+        return;
+    };
+    let losses = reply.take_losses();
+    if losses.0.is_empty() {
+        return;
+    }
+    let is_dropped = |action| action == Action::Dropped;
+    let adjusted = losses.0.iter().any(|lost| !is_dropped(lost.action));
+    let level = match adjusted {
+        true => log::Level::Info,
+        false => log::Level::Debug,
+    };
+    if log::log_enabled!(level) {
+        log::log!(
+            level,
+            "{}: of the reply of upstream {}: dropped [{}], adjusted [{}]",
+            exchange.request_id,
+            exchange.upstream_name(),
+            paths(exchange, &losses, is_dropped),
+            paths(exchange, &losses, |action| !is_dropped(action)),
+        );
+    }
+}
+
 fn paths(exchange: &Exchange, losses: &Losses, which: impl Fn(Action) -> bool) -> String {
     let codec = exchange.format.codec();
     let mut list = String::new();

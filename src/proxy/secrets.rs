@@ -1,7 +1,9 @@
-//! The gateway's own credentials, kept out of what an upstream's errors tell and the log holds.
+//! What only the gateway and the upstream may know, kept out of what an upstream's errors tell; and
+//! the credentials among it out of the log.
 
 use std::borrow::Cow;
 
+use super::whereabouts::Whereabouts;
 use crate::model::Fault;
 use crate::runtime::Upstream;
 
@@ -23,30 +25,43 @@ pub(super) fn hide_in_fault(upstream: &Upstream, fault: &mut Fault) {
     }
 }
 
-/// Words for the log.
+/// Words for the log, whose readers know where the upstream is.
 pub(super) fn hide_in_text<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
-    match hide(upstream, text.as_bytes()) {
+    let bytes = text.as_bytes();
+    let secrets = credentials(upstream);
+    match without(bytes, |at| credential_at(&secrets, &bytes[at..])) {
         Some(hidden) => String::from_utf8_lossy(&hidden).into_owned().into(),
         None => text.into(),
     }
 }
 
-/// The bytes without what only the gateway and the upstream may know; nothing where they hold none of it.
+/// The bytes without credentials and addresses; nothing where they hold none of it.
 pub(super) fn hide(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<u8>> {
-    let values = upstream.headers.iter().map(|(_, value)| value.as_bytes());
-    let values = values.map(|value| value.strip_prefix(BEARER).unwrap_or(value));
-    let secrets: Vec<&[u8]> = values.filter(|value| value.len() >= SHORTEST).collect();
-    without(bytes, &secrets)
+    let (secrets, whereabouts) = (credentials(upstream), Whereabouts::of(&upstream.base));
+    without(bytes, |at| {
+        let credential = credential_at(&secrets, &bytes[at..]);
+        credential.or_else(|| whereabouts.length_at(bytes, at))
+    })
 }
 
-fn without(bytes: &[u8], secrets: &[&[u8]]) -> Option<Vec<u8>> {
+fn credentials(upstream: &Upstream) -> Vec<&[u8]> {
+    let values = upstream.headers.iter().map(|(_, value)| value.as_bytes());
+    let values = values.map(|value| value.strip_prefix(BEARER).unwrap_or(value));
+    values.filter(|value| value.len() >= SHORTEST).collect()
+}
+
+/// The longest, since one may begin with another.
+fn credential_at(secrets: &[&[u8]], text: &[u8]) -> Option<usize> {
+    let found = secrets.iter().filter_map(|secret| length_of(secret, text));
+    found.max()
+}
+
+/// `found`: how many bytes are to go at a place, if any.
+fn without(bytes: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option<Vec<u8>> {
     let mut kept = Vec::new();
     let (mut from, mut at) = (0, 0);
     while at < bytes.len() {
-        let rest = &bytes[at..];
-        // The longest, since one may begin with another.
-        let found = secrets.iter().filter_map(|secret| length_of(secret, rest));
-        let Some(length) = found.max() else {
+        let Some(length) = found(at) else {
             at += 1;
             continue;
         };
@@ -89,10 +104,13 @@ fn character(byte: u8, text: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::BaseUrl;
 
     fn told(text: &str, secrets: &[&str]) -> Option<String> {
         let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
-        let kept = without(text.as_bytes(), &secrets)?;
+        let kept = without(text.as_bytes(), |at| {
+            credential_at(&secrets, &text.as_bytes()[at..])
+        })?;
         Some(String::from_utf8(kept).expect("text"))
     }
 
@@ -118,6 +136,68 @@ mod tests {
             "***",
         ] {
             assert_eq!(told(text, &secrets), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_upstreams_address_is_found_and_no_other_word() {
+        let told = |(authority, port): (&str, u16), text: &str| {
+            let base = BaseUrl {
+                tls: true,
+                host: String::new(),
+                port,
+                authority: authority.to_owned(),
+                prefix: String::new(),
+            };
+            let (whereabouts, bytes) = (Whereabouts::of(&base), text.as_bytes());
+            let kept = without(bytes, |at| whereabouts.length_at(bytes, at))?;
+            Some(String::from_utf8(kept).expect("text"))
+        };
+        for (base, text, expected) in [
+            (
+                ("up:8080", 8080),
+                "at http://up:8080/v1.",
+                "at http://***/v1.",
+            ),
+            (
+                ("up:8080", 8080),
+                r"up:8080 and http:\/\/up\/v1",
+                r"*** and http:\/\/***\/v1",
+            ),
+            (("up", 443), "GET //up, not up", "GET //***, not up"),
+            (("up", 443), "up:443", "***"),
+            (
+                ("api.a.com", 443),
+                "No route to API.a.com.",
+                "No route to ***.",
+            ),
+            (
+                ("api.a.com", 443),
+                r"x\napi.a.com\u0022api.a.com",
+                r"x\n***\u0022***",
+            ),
+            (
+                ("api.a.com", 443),
+                "api.a.com:443, api.a.com:8",
+                "***, ***:8",
+            ),
+            (("[::1]:81", 81), "http://[::1]:81/", "http://***/"),
+            (("10.0.0.1:81", 81), "10.0.0.1:81 10.0.0.1", "*** ***"),
+        ] {
+            assert_eq!(told(base, text).as_deref(), Some(expected), "{text}");
+        }
+        for (base, text) in [
+            (
+                ("up:8080", 8080),
+                "cut up: 8080 tokens, up:80801, startup:8080, //upper",
+            ),
+            (
+                ("api.a.com", 443),
+                "my-api.a.com api.a.com.br api.a.community a.com",
+            ),
+            (("10.0.0.1:81", 81), "110.0.0.1:81 10.0.0.11"),
+        ] {
+            assert_eq!(told(base, text), None, "{text}");
         }
     }
 }

@@ -119,6 +119,7 @@ impl Gateway {
         let (mut fault, cause) = match (pushed, early) {
             (_, Some(fault)) => (fault, Cause::Status),
             (Ok(()), None) => {
+                outgoing::report_reply(exchange);
                 let archive = self.archive.as_deref();
                 kept::keep(&self.runtime.conversations, archive, exchange);
                 return Ok(());

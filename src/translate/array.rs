@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::reply::{cut_short, too_long};
+use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch};
 use crate::json::Elements;
 use crate::model::Fault;
@@ -47,7 +47,10 @@ impl ArrayTap {
                 good = chunk.len();
                 watch.closed = true;
             }
-            closed if closed || end => fault = fault.or_else(|| Some(cut_short())),
+            closed if closed || end => {
+                let bare = || bare_error(self.codec, &[&self.waiting, &chunk[..]].concat());
+                fault = fault.or_else(bare).or_else(|| Some(cut_short()));
+            }
             _ => {}
         }
         *out = self.pass(chunk, good);
@@ -88,5 +91,17 @@ mod tests {
             pushed.expect("a good piece");
             assert_eq!((watch.ended, watch.closed), (true, closed), "{piece:?}");
         }
+    }
+
+    #[test]
+    fn an_error_in_the_place_of_the_array_is_told_as_it_is() {
+        let mut tap = ArrayTap::new(Format::Native.codec());
+        let mut push = |piece: &'static str, end| {
+            let piece = Bytes::from_static(piece.as_bytes());
+            tap.push(&piece, end, 1024, &mut Watch::default(), &mut None)
+        };
+        assert_eq!(push(r#"{"error":{"code":429,"#, false), Ok(()));
+        let fault = push(r#""message":"Busy."}}"#, true).expect_err("an error");
+        assert_eq!((fault.status, &*fault.message), (429, "Busy."));
     }
 }

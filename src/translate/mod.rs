@@ -6,6 +6,7 @@ mod count;
 mod estimate;
 mod gather;
 mod halves;
+mod instead;
 mod meter;
 mod proofs;
 mod relay;

@@ -8,7 +8,7 @@ use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
 use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
-use crate::model::{Block, Event, Fault, Format, Proofs};
+use crate::model::{Block, Event, Fault, Format, Losses, Proofs};
 use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
@@ -78,6 +78,10 @@ impl Relay {
     /// The proofs of a reply that has come to its end.
     pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
         self.noting.as_mut().and_then(Noting::take)
+    }
+
+    pub(super) fn take_losses(&mut self) -> Losses {
+        self.decoder.take_losses()
     }
 
     /// What the client is told when the stream cannot go on.

@@ -1,18 +1,20 @@
 //! What is being done to the reply of this request: the one thing the body filter talks to.
 
 use bytes::Bytes;
+use http::StatusCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Wanted;
 use super::array::ArrayTap;
+use super::instead::Instead;
 use super::meter::{self, Metered};
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
 use crate::formats::{Asked, Codec, Framing, Keeper, Operation, Passed, Watch};
 use crate::json::Pieces;
-use crate::model::{Fault, FaultKind, Format, Proofs};
+use crate::model::{Fault, Format, Losses, Proofs};
 use crate::sse::{Frames, SseWriter};
 
 /// How much of a reply must be there before any of it may go out.
@@ -40,10 +42,13 @@ enum Way {
     Events(Tap),
     Array(ArrayTap),
     Relay(Relay),
+    /// No stream, though one was wanted.
+    Instead(Instead),
 }
 
 impl Reply {
-    /// From a successful header; wrong content types are found here, before anything is read.
+    /// From a successful header; wrong content types are found here, before anything is read,
+    /// but for those that may hold an error.
     pub fn choose(
         client: Format,
         upstream: Format,
@@ -70,6 +75,8 @@ impl Reply {
                 &wanted.model,
                 wanted.hides_usage(),
             ))
+        } else if wanted.stream && is("application/json") {
+            Way::Instead(Instead::new(upstream.codec(), mime))
         } else {
             return Err(unexpected(mime, wanted.stream));
         };
@@ -93,7 +100,7 @@ impl Reply {
 
     pub fn kind(&self) -> ReplyKind {
         match self.way {
-            Way::Whole(_) => ReplyKind::Whole,
+            Way::Whole(_) | Way::Instead(_) => ReplyKind::Whole,
             Way::Events(_) | Way::Array(_) | Way::Relay(_) => ReplyKind::Stream,
         }
     }
@@ -104,7 +111,7 @@ impl Reply {
             Way::Whole(whole) if whole.is_translated() => Some("application/json"),
             Way::Relay(_) if self.array => Some("application/json"),
             Way::Relay(_) => Some("text/event-stream"),
-            Way::Whole(_) | Way::Events(_) | Way::Array(_) => None,
+            Way::Whole(_) | Way::Events(_) | Way::Array(_) | Way::Instead(_) => None,
         }
     }
 
@@ -117,12 +124,13 @@ impl Reply {
             Way::Events(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
             Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
             Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
+            Way::Instead(instead) => instead.push(bytes, end),
         };
         if let (Some(keeper), Some(sent), true) = (self.keeper, chunk, self.watch.ended) {
             self.kept = match &mut self.way {
                 Way::Whole(whole) => Some(whole.join(sent)),
                 Way::Events(_) | Way::Relay(_) => last_reply(keeper, sent),
-                Way::Array(_) => None,
+                Way::Array(_) | Way::Instead(_) => None,
             };
             // There is only one.
             self.keeper = self.keeper.filter(|_| self.kept.is_none());
@@ -134,7 +142,7 @@ impl Reply {
     pub fn take_rest(&mut self) -> Pieces {
         match &mut self.way {
             Way::Whole(whole) => whole.take_rest(),
-            Way::Events(_) | Way::Array(_) | Way::Relay(_) => Pieces::default(),
+            Way::Events(_) | Way::Array(_) | Way::Relay(_) | Way::Instead(_) => Pieces::default(),
         }
     }
 
@@ -154,7 +162,16 @@ impl Reply {
             _ if !self.watch.ended => None,
             Way::Whole(whole) => whole.take_proofs(),
             Way::Relay(relay) => relay.take_proofs(),
-            Way::Events(_) | Way::Array(_) => None,
+            Way::Events(_) | Way::Array(_) | Way::Instead(_) => None,
+        }
+    }
+
+    /// What the client's format could not say of the reply, in the words of either format.
+    pub fn take_losses(&mut self) -> Losses {
+        match &mut self.way {
+            Way::Whole(whole) if self.watch.ended => whole.take_losses(),
+            Way::Relay(relay) if self.watch.ended => relay.take_losses(),
+            _ => Losses::default(),
         }
     }
 
@@ -177,7 +194,7 @@ impl Reply {
                 };
                 codec.encode_stream_error(fault, &passed, &mut out);
             }
-            Way::Whole(_) => {}
+            Way::Whole(_) | Way::Instead(_) => {}
         }
         out.take()
     }
@@ -188,7 +205,7 @@ impl Reply {
         let is_stream = match self.way {
             Way::Events(_) => true,
             Way::Relay(_) => !self.array,
-            Way::Whole(_) | Way::Array(_) => false,
+            Way::Whole(_) | Way::Array(_) | Way::Instead(_) => false,
         };
         let mut out = SseWriter::default();
         if is_stream && !self.watch.ended {
@@ -219,7 +236,7 @@ fn last_reply(keeper: &dyn Keeper, sent: &[u8]) -> Option<Bytes> {
     found
 }
 
-fn unexpected(mime: &str, stream: bool) -> Fault {
+pub(super) fn unexpected(mime: &str, stream: bool) -> Fault {
     let expected = if stream { "a stream" } else { "JSON" };
     let mime = if mime.is_empty() {
         "no content type"
@@ -231,15 +248,20 @@ fn unexpected(mime: &str, stream: bool) -> Fault {
     ))
 }
 
-/// Some backends begin a stream and then send an error as one would instead of it: no event, but
-/// the bare JSON.
+/// Some backends send an error as the bare JSON, or a list of it, where events or a reply were
+/// wanted. The status spoke of success, so only its own words say what it is.
 pub(super) fn bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<Fault> {
     #[derive(Deserialize)]
     struct Bare {
-        error: IgnoredAny,
+        #[serde(rename = "error")]
+        _error: IgnoredAny,
     }
-    let Bare { error: IgnoredAny } = serde_json::from_slice(raw).ok()?;
-    Some(codec.decode_error(FaultKind::BadGateway.status(), raw))
+    match raw.trim_ascii_start().first()? {
+        b'{' => serde_json::from_slice::<Bare>(raw).map(|_| ()).ok()?,
+        b'[' => serde_json::from_slice::<[Bare; 1]>(raw).map(|_| ()).ok()?,
+        _ => return None,
+    }
+    Some(codec.decode_error(StatusCode::OK.as_u16(), raw))
 }
 
 /// The reply ended without the format's own mark of an end.
@@ -257,14 +279,8 @@ pub(super) fn too_long(limit: usize) -> Fault {
 mod tests {
     use super::*;
 
-    fn passing(format: Format) -> Reply {
-        let wanted = Wanted::of(
-            Format::Native.codec(),
-            Operation::Stream(Framing::Sse),
-            Some("m"),
-            b"{}",
-        );
-        let asked = Asked {
+    fn asked() -> Asked {
+        Asked {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
@@ -272,9 +288,18 @@ mod tests {
             request_id: "req_1".to_owned(),
             at: 1,
             memory: crate::model::Memory::default(),
-        };
+        }
+    }
+
+    fn passing(format: Format) -> Reply {
+        let wanted = Wanted::of(
+            Format::Native.codec(),
+            Operation::Stream(Framing::Sse),
+            Some("m"),
+            b"{}",
+        );
         let wanted = wanted.expect("a request");
-        Reply::choose(format, format, &wanted, asked, "text/event-stream", 1024)
+        Reply::choose(format, format, &wanted, asked(), "text/event-stream", 1024)
             .expect("a stream of the client's own")
     }
 
@@ -324,12 +349,61 @@ mod tests {
     }
 
     #[test]
+    fn what_a_reply_loses_is_told_once_it_is_there() {
+        let body = r#"{"candidates":[{"content":{"parts":[{"text":"Hm."}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}"#;
+        for (stream, mime, sent) in [
+            (false, "application/json", body.to_owned()),
+            (true, "text/event-stream", format!("data: {body}\n\n")),
+        ] {
+            let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
+            let codec = Format::Chat.codec();
+            let wanted = Wanted::of(codec, Operation::Generate, None, asking.as_bytes());
+            let wanted = wanted.expect("a request");
+            let reply = Reply::choose(Format::Chat, Format::Native, &wanted, asked(), mime, 1024);
+            let mut reply = reply.expect("a reply");
+            let pushed = reply.push(&mut Some(sent.into()), false);
+            pushed.expect("a good piece");
+            assert_eq!(reply.take_losses(), Losses::default());
+            reply.push(&mut None, true).expect("a good end");
+            assert_eq!(reply.take_losses().0.len(), 1, "{mime}");
+            assert_eq!(reply.take_losses(), Losses::default());
+        }
+    }
+
+    #[test]
     fn an_error_in_the_place_of_events_is_told_as_it_is() {
+        for (format, body, status) in [
+            (
+                Format::Chat,
+                r#"{"error":{"message":"No room.","type":"server_error"}}"#,
+                502,
+            ),
+            (
+                Format::Chat,
+                r#"{"error":{"message":"No room.","type":"rate_limit_error"}}"#,
+                429,
+            ),
+            (
+                Format::Responses,
+                r#"{"error":{"message":"No room.","code":"context_length_exceeded"}}"#,
+                400,
+            ),
+            (
+                Format::Messages,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"No room."}}"#,
+                503,
+            ),
+            (
+                Format::Native,
+                r#" [{"error":{"code":429,"message":"No room."}}]"#,
+                429,
+            ),
+        ] {
+            let fault = bare_error(format.codec(), body.as_bytes()).expect("an error");
+            assert_eq!((fault.status, &*fault.message), (status, "No room."));
+        }
         let codec = Format::Chat.codec();
-        let body = br#"{"error":{"message":"No room.","type":"server_error"}}"#;
-        let fault = bare_error(codec, body).expect("an error");
-        assert_eq!((fault.status, &*fault.message), (502, "No room."));
-        for other in [&b": comment\n"[..], b"{}", b"id: 7\n\n", b""] {
+        for other in [&b": comment\n"[..], b"{}", b"[{}]", b"id: 7\n\n", b""] {
             assert_eq!(bare_error(codec, other), None);
         }
     }

@@ -17,6 +17,7 @@ pub(super) struct Whole {
     reading: Reading,
     gathered: Gathered,
     proofs: Option<Proofs>,
+    losses: Losses,
     /// What comes after the first piece of a long one.
     rest: Pieces,
 }
@@ -54,6 +55,7 @@ impl Whole {
             reading,
             gathered: Gathered::default(),
             proofs: None,
+            losses: Losses::default(),
             rest: Pieces::default(),
         }
     }
@@ -107,6 +109,10 @@ impl Whole {
         self.proofs.take()
     }
 
+    pub(super) fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
+    }
+
     fn finish(&mut self, watch: &mut Watch) -> Result<Pieces, Fault> {
         let body = self.gathered.take();
         match &self.reading {
@@ -145,6 +151,7 @@ impl Whole {
                     self.proofs = proofs::of_reply(&response);
                 }
                 let translated = to.codec().encode_response(&response, asked, &mut losses);
+                self.losses = losses;
                 Ok(Bytes::from(translated).into())
             }
         }

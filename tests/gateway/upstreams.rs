@@ -357,6 +357,44 @@ async fn silent_after(bytes: String) -> Upstream {
 }
 
 #[tokio::test]
+async fn an_error_with_the_status_of_a_stream_is_told_as_what_it_is() {
+    let error = r#"{"error":{"message":"Busy.","type":"rate_limit_error","code":null}}"#;
+    let head = "HTTP/1.1 200 OK";
+    let upstream = scripted(vec![
+        with_json_type(head, &format!("\r\n{error}")),
+        with_json_type(head, &format!("\r\n[{error}]")),
+        format!("{head}\r\ncontent-type: text/event-stream\r\n\r\n{error}"),
+    ])
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    for number in 0..3 {
+        let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
+        assert_eq!(status, 429, "{number}: {text}");
+        assert!(text.contains("Busy."), "{number}: {text}");
+    }
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
+async fn an_error_does_not_tell_where_the_upstream_is() {
+    let upstream = Upstream::start(|mut wire, _| async move {
+        while let Some(request) = wire.message().await {
+            let host = request.header("host").expect("a host");
+            let error = format!(r#"{{"error":{{"message":"bad: http://{host}/v1"}}}}"#);
+            let length = format!("content-length: {}\r\n\r\n", error.len());
+            let head = with_json_type("HTTP/1.1 400 Bad", &length);
+            wire.send(format!("{head}{error}")).await;
+        }
+    })
+    .await;
+    let gateway = Gateway::start(&single("", &upstream.base()));
+    let (status, _, text) = ask(&gateway, "hello", false).await;
+    assert_eq!(status, 400, "{text}");
+    assert!(text.contains("bad: http://***/v1"), "{text}");
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
 async fn a_silent_upstream_is_a_timeout() {
     let events = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     let whole = by_length();

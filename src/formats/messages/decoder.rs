@@ -85,6 +85,7 @@ pub(super) struct Decoder {
     running: Vec<Running>,
     /// Of the text so far, which citations are counted from.
     characters: u64,
+    /// Why it ends, once that has been told.
     finish: Option<Finish<'static>>,
     usage: Option<Usage>,
 }
@@ -145,10 +146,12 @@ impl StreamDecoder for Decoder {
         if self.phase == Phase::Over {
             return Ok(());
         }
-        Err(Fault::bad_gateway(
-            "the upstream's stream ended before its end",
-        ))
+        Err(broken_off())
     }
+}
+
+fn broken_off() -> Fault {
+    Fault::bad_gateway("the upstream's stream ended before its end")
 }
 
 impl Decoder {
@@ -270,6 +273,7 @@ impl Decoder {
     fn note_finish(&mut self, piece: Option<Piece<'_>>) {
         let piece = piece.unwrap_or_default();
         if piece.stop_reason.is_none() {
+            self.finish.get_or_insert(Finish::Other);
             return;
         }
         let explanation = piece.stop_details.and_then(|details| details.explanation);
@@ -284,11 +288,10 @@ impl Decoder {
         if self.phase == Phase::Silent {
             return Err(Fault::bad_gateway("the upstream's stream held no answer"));
         }
+        // Without it the answer may be any part of what it was to be.
+        let reason = self.finish.take().ok_or_else(broken_off)?;
         self.blocks.finish(0, out);
-        out(Event::Finish {
-            choice: 0,
-            reason: self.finish.take().unwrap_or(Finish::Other),
-        });
+        out(Event::Finish { choice: 0, reason });
         if let Some(usage) = self.usage {
             out(Event::Usage(usage));
         }

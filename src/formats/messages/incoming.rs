@@ -2,7 +2,7 @@
 
 use super::pass::RawUsage;
 use crate::formats::no_answer;
-use crate::json::{Fields, Node};
+use crate::json::{Fields, Node, Raw, read_text, readable};
 use crate::model::{
     Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Json, Losses, Part, PartKind, Place,
     Response, Seal, Text, ToolKind, Usage,
@@ -13,7 +13,61 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     if fields.take("error").is_some() {
         return Err(super::error::decode(200, body));
     }
-    read(&mut fields, losses).map_err(unreadable)
+    let mut response = read(&mut fields, losses).map_err(unreadable)?;
+    for choice in &mut response.choices {
+        keep_numbers(body, &mut choice.parts);
+    }
+    Ok(response)
+}
+
+readable! {
+    struct Written<'a> {
+        "content" => content: Option<Vec<WrittenBlock<'a>>>,
+    }
+}
+
+readable! {
+    struct WrittenBlock<'a> {
+        "input" => input: Option<Raw<'a>>,
+    }
+}
+
+/// A tree holds numbers of up to 64 bits. Arguments with a longer one stay as they are written,
+/// since it may be an id, of which every digit counts.
+fn keep_numbers<'a>(body: &'a [u8], parts: &mut [Part<'a>]) {
+    let is_short = |part: &Part<'_>| match &part.kind {
+        PartKind::Call(call) => match &call.arguments {
+            Arguments::Tree(tree) => is_exact(tree),
+            Arguments::Text(_) => true,
+        },
+        _ => true,
+    };
+    if parts.iter().all(is_short) {
+        return;
+    }
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let written: Written<'a> = read_text(text).unwrap_or_default();
+    let blocks = written.content.unwrap_or_default();
+    for part in parts.iter_mut().filter(|part| !is_short(part)) {
+        let block = part.at.and_then(|at| blocks.get(at as usize));
+        if let (PartKind::Call(call), Some(input)) =
+            (&mut part.kind, block.and_then(|block| block.input))
+        {
+            call.arguments = Arguments::Text(input.get().into());
+        }
+    }
+}
+
+fn is_exact(tree: &Json<'_>) -> bool {
+    match tree {
+        Json::Array(items) => items.iter().all(is_exact),
+        Json::Object(entries) => entries.iter().all(|(_, value)| is_exact(value)),
+        Json::Number(_) if tree.as_u64().is_none() && tree.as_i64().is_none() => {
+            let size = tree.as_f64().unwrap_or_default().abs();
+            size < i64::MAX as f64
+        }
+        _ => true,
+    }
 }
 
 /// What is wrong here is the upstream's fault, not the client's.
@@ -164,7 +218,11 @@ fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<F
         }
         _ => None,
     };
-    Ok(finish(reason.as_deref(), sequence, explanation))
+    let finish = finish(reason.as_deref(), sequence, explanation);
+    if reason.is_some() && finish == Finish::Other {
+        losses.approximated(Place::Path("stop_reason".into()));
+    }
+    Ok(finish)
 }
 
 pub(super) fn finish<'a>(

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use super::error;
 use super::grounding::Run;
-use super::incoming::arguments;
+use super::incoming::{arguments, report_finish};
 use super::partial::PartialCall;
 use super::wire::{CallIn, Candidate, Piece, Said, read_finish};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
-    Arguments, Block, Delta, Event, Fault, Finish, Media, Seal, Text, ToolKind, Usage,
+    Arguments, Block, Citation, Delta, Event, Fault, Finish, Losses, Media, Seal, Text, ToolKind,
+    Usage,
 };
 
 #[derive(Default)]
@@ -21,6 +22,7 @@ pub(super) struct Decoder {
     begun: bool,
     choices: BTreeMap<u32, Progress>,
     usage: Option<Usage>,
+    losses: Losses,
 }
 
 /// One choice, as far as it has come.
@@ -34,6 +36,12 @@ struct Progress {
     runs: Vec<Run<'static>>,
     /// Parts so far, neighbours of one kind counted once.
     parts: usize,
+    /// Sources so far: later pieces may name them again.
+    cited: Vec<Citation<'static>>,
+    /// The words that are open have a proof.
+    proven: bool,
+    /// A proof of words that are still open: it follows them, else it would part them.
+    late: Option<Seal<'static>>,
     finish: Option<(String, Option<String>)>,
 }
 
@@ -84,6 +92,10 @@ impl StreamDecoder for Decoder {
         self.usage
     }
 
+    fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
+    }
+
     fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
         let whole = |progress: &Progress| progress.finish.is_some();
         if self.choices.is_empty() || !self.choices.values().all(whole) {
@@ -91,6 +103,8 @@ impl StreamDecoder for Decoder {
             return Err(Fault::bad_gateway(message));
         }
         for (number, progress) in std::mem::take(&mut self.choices) {
+            let reason = progress.finish.as_ref().map(|(reason, _)| reason.as_str());
+            report_finish(number, reason, &mut self.losses);
             progress.finish(&mut Choice { number, out });
         }
         if let Some(usage) = self.usage {
@@ -126,25 +140,6 @@ impl Choice<'_> {
 
 impl Progress {
     fn read(&mut self, candidate: &mut Candidate<'_>, out: &mut Choice<'_>) {
-        let parts = candidate.content.iter_mut();
-        for part in parts.flat_map(|content| content.parts.iter_mut().flat_map(Few::iter_mut)) {
-            let (said, seal) = std::mem::take(part).read();
-            self.part(said, seal, out);
-        }
-        let logprobs = candidate.logprobs_result.take().into_iter();
-        for logprob in logprobs.flat_map(|logprobs| logprobs.read()) {
-            out.delta(Delta::Logprob(logprob));
-        }
-        if let Some(grounding) = candidate.grounding_metadata.take() {
-            for citation in grounding.citations(&self.runs) {
-                out.delta(Delta::Citation(citation));
-            }
-        }
-        if let Some(metadata) = candidate.citation_metadata.take() {
-            for citation in metadata.citations(&self.runs) {
-                out.delta(Delta::Citation(citation));
-            }
-        }
         if let Some(reason) = candidate.finish_reason.take() {
             let words = candidate
                 .finish_message
@@ -152,11 +147,53 @@ impl Progress {
                 .map(|words| words.into_owned());
             self.finish = Some((reason.into_owned(), words));
         }
+        let parts = candidate.content.take().and_then(|content| content.parts);
+        let parts = parts.unwrap_or_default();
+        // What is told of the words belongs to them, so it comes before whatever ends them.
+        let words = parts.iter().zip(1..).filter(|(part, _)| part.is_words());
+        let words = words.last().map_or(0, |(_, number)| number);
+        let mut parts = parts.into_iter();
+        for part in parts.by_ref().take(words) {
+            let (said, seal) = part.read();
+            self.part(said, seal, out);
+        }
+        self.notes(candidate, out);
+        for part in parts {
+            let (said, seal) = part.read();
+            self.part(said, seal, out);
+        }
+    }
+
+    /// What is known of the words besides themselves.
+    fn notes(&mut self, candidate: &mut Candidate<'_>, out: &mut Choice<'_>) {
+        let logprobs = candidate.logprobs_result.take().into_iter();
+        for logprob in logprobs.flat_map(|logprobs| logprobs.read()) {
+            out.delta(Delta::Logprob(logprob));
+        }
+        let known = self.cited.len();
+        if let Some(grounding) = candidate.grounding_metadata.take() {
+            self.cite(known, grounding.citations(&self.runs), out);
+        }
+        if let Some(metadata) = candidate.citation_metadata.take() {
+            self.cite(known, metadata.citations(&self.runs), out);
+        }
+    }
+
+    /// Those that are not among the first so many.
+    fn cite(&mut self, known: usize, citations: Vec<Citation<'_>>, out: &mut Choice<'_>) {
+        for citation in citations {
+            if !self.cited[..known].contains(&citation) {
+                self.cited.push(citation.clone().into_owned());
+                out.delta(Delta::Citation(citation));
+            }
+        }
     }
 
     fn part(&mut self, said: Said<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
         let said = match said {
             Said::Call(call) => return self.call(call, seal, out),
+            // It says nothing, not even that the call before it is complete.
+            Said::Words(text) if text.is_empty() && seal.is_none() => return,
             other => other,
         };
         self.end_partial(out);
@@ -170,15 +207,12 @@ impl Progress {
                     self.seal(seal, out);
                 }
             }
-            Said::Words(text) | Said::Printed(text) => {
-                self.seal(seal, out);
-                self.words(text, out);
-            }
+            Said::Words(text) | Said::Printed(text) => self.sealed_words(text, seal, out),
             Said::Media(media) => {
                 self.seal(seal, out);
                 self.media(media, out);
             }
-            Said::Foreign | Said::Call(_) => self.seal(seal, out),
+            Said::Foreign | Said::Call(_) => self.sealed_words(Text::default(), seal, out),
         }
     }
 
@@ -200,6 +234,11 @@ impl Progress {
         if self.open.take().is_some() {
             out.close();
         }
+        if let Some(seal) = self.late.take() {
+            out.open(Block::Thought);
+            out.delta(Delta::Seal(seal));
+            out.close();
+        }
     }
 
     /// Only thoughts and calls carry a proof: one of other parts goes to the thought before them.
@@ -208,6 +247,21 @@ impl Progress {
             self.enter(Open::Thought, out);
             out.delta(Delta::Seal(seal));
             self.leave(out);
+        }
+    }
+
+    /// A proof comes before its words, unless some of them are out: then it waits for the last.
+    /// A second one belongs to words of its own.
+    fn sealed_words(&mut self, text: Text<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+        let goes_on = self.open == Some(Open::Words);
+        if goes_on && !(self.proven && seal.is_some()) {
+            self.words(text, out);
+            self.proven |= seal.is_some();
+            self.late = seal.map(Seal::into_owned).or(self.late.take());
+        } else {
+            self.proven = seal.is_some();
+            self.seal(seal, out);
+            self.words(text, out);
         }
     }
 

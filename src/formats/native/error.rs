@@ -92,6 +92,11 @@ pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
     out.data(&body(fault));
 }
 
+/// Errors may come in a list; replies never do.
+pub(super) fn is_listed(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"[")
+}
+
 pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = match &body {

@@ -11,6 +11,9 @@ use crate::model::{
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+    if error::is_listed(body) {
+        return Err(error::decode(200, body));
+    }
     let mut piece: Piece<'a> = read_reply(body)?;
     if piece.error.is_some() {
         return Err(error::decode(200, body));
@@ -92,15 +95,20 @@ fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
         candidate.finish_message.is_some() && !filtered,
         "finishMessage",
     );
-    if reason.is_some_and(|reason| !is_exact(reason)) {
-        let path = format!("candidates[{}].finishReason", candidate.number());
-        losses.approximated(Place::Path(path.into()));
-    }
+    report_finish(candidate.number(), reason, losses);
     if let Some(grounding) = &candidate.grounding_metadata {
         grounding.report(losses);
     }
     if let Some(citations) = &candidate.citation_metadata {
         citations.report(losses);
+    }
+}
+
+/// A reason that not every format has a word for: a call that failed would look like any end.
+pub(super) fn report_finish(candidate: u32, reason: Option<&str>, losses: &mut Losses) {
+    if reason.is_some_and(|reason| !is_exact(reason)) {
+        let path = format!("candidates[{candidate}].finishReason");
+        losses.approximated(Place::Path(path.into()));
     }
 }
 

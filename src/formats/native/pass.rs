@@ -1,5 +1,6 @@
 //! What pass-through reads: usage and the end of a reply. Model and stream stand in the path.
 
+use super::error;
 use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::formats::{
@@ -91,9 +92,12 @@ readable! {
 }
 
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    if error::is_listed(body) {
+        return Err(error::decode(200, body));
+    }
     let piece: Piece<'_> = read_reply(body)?;
     if piece.error.is_some() {
-        return Err(super::error::decode(200, body));
+        return Err(error::decode(200, body));
     }
     if piece.candidates.is_none() && piece.prompt_feedback.is_none() {
         return Err(no_answer());
@@ -106,7 +110,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
     let piece: Piece<'_> = read_event(data)?;
     if piece.error.is_some() {
-        watch.fault = Some(super::error::decode(200, data.as_bytes()));
+        watch.fault = Some(error::decode(200, data.as_bytes()));
         watch.ended = true;
     }
     note(&piece, watch);

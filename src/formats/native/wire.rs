@@ -152,6 +152,13 @@ impl Candidate<'_> {
 }
 
 impl<'a> PartIn<'a> {
+    /// Words of the answer itself.
+    pub(super) fn is_words(&self) -> bool {
+        let says = self.text.as_ref().is_some_and(|text| !text.is_empty());
+        let prints = self.text.is_none() && self.code_execution_result.is_some();
+        self.function_call.is_none() && self.thought != Some(true) && (says || prints)
+    }
+
     pub(super) fn read(self) -> (Said<'a>, Option<Seal<'a>>) {
         let signature = self.thought_signature;
         let seal = signature.filter(|data| !data.is_empty()).map(|data| Seal {

@@ -11,7 +11,7 @@ use super::progress::{Item, Items, Voice};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
 use crate::json::Raw;
-use crate::model::{Block, Call, Citation, Delta, Event, Fault, Finish, Json, Logprob, Text};
+use crate::model::{Block, Call, Citation, Delta, Event, Fault, Finish, Json, Logprob, Seal, Text};
 
 #[derive(Default)]
 pub(super) struct Decoder {
@@ -151,7 +151,7 @@ impl Decoder {
         if written.bytes == 0 {
             written.start = self.characters;
         }
-        written.bytes += text.len();
+        written.add(&text);
         self.characters += text.chars().count() as u64;
         self.push(Key::Text, || Block::Text, Some(Delta::Text(text)), out);
     }
@@ -162,7 +162,7 @@ impl Decoder {
         }
         self.enter_part(part, out);
         self.content.refused = true;
-        self.items.of(part.0).part(part.1).bytes += text.len();
+        self.items.of(part.0).part(part.1).add(&text);
         self.push(
             Key::Refusal,
             || Block::Refusal,
@@ -212,7 +212,7 @@ impl Decoder {
         } else {
             text
         };
-        written.bytes += text.len();
+        written.add(&text);
         self.add_thought(index, Delta::Text(text), out);
     }
 
@@ -253,7 +253,7 @@ impl Decoder {
         if text.is_empty() || !item.called {
             return;
         }
-        item.part(0).bytes += text.len();
+        item.part(0).add(&text);
         let delta = Delta::Arguments(text);
         self.blocks.extend(0, Key::Call(index), delta, out);
     }
@@ -264,20 +264,10 @@ impl Decoder {
         match said {
             // Sources may be found when their text is long complete.
             Said::Message(spoken) if done => self.add_late_sources(index, spoken, out),
+            // And a seal may stand in the final reply alone.
+            Said::Thought { text, seal } => self.complete_thought(index, &text, seal, out),
             _ if done => return,
             Said::Message(spoken) => self.complete_message(index, spoken, out),
-            Said::Thought { text, seal } => {
-                let rest = self.items.of(index).missing(0, &text);
-                if !rest.is_empty() {
-                    self.add_thought(index, Delta::Text(rest.into()), out);
-                }
-                if let Some(seal) = seal {
-                    self.add_thought(index, Delta::Seal(seal), out);
-                }
-                if self.thinking == Some(index) {
-                    self.close_block(Key::Thought, out);
-                }
-            }
             Said::Call(call) => {
                 self.begin_call(index, &call, out);
                 let arguments = call.arguments.to_text();
@@ -294,6 +284,25 @@ impl Decoder {
         let item: &mut Item = self.items.of(index);
         item.done = true;
         item.id = id.into_owned();
+    }
+
+    fn complete_thought(&mut self, index: u32, text: &str, seal: Option<Seal<'_>>, out: Out<'_>) {
+        let item = self.items.of(index);
+        let seal = seal.filter(|_| !item.sealed);
+        if item.done && seal.is_none() {
+            return;
+        }
+        item.sealed |= seal.is_some();
+        let rest = item.missing(0, text);
+        if !rest.is_empty() {
+            self.add_thought(index, Delta::Text(rest.into()), out);
+        }
+        if let Some(seal) = seal {
+            self.add_thought(index, Delta::Seal(seal), out);
+        }
+        if self.thinking == Some(index) {
+            self.close_block(Key::Thought, out);
+        }
     }
 
     fn complete_message(&mut self, index: u32, spoken: Vec<Spoken<'_>>, out: Out<'_>) {

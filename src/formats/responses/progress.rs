@@ -15,6 +15,8 @@ pub(super) struct Item {
     /// A call that has been announced.
     pub called: bool,
     pub done: bool,
+    /// Of a thought: its seal has been told.
+    pub sealed: bool,
 }
 
 /// The two places where a thought may show its words.
@@ -27,6 +29,8 @@ pub(super) enum Voice {
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub bytes: usize,
+    /// Of these bytes: whether a whole text begins with them can be told without keeping them.
+    digest: Digest,
     /// How many characters of text came before it.
     pub start: u64,
     pub sources: usize,
@@ -72,8 +76,41 @@ impl Item {
         at(&mut self.parts, number)
     }
 
-    /// What of a whole text has not come in pieces.
+    /// What of a whole text has not come in pieces. When the pieces are no part of it, nothing
+    /// that could follow them would make it.
     pub(super) fn missing<'t>(&mut self, number: u32, whole: &'t str) -> &'t str {
-        whole.get(self.part(number).bytes..).unwrap_or_default()
+        let written = self.part(number);
+        let (told, rest) = whole.split_at_checked(written.bytes).unwrap_or_default();
+        let mut digest = Digest::default();
+        digest.add(told);
+        match digest == written.digest {
+            true => rest,
+            false => "",
+        }
+    }
+}
+
+impl Written {
+    pub(super) fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.digest.add(text);
+    }
+}
+
+/// The same for the same bytes, whatever pieces they come in (FNV-1a).
+#[derive(Debug, PartialEq, Eq)]
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
     }
 }

@@ -148,8 +148,13 @@ fn arguments_may_come_with_the_start() {
 #[test]
 fn a_stream_must_reach_its_end_and_be_one_reply() {
     assert_eq!(fold(&[begin()]).expect_err("cut").status, 502);
-    let [finish, _] = end();
+    let [finish, stop] = end();
     assert_eq!(fold(&[begin(), finish]).expect_err("cut").status, 502);
+    assert_eq!(fold(&[begin(), stop.clone()]).expect_err("cut").status, 502);
+    // A reason that is told as none is still an end.
+    let none = json!({"type": "message_delta", "delta": {"stop_reason": null}});
+    let reply = fold(&[begin(), none, stop]).expect("a stream");
+    assert_eq!(reply.choices[0].finish, Finish::Other);
     let mut other = begin();
     other["message"]["id"] = json!("msg_2");
     assert_eq!(fold(&[begin(), other]).expect_err("spliced").status, 502);

@@ -38,8 +38,10 @@ fn every_reason_to_stop_is_known() {
     ] {
         let body = json!({"id": "msg_1", "model": "m", "content": [], "stop_reason": reason,
             "stop_sequence": "END"});
-        read(&body, |reply, _| {
+        read(&body, |reply, lost| {
             assert_eq!(reply.choices[0].finish, finish, "{reason}");
+            let is_new = reason == "news";
+            assert_eq!(lost.contains(&Action::Approximated), is_new, "{reason}");
             assert_eq!(reply.usage, None);
         });
     }
@@ -85,6 +87,27 @@ fn blocks_of_hosted_tools_are_left_out_and_reported() {
         };
         assert_eq!(reply.usage, Some(usage));
     });
+}
+
+#[test]
+fn arguments_keep_every_digit_of_a_number() {
+    let long = r#"{"n":[12345678901234567890123],"b":1}"#;
+    let short = r#"{"n":18446744073709551615,"x":2.5}"#;
+    let block = |input| format!(r#"{{"type":"tool_use","id":"a","name":"f","input":{input}}}"#);
+    let hosted = r#"{"type":"server_tool_use","input":{}}"#;
+    let body = format!(
+        r#"{{"content":[{},{hosted},{}],"stop_reason":"tool_use"}}"#,
+        block(short),
+        block(long)
+    );
+    let mut losses = Losses::default();
+    let read = super::super::Messages.decode_response(body.as_bytes(), &mut losses);
+    let reply = read.expect("a good reply");
+    let arguments = reply.choices[0].parts.iter().map(|part| match &part.kind {
+        PartKind::Call(call) => call.arguments.to_text(),
+        other => panic!("a call, not {other:?}"),
+    });
+    assert_eq!(arguments.collect::<Vec<_>>(), [short, long]);
 }
 
 #[test]

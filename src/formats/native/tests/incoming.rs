@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{Losses, call, part, rich, seal, text};
 use crate::formats::Codec as _;
 use crate::model::{
-    Action, Arguments, Citation, Event, Fault, FaultKind, Finish, Fold, Issuer, PartKind, Place,
-    Response,
+    Action, Arguments, Block, Citation, Delta, Event, Fault, FaultKind, Finish, Fold, Issuer,
+    PartKind, Place, Response,
 };
 
 fn read(body: &Value) -> Result<(Response<'static>, Vec<(Action, String)>), Fault> {
@@ -123,6 +123,35 @@ fn a_stream_says_what_the_whole_reply_says() {
 }
 
 #[test]
+fn a_late_proof_does_not_part_the_words() {
+    let piece = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+    let proof = || PartKind::Thought {
+        text: "".into(),
+        seal: Some(seal(Issuer::Native, "c2ln")),
+    };
+    let words = piece(json!({"text": "Hello"}));
+    let signed = piece(json!({"text": " you", "thoughtSignature": "c2ln"}));
+    let bare = piece(json!({"thoughtSignature": "c2ln"}));
+    let end = reply(json!([{"text": "!"}]), "STOP");
+    for (pieces, text) in [
+        ([&words, &signed, &end], "Hello you!"),
+        ([&words, &bare, &end], "Hello!"),
+    ] {
+        let response = stream(&pieces.map(Value::clone)).unwrap();
+        assert_eq!(
+            parts(&response),
+            [PartKind::Text(text.to_owned().into()), proof()]
+        );
+    }
+    let call = reply(json!([{"functionCall": {"name": "f"}}]), "STOP");
+    let response = stream(&[words, signed, call]).unwrap();
+    assert_eq!(
+        parts(&response)[..2],
+        [PartKind::Text("Hello you".into()), proof()]
+    );
+}
+
+#[test]
 fn every_reason_to_stop() {
     let plain = json!([{"text": "Hi"}]);
     let calls = json!([{"functionCall": {"name": "f", "args": {}}}]);
@@ -185,6 +214,18 @@ fn every_reason_to_stop() {
 }
 
 #[test]
+fn a_stream_reports_why_it_ended_as_well() {
+    for (reason, reported) in [("MALFORMED_FUNCTION_CALL", 1), ("STOP", 0)] {
+        let mut decoder = super::super::Native.stream_decoder();
+        let body = reply(json!([{"text": "Hi"}]), reason);
+        decoder.event(&body.to_string(), &mut |_| {}).unwrap();
+        decoder.close(&mut |_| {}).unwrap();
+        assert_eq!(decoder.take_losses().0.len(), reported, "{reason}");
+        assert_eq!(decoder.take_losses(), Losses::default());
+    }
+}
+
+#[test]
 fn a_blocked_prompt_is_an_answer() {
     let body = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 9}});
     let blocked = Finish::Filtered(Some("Prompt blocked: SAFETY".into()));
@@ -209,6 +250,7 @@ fn the_words_of_a_filter_are_kept() {
 fn faults_of_an_upstream() {
     let body = json!({"error": {"code": 429, "message": "Slow down."}});
     assert_eq!(read(&body).unwrap_err().kind, FaultKind::RateLimited);
+    assert_eq!(read(&json!([body])).unwrap_err().message, "Slow down.");
     assert_eq!(stream(&[body]).unwrap_err().kind, FaultKind::RateLimited);
     for nothing in [json!({}), json!({"candidates": []}), json!([])] {
         assert_eq!(read(&nothing).unwrap_err().kind, FaultKind::BadGateway);
@@ -266,11 +308,51 @@ fn a_call_may_come_in_pieces() {
     let unfinished = [all[0].clone(), all[1].clone(), all[2].clone(), end("STOP")];
     assert_eq!(parts(&stream(&unfinished).unwrap()), whole);
     let cut = [all[0].clone(), all[1].clone(), end("MAX_TOKENS")];
-    let response = stream(&cut).unwrap();
-    assert_eq!(
-        (parts(&response), &response.choices[0].finish),
-        (vec![], &Finish::Length)
-    );
+    let silent = reply(json!([{"text": ""}]), "MAX_TOKENS");
+    let cut_later = [all[0].clone(), all[1].clone(), silent];
+    for cut in [cut, cut_later] {
+        let response = stream(&cut).unwrap();
+        assert_eq!(
+            (parts(&response), &response.choices[0].finish),
+            (vec![], &Finish::Length)
+        );
+    }
+}
+
+#[test]
+fn sources_are_told_once_and_before_what_ends_their_words() {
+    let mut first = reply(json!([{"text": "Sunny."}]), "STOP");
+    first["candidates"][0]["groundingMetadata"] = json!({
+        "groundingChunks": [{"web": {"uri": "https://a"}}],
+        "groundingSupports": [{"segment": {"endIndex": 6}, "groundingChunkIndices": [0]}]
+    });
+    let mut last = first.clone();
+    last["candidates"][0]["content"]["parts"] = json!([
+        {"text": " Warm."}, {"functionCall": {"name": "f"}}
+    ]);
+    let supports = &mut last["candidates"][0]["groundingMetadata"]["groundingSupports"];
+    supports
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"segment": {"startIndex": 7, "endIndex": 12}, "groundingChunkIndices": [0]}));
+    let mut told = Vec::new();
+    let mut decoder = super::super::Native.stream_decoder();
+    let mut out = |event: Event<'_>| match event {
+        Event::Delta {
+            delta: Delta::Citation(citation),
+            ..
+        } => told.push((citation.start, citation.end)),
+        Event::Open {
+            block: Block::Call { .. },
+            ..
+        } => assert_eq!(told, [(0, 6), (7, 12)]),
+        _ => {}
+    };
+    for piece in [first, last] {
+        decoder.event(&piece.to_string(), &mut out).unwrap();
+    }
+    decoder.close(&mut out).unwrap();
+    assert_eq!(told.len(), 2);
 }
 
 #[test]

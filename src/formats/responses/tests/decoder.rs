@@ -200,6 +200,54 @@ fn thoughts_are_paragraphs_and_carry_their_seal() {
 }
 
 #[test]
+fn what_only_the_final_reply_holds_is_said_at_the_end() {
+    let thought = |seal: Value| {
+        json!({"type": "reasoning", "id": "rs_1", "encrypted_content": seal,
+        "summary": [{"type": "summary_text", "text": "Hm."}]})
+    };
+    let source =
+        json!({"type": "url_citation", "url": "https://a", "start_index": 0, "end_index": 2});
+    let mut cited = message("Hi");
+    cited["content"][0]["annotations"] = json!([source]);
+    let seen = inner(&[
+        created(),
+        delta("reasoning_summary_text", 0, "Hm."),
+        item("done", 0, thought(Value::Null)),
+        delta("output_text", 1, "Hi"),
+        item("done", 1, message("Hi")),
+        completed(json!([thought(json!("x")), cited])),
+    ]);
+    let expected = [
+        "<thought",
+        "Hm.",
+        ">",
+        "<text",
+        "Hi",
+        ">",
+        "<thought",
+        "seal rs_1 x",
+        ">",
+        "source 0-2",
+        "Stop",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn pieces_that_are_no_beginning_of_the_whole_stay_as_they_are() {
+    let seen = inner(&[
+        created(),
+        delta("output_text", 0, "Hel"),
+        delta("output_text", 0, "wor"),
+        item("added", 1, call("f", "")),
+        delta("function_call_arguments", 1, "{\"y\":"),
+        completed(json!([message("Hello world"), call("f", "{\"x\":1}")])),
+    ]);
+    let expected = ["<text", "Hel", "wor", ">", "<f", "{\"y\":", ">", "Tools"];
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn sources_and_tokens_come_with_their_text() {
     let source =
         json!({"type": "url_citation", "url": "https://a", "start_index": 1, "end_index": 2});
