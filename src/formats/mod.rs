@@ -26,6 +26,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use http::HeaderName;
+use serde_json::Value;
 
 use crate::json::{self, Edit, Raw, Readable};
 use crate::model::{
@@ -327,6 +328,8 @@ pub struct Glance {
     pub model: Option<Range<usize>>,
     /// Nothing but usage: not for clients that did not ask for it.
     pub usage_only: bool,
+    /// No word of the format: not for clients that know only its own.
+    pub is_foreign: bool,
 }
 
 impl Format {
@@ -343,6 +346,13 @@ impl Format {
 
 /// What is told of an upstream's error that tells nothing itself.
 const NO_WORDS: &str = "upstream error";
+
+/// What an error says, or what servers say that have no format for errors.
+fn words_of<'b>(message: Option<&'b str>, body: &'b Value) -> &'b str {
+    let elsewhere = ["message", "detail"].map(|key| body[key].as_str());
+    let mut words = [message].into_iter().chain(elsewhere).flatten();
+    words.find(|words| !words.is_empty()).unwrap_or(NO_WORDS)
+}
 
 /// A name as a JSON string.
 pub fn quoted(name: &str) -> Vec<u8> {

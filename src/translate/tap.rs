@@ -115,7 +115,7 @@ impl Passing<'_> {
             Ok(glance) => glance,
             Err(fault) => return self.fault = Some(fault),
         };
-        if glance.usage_only && self.hide_usage {
+        if glance.is_foreign || (glance.usage_only && self.hide_usage) {
             return self.leave_out(frame);
         }
         match (glance.model, frame.data_at) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::NO_WORDS;
+use crate::formats::words_of;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -87,10 +87,8 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     {
         fault.status = said;
     }
-    fault.message = text("message")
-        .or_else(|| error.as_str().map(str::to_owned))
-        .filter(|message| !message.is_empty())
-        .unwrap_or_else(|| NO_WORDS.to_owned());
+    let message = error["message"].as_str().or(error.as_str());
+    fault.message = words_of(message, &body).to_owned();
     // What the model wrote instead of a call is all there is to go by.
     if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
         fault.message = format!("{} (failed_generation: {failed})", fault.message);
@@ -187,7 +185,15 @@ mod tests {
         for format in crate::model::Format::ALL {
             for body in [r#"{"error":""}"#, r#"{"error":{"message":""}}"#] {
                 let fault = format.codec().decode_error(500, body.as_bytes());
-                assert_eq!(fault.message, NO_WORDS, "{format:?} {body}");
+                assert_eq!(fault.message, crate::formats::NO_WORDS, "{format:?} {body}");
+            }
+            for body in [
+                r#"{"object":"error","message":"Too long.","code":400}"#,
+                r#"{"detail":"Too long."}"#,
+            ] {
+                let fault = format.codec().decode_error(400, body.as_bytes());
+                let told = (&*fault.message, fault.status);
+                assert_eq!(told, ("Too long.", 400), "{format:?} {body}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::NO_WORDS;
+use crate::formats::words_of;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -85,10 +85,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     if status >= 400 && !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message
-        .filter(|words| !words.is_empty())
-        .unwrap_or(NO_WORDS)
-        .to_owned();
+    fault.message = words_of(message, &body).to_owned();
     fault
 }
 

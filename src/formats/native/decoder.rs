@@ -9,7 +9,7 @@ use super::error;
 use super::grounding::Run;
 use super::incoming::{arguments, report_finish};
 use super::partial::PartialCall;
-use super::wire::{CallIn, Candidate, Piece, Said, read_finish};
+use super::wire::{CallIn, Candidate, END_ELSEWHERE, Piece, Said, read_finish};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
@@ -55,6 +55,9 @@ type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
     fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+        if data == END_ELSEWHERE {
+            return Ok(());
+        }
         let mut piece: Piece<'_> = read_event(data)?;
         if piece.error.is_some() {
             return Err(error::decode(200, data.as_bytes()));

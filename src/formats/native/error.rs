@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::NO_WORDS;
+use crate::formats::words_of;
 use crate::model::{Fault, FaultKind};
 use crate::sse::SseWriter;
 
@@ -117,10 +117,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     if !kind.has_one_status() {
         fault.status = status;
     }
-    fault.message = message
-        .filter(|words| !words.is_empty())
-        .unwrap_or(NO_WORDS)
-        .to_owned();
+    fault.message = words_of(message, &body).to_owned();
     fault.retry_after = details(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

@@ -2,6 +2,7 @@
 
 use super::error;
 use super::usage::RawUsage;
+use super::wire::END_ELSEWHERE;
 use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, Most, Peek, Watch, no_answer, read_event, read_reply, read_request,
@@ -108,6 +109,12 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
 }
 
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    if data == END_ELSEWHERE {
+        return Ok(Glance {
+            is_foreign: true,
+            ..Glance::default()
+        });
+    }
     let piece: Piece<'_> = read_event(data)?;
     if piece.error.is_some() {
         watch.fault = Some(error::decode(200, data.as_bytes()));

@@ -6,6 +6,9 @@ use crate::formats::few::Few;
 use crate::json::{Present, Raw, readable};
 use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Seal, Source, Text};
 
+/// How streams of another format end: proxies in front of an upstream may add it after the finish.
+pub(super) const END_ELSEWHERE: &str = "[DONE]";
+
 readable! {
     /// What is rare stands in a box, so that a piece is small.
     pub(super) struct Piece<'a> {
