@@ -29,8 +29,8 @@ pub use picture::{Picture, PictureSize, Scale};
 pub use proofs::{Proof, Proofs, Recall};
 pub use receipt::Receipt;
 pub use request::{
-    Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
-    Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
+    Arguments, Call, Depth, Effort, HostedTool, Labels, Output, Part, PartKind, Request, Role,
+    Sampling, Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
 };
 pub use response::{
     Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,

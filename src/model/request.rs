@@ -18,6 +18,16 @@ pub struct Request<'a> {
     pub labels: Labels<'a>,
 }
 
+impl Request<'_> {
+    /// Whether the model may use this tool of the upstream.
+    pub const fn has(&self, tool: HostedTool) -> bool {
+        match tool {
+            HostedTool::Search => self.search.is_some(),
+            HostedTool::CodeExecution => self.code_execution,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn<'a> {
     pub role: Role,
@@ -106,10 +116,18 @@ pub enum ToolChoice<'a> {
     None,
     Required,
     One(Text<'a>),
+    /// One that the upstream itself runs.
+    Hosted(HostedTool),
     Subset {
         names: Vec<Text<'a>>,
         required: bool,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostedTool {
+    Search,
+    CodeExecution,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

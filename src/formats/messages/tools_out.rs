@@ -6,9 +6,12 @@ use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
 
 use super::schema_out;
+use super::tools::name_of;
 use crate::formats::Capabilities;
+use crate::formats::free_text::grammar_in_words;
 use crate::model::{
-    self, Fault, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice, ToolKind,
+    self, Fault, HostedTool, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice,
+    ToolKind,
 };
 
 #[derive(Serialize)]
@@ -82,7 +85,7 @@ pub(super) fn write<'a>(
     if request.code_execution {
         tools.push(Tool::Hosted {
             r#type: "code_execution_20250825",
-            name: "code_execution",
+            name: name_of(HostedTool::CodeExecution),
         });
     }
     // Without tools there is nothing to choose from, and saying so would be refused.
@@ -90,6 +93,10 @@ pub(super) fn write<'a>(
         Some(ToolChoice::Required | ToolChoice::One(_) | ToolChoice::Subset { .. })
             if tools.is_empty() =>
         {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            None
+        }
+        Some(ToolChoice::Hosted(tool)) if !request.has(*tool) => {
             losses.dropped(Place::Setting(Setting::ToolChoice));
             None
         }
@@ -154,10 +161,8 @@ fn input_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
 /// Free text is the one property of an object; its grammar can only be told.
 fn free_text<'a>(grammar: Option<&'a Json<'_>>) -> Json<'a> {
     let mut input = vec![("type", Json::Str("string".into()))];
-    let word = |key| grammar.and_then(|grammar| grammar.get(key).as_str());
-    if let (Some(syntax), Some(definition)) = (word("syntax"), word("definition")) {
-        let told = format!("Must match this {syntax} grammar:\n{definition}");
-        input.push(("description", Json::Str(told.into())));
+    if let Some(words) = grammar.and_then(grammar_in_words) {
+        input.push(("description", Json::Str(words.into())));
     }
     object(vec![
         ("type", Json::Str("object".into())),
@@ -196,7 +201,7 @@ fn write_search<'a>(
     .any(|word| word.is_some());
     Ok(Tool::Search {
         r#type: format!("web_search_{version}"),
-        name: "web_search",
+        name: name_of(HostedTool::Search),
         allowed_domains: &search.allowed_domains,
         user_location: somewhere.then_some(location),
     })
@@ -215,6 +220,7 @@ fn write_choice<'a>(
         Some(ToolChoice::None) => ("none", None),
         Some(ToolChoice::Required) => ("any", None),
         Some(ToolChoice::One(name)) => ("tool", Some(&**name)),
+        Some(ToolChoice::Hosted(tool)) => ("tool", Some(name_of(*tool))),
         Some(ToolChoice::Subset { required, .. }) => {
             losses.approximated(Place::Setting(Setting::ToolChoice));
             (if *required { "any" } else { "auto" }, None)
