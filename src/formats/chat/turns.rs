@@ -3,6 +3,7 @@
 use super::reasoning::{self, Reasoning};
 use super::request::{needed, one_of};
 use super::tools::KINDS;
+use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     Arguments, Call, Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Role, Source, Text,
@@ -209,9 +210,11 @@ fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
 /// Type and data of a data URL, still borrowed if the URL was.
 fn split_data(url: Text<'_>) -> Option<(Text<'_>, Text<'_>)> {
     match url {
-        Text::Borrowed(url) => split_data_url(url).map(|(mime, data)| (mime.into(), data.into())),
+        Text::Borrowed(url) => {
+            split_data_url(url).map(|(mime, data)| (small_letters(mime.into()), data.into()))
+        }
         Text::Owned(url) => split_data_url(&url)
-            .map(|(mime, data)| (mime.to_owned().into(), data.to_owned().into())),
+            .map(|(mime, data)| (mime.to_ascii_lowercase().into(), data.to_owned().into())),
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::response::Input;
 use crate::formats::base64_text;
+use crate::formats::media_kind::{MediaKind, type_of_address};
 use crate::model::{self, Fault, Losses, Media, Place};
 
 #[derive(Serialize)]
@@ -137,22 +138,51 @@ pub(super) fn media<'a>(
             source: Source::Url { url },
         }),
         (Some(Kind::Pdf), model::Source::Url(url)) => Ok(document(Source::Url { url })),
-        (Some(Kind::Any), model::Source::Url(url)) => {
-            let source = Source::Url { url };
-            Ok(if media.mime.is_empty() && !ends_in_pdf(url) {
-                Block::Image { source }
-            } else {
-                document(source)
-            })
-        }
-        (_, model::Source::Base64(_) | model::Source::Url(_)) => {
-            let mime = &media.mime;
-            refuse(&format!(
-                "the upstream of this model does not take {mime}: only JPEG, PNG, GIF and WebP \
-                 images, PDF and text"
-            ))
-        }
+        (Some(Kind::Any), model::Source::Url(url)) => pointed_at(url, media, place, losses),
+        (_, model::Source::Base64(_) | model::Source::Url(_)) => Err(not_taken(&media.mime, place)),
     }
+}
+
+fn not_taken(mime: &str, place: &Place) -> Fault {
+    let message = format!(
+        "the upstream of this model does not take {mime}: only JPEG, PNG, GIF and WebP images, \
+         PDF and text"
+    );
+    Fault::invalid(message).about(place.clone())
+}
+
+/// Nothing but the address says what it is; where that does not either, it is taken for what such
+/// parts mostly hold.
+fn pointed_at<'a>(
+    url: &'a str,
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<Block<'a>, Fault> {
+    let is_file = !media.mime.is_empty();
+    let known = type_of_address(url);
+    let is_image = match (MediaKind::of_address(url), known) {
+        (MediaKind::Image, _) => true,
+        (_, Some(PDF)) => false,
+        (MediaKind::Unknown, _) => !is_file,
+        (MediaKind::File, None) if is_file => false,
+        _ => {
+            return Err(not_taken(
+                known.unwrap_or("media of an unknown type"),
+                place,
+            ));
+        }
+    };
+    if known.is_none() {
+        losses.approximated(place.clone());
+    }
+    let source = Source::Url { url };
+    Ok(if is_image {
+        Block::Image { source }
+    } else {
+        let title = media.name.as_deref();
+        Block::Document { source, title }
+    })
 }
 
 fn plain(data: Cow<'_, str>) -> Source<'_> {
@@ -172,10 +202,4 @@ fn base64<'a>(media_type: &'static str, data: &'a str) -> Source<'a> {
 fn decoded(data: &str) -> Option<String> {
     let bytes = STANDARD.decode(&*base64_text::standard(data)).ok()?;
     String::from_utf8(bytes).ok()
-}
-
-fn ends_in_pdf(url: &str) -> bool {
-    let path = url.split(['?', '#']).next().unwrap_or(url);
-    let suffix = path.len().checked_sub(4).and_then(|at| path.get(at..));
-    suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(".pdf"))
 }
