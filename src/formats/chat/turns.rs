@@ -1,5 +1,6 @@
 //! Messages of a request and their content, read into turns and parts.
 
+use super::pairing::pair;
 use super::reasoning::{self, Reasoning};
 use super::request::{needed, one_of};
 use super::tools::KINDS;
@@ -48,6 +49,7 @@ pub(super) fn read<'a>(
     if turns.is_empty() {
         return Err(path.wrong("at least one message"));
     }
+    pair(&mut turns);
     Ok(turns)
 }
 
@@ -230,6 +232,18 @@ fn read_assistant<'a>(
         let kind = PartKind::Refusal(refusal);
         parts.push(Part { kind, at: None });
     }
+    // Not official, but replies with pictures are given out like this.
+    message.each("images", |_, node| {
+        let kind = node.fields(|mut part| {
+            part.take("type");
+            part.take("index");
+            let kind = read_media(&mut part, "image_url", read_image, losses)?;
+            part.finish(losses);
+            Ok(kind)
+        })?;
+        parts.push(Part { kind, at: None });
+        Ok(())
+    })?;
     if let Some(audio) = message.node("audio") {
         return Err(audio
             .path

@@ -77,6 +77,7 @@ pub(super) fn encode<'a>(
         returns_reasoning: target.capabilities.chat_returns_reasoning,
         open: Vec::new(),
         moved: Vec::new(),
+        held: Vec::new(),
         losses,
     };
     let loop_start = request.turns.iter().rposition(is_asked).unwrap_or(0);
@@ -87,7 +88,7 @@ pub(super) fn encode<'a>(
             Role::Model => writer.model(turn, number > loop_start)?,
         }
     }
-    writer.show_moved();
+    writer.end_step();
     let Writer { messages, .. } = writer;
     let Some(last) = messages.last() else {
         return Err(Fault::invalid(
@@ -116,6 +117,8 @@ struct Writer<'a, 'l> {
     open: Vec<Cow<'a, str>>,
     /// Media of results, which only a user's message can hold.
     moved: Vec<ContentPart<'a>>,
+    /// What was said between calls and their results, which nothing may part.
+    held: Vec<Message<'a>>,
     losses: &'l mut Losses,
 }
 
@@ -145,7 +148,6 @@ impl<'a> Writer<'a, '_> {
         if parts.is_empty() {
             return Ok(());
         }
-        self.show_moved();
         if let [opening] = self.messages.as_mut_slice()
             && opening.role == role
         {
@@ -154,7 +156,7 @@ impl<'a> Writer<'a, '_> {
             opening.content = Content::new(parts);
             return Ok(());
         }
-        self.messages.push(Message::new(role, Content::new(parts)));
+        self.say(Message::new(role, Content::new(parts)));
         Ok(())
     }
 
@@ -189,8 +191,7 @@ impl<'a> Writer<'a, '_> {
             parts.splice(0..0, self.moved.drain(..));
         }
         if let Some(content) = Content::new(parts) {
-            self.show_moved();
-            self.messages.push(Message::new("user", Some(content)));
+            self.say(Message::new("user", Some(content)));
         } else if !has_results {
             self.losses.approximated(Place::Turn { turn: turn.at });
         }
@@ -237,7 +238,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn model(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), Fault> {
-        self.show_moved();
+        self.end_step();
         let mut message = Message::new("assistant", None);
         let mut texts = Vec::new();
         for part in &turn.parts {
@@ -304,10 +305,22 @@ impl<'a> Writer<'a, '_> {
         ToolCall::whole(id, call.kind, &call.name, text)
     }
 
-    fn show_moved(&mut self) {
+    /// Others than the model speak, once its calls are answered.
+    fn say(&mut self, message: Message<'a>) {
+        if self.open.is_empty() {
+            self.end_step();
+            self.messages.push(message);
+        } else {
+            self.held.push(message);
+        }
+    }
+
+    /// No more results are to come.
+    fn end_step(&mut self) {
         if let Some(content) = Content::new(std::mem::take(&mut self.moved)) {
             self.messages.push(Message::new("user", Some(content)));
         }
+        self.messages.append(&mut self.held);
     }
 }
 

@@ -79,10 +79,12 @@ pub(super) fn write<'a>(
             tools.push(declare(tool, losses));
         }
     }
-    if let Some(search) = &request.search {
+    if let Some(search) = &request.search
+        && is_free(HostedTool::Search, request, losses)
+    {
         tools.push(write_search(search, capabilities, losses)?);
     }
-    if request.code_execution {
+    if request.code_execution && is_free(HostedTool::CodeExecution, request, losses) {
         tools.push(Tool::Hosted {
             r#type: "code_execution_20250825",
             name: name_of(HostedTool::CodeExecution),
@@ -107,6 +109,21 @@ pub(super) fn write<'a>(
         stand_ins(request, &mut tools, losses);
     }
     Ok((tools, choice))
+}
+
+/// Whether no function goes by the name of this tool: no two may.
+fn is_free(tool: HostedTool, request: &Request<'_>, losses: &mut Losses) -> bool {
+    let is_taken = request
+        .tools
+        .iter()
+        .any(|known| known.name == name_of(tool));
+    if is_taken {
+        losses.dropped(Place::Setting(match tool {
+            HostedTool::Search => Setting::Search,
+            HostedTool::CodeExecution => Setting::CodeExecution,
+        }));
+    }
+    !is_taken
 }
 
 /// The format cannot name several tools to choose from: the others are left out.

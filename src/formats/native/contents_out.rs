@@ -195,7 +195,10 @@ impl<'a> Writer<'a> {
                 }
                 PartKind::Result(result) => {
                     let place = place(turn, part);
-                    let name = self.names.answered(result, &place)?;
+                    let Some(name) = self.names.answered(result, &place)? else {
+                        losses.dropped(place);
+                        continue;
+                    };
                     let step = &mut self.step;
                     write_result(result, name, &place, self.media_in_results, step, losses)?;
                 }
