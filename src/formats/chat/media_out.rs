@@ -48,6 +48,19 @@ pub(super) fn encode<'a>(
     place: &Place,
     losses: &mut Losses,
 ) -> Result<ContentPart<'a>, Fault> {
+    let part = part_of(media, place, losses)?;
+    // Only files have names.
+    if matches!(part, ContentPart::ImageUrl { .. }) {
+        losses.dropped_if_there(media.place_of_name(place));
+    }
+    Ok(part)
+}
+
+fn part_of<'a>(
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<ContentPart<'a>, Fault> {
     match (&media.source, MediaKind::of_type(&media.mime)) {
         (Source::Plain(text), _) => {
             losses.approximated(place.clone());

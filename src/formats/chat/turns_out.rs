@@ -10,7 +10,8 @@ use super::wire::ToolCall;
 use crate::formats::Target;
 use crate::formats::identity::past_call_id;
 use crate::model::{
-    Call, Fault, Losses, Part, PartKind, Place, Request, Role, Text, ToolKind, ToolResult, Turn,
+    Call, Fault, Losses, Part, PartField, PartKind, Place, Request, Role, Text, ToolKind,
+    ToolResult, Turn,
 };
 
 #[derive(Debug, Serialize)]
@@ -206,10 +207,11 @@ impl<'a> Writer<'a, '_> {
         };
         self.open.remove(at);
         if result.failed {
-            self.losses.dropped(place.clone());
+            self.losses.dropped(place.field(PartField::Failure));
         }
         let mut texts = Vec::new();
         for part in &result.parts {
+            let place = &place.returned(part.at);
             match &part.kind {
                 PartKind::Text(text) | PartKind::Refusal(text) => {
                     if !text.is_empty() {
@@ -261,7 +263,7 @@ impl<'a> Writer<'a, '_> {
                 PartKind::Thought { .. } => self.losses.dropped(place),
                 PartKind::Call(call) => {
                     if call.seal.is_some() {
-                        self.losses.dropped(place);
+                        self.losses.dropped(place.field(PartField::CallProof));
                     }
                     let call = self.call(call, turn, message.tool_calls.len());
                     message.tool_calls.push(call);

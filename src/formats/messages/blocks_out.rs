@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::response::Input;
 use crate::formats::base64_text;
 use crate::formats::media_kind::{MediaKind, type_of_address};
-use crate::model::{self, Fault, Losses, Media, Place};
+use crate::model::{self, Fault, Losses, Media, PartField, Place};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -116,8 +116,21 @@ pub(super) fn media<'a>(
     losses: &mut Losses,
 ) -> Result<Block<'a>, Fault> {
     if media.detail.is_some() {
-        losses.dropped(place.clone());
+        losses.dropped(place.field(PartField::Detail));
     }
+    let block = block_of(media, place, losses)?;
+    // Only documents have names.
+    if matches!(block, Block::Image { .. }) {
+        losses.dropped_if_there(media.place_of_name(place));
+    }
+    Ok(block)
+}
+
+fn block_of<'a>(
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<Block<'a>, Fault> {
     let title = media.name.as_deref();
     let document = |source| Block::Document { source, title };
     let refuse = |what: &str| Err(Fault::invalid(what).about(place.clone()));

@@ -43,9 +43,7 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Result<Payload<'a>, Fault> {
     // Files have no names here.
-    if media.name.is_some() {
-        losses.dropped(place.clone());
-    }
+    losses.dropped_if_there(media.place_of_name(place));
     let refuse = |message: &str| Err(Fault::invalid(message).about(place.clone()));
     let inline = |mime_type, data| Payload::InlineData(InlineData { mime_type, data });
     match &media.source {

@@ -142,7 +142,8 @@ pub(super) fn write_result<'a>(
 ) -> Result<(), Fault> {
     let mut text: Option<Text<'a>> = None;
     let mut parts = Vec::new();
-    for Part { kind, .. } in &result.parts {
+    for Part { kind, at } in &result.parts {
+        let place = &place.returned(*at);
         match kind {
             PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
                 let payload = media_out::write(media, place, losses)?;
@@ -153,7 +154,12 @@ pub(super) fn write_result<'a>(
                     step.moved.push(payload.into());
                 }
             }
-            kind => join(&mut text, words(kind)),
+            kind => {
+                if let PartKind::Media(media) = kind {
+                    losses.dropped_if_there(media.place_of_name(place));
+                }
+                join(&mut text, words(kind));
+            }
         }
     }
     let response = write_outcome(text.unwrap_or_default(), result.failed);

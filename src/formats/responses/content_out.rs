@@ -131,15 +131,10 @@ pub(super) fn write_media<'r>(
         return Ok(Part::InputText { text });
     }
     match kind_of(media, &place, losses) {
-        Kind::Image => Ok(Part::InputImage {
-            image: write_image(media),
-            detail: match media.detail {
-                None | Some(Detail::Auto) => "auto",
-                Some(Detail::Low) => "low",
-                Some(Detail::High) => "high",
-                Some(Detail::Original) => "original",
-            },
-        }),
+        Kind::Image => {
+            losses.dropped_if_there(media.place_of_name(&place));
+            Ok(write_image(media))
+        }
         Kind::File => Ok(Part::InputFile(write_file(media, place, losses))),
         Kind::Neither => {
             let kind = match media.mime.as_ref() {
@@ -152,11 +147,19 @@ pub(super) fn write_media<'r>(
     }
 }
 
-fn write_image<'r>(media: &'r Media<'_>) -> Image<'r> {
-    match &media.source {
-        Source::Base64(data) | Source::Plain(data) => Image::ImageUrl(data_url(media, data)),
-        Source::Url(url) => Image::ImageUrl(Address::Url(url)),
-        Source::File(id) => Image::FileId(id),
+fn write_image<'r>(media: &'r Media<'_>) -> Part<'r> {
+    Part::InputImage {
+        image: match &media.source {
+            Source::Base64(data) | Source::Plain(data) => Image::ImageUrl(data_url(media, data)),
+            Source::Url(url) => Image::ImageUrl(Address::Url(url)),
+            Source::File(id) => Image::FileId(id),
+        },
+        detail: match media.detail {
+            None | Some(Detail::Auto) => "auto",
+            Some(Detail::Low) => "low",
+            Some(Detail::High) => "high",
+            Some(Detail::Original) => "original",
+        },
     }
 }
 
@@ -175,9 +178,7 @@ fn write_file<'r>(media: &'r Media<'_>, place: Place, losses: &mut Losses) -> Fi
         },
         // A name beside an address or an id is refused: "mutually exclusive parameters".
         Source::Url(address) | Source::File(address) => {
-            if media.name.is_some() {
-                losses.dropped(place);
-            }
+            losses.dropped_if_there(media.place_of_name(&place));
             match media.source {
                 Source::Url(_) => File::Url { file_url: address },
                 _ => File::Stored { file_id: address },
