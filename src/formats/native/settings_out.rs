@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::picture_out::{self, ImageConfig};
-use super::schema_out::{self, Written};
+use super::schema_out::{self, Written, report};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
     Depth, Detail, Effort, Json, Losses, Part, PartField, PartKind, Place, Request, Sampling,
@@ -40,7 +40,7 @@ pub(super) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<&'a Json<'a>>,
+    response_json_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     response_modalities: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,12 +162,13 @@ fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, loss
     config.response_mime_type = Some(kind);
     match schema.map(schema_out::write) {
         None => {}
-        Some(Written::Plain(schema)) => config.response_json_schema = Some(schema),
+        Some(Written::Plain { schema, exact }) => {
+            config.response_json_schema = Some(schema);
+            report(exact, place, losses);
+        }
         Some(Written::Dialect { schema, exact }) => {
             config.response_schema = Some(schema);
-            if !exact {
-                losses.approximated(place);
-            }
+            report(exact, place, losses);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::schema_out::{self, Written};
+use super::schema_out::{self, Written, report};
 use crate::formats::free_text::grammar_in_words;
 use crate::model::{
     Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
@@ -37,7 +37,7 @@ pub(super) struct Declaration<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters_json_schema: Option<&'a Json<'a>>,
+    parameters_json_schema: Option<Json<'a>>,
 }
 
 #[derive(Serialize)]
@@ -109,12 +109,13 @@ fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
     }
     match tool.schema.as_ref().map(schema_out::write) {
         None => {}
-        Some(Written::Plain(schema)) => declaration.parameters_json_schema = Some(schema),
+        Some(Written::Plain { schema, exact }) => {
+            declaration.parameters_json_schema = Some(schema);
+            report(exact, place, losses);
+        }
         Some(Written::Dialect { schema, exact }) => {
             declaration.parameters = of_object(schema);
-            if !exact {
-                losses.approximated(place);
-            }
+            report(exact, place, losses);
         }
     }
     declaration
