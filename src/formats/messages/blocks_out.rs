@@ -152,16 +152,14 @@ fn block_of<'a>(
         }),
         (Some(Kind::Pdf), model::Source::Url(url)) => Ok(document(Source::Url { url })),
         (Some(Kind::Any), model::Source::Url(url)) => pointed_at(url, media, place, losses),
-        (_, model::Source::Base64(_) | model::Source::Url(_)) => Err(not_taken(&media.mime, place)),
+        (_, model::Source::Base64(_) | model::Source::Url(_)) => {
+            let mime = &media.mime;
+            refuse(&format!(
+                "the upstream of this model does not take {mime}: only JPEG, PNG, GIF and WebP \
+                 images, PDF and text"
+            ))
+        }
     }
-}
-
-fn not_taken(mime: &str, place: &Place) -> Fault {
-    let message = format!(
-        "the upstream of this model does not take {mime}: only JPEG, PNG, GIF and WebP images, \
-         PDF and text"
-    );
-    Fault::invalid(message).about(place.clone())
 }
 
 /// Nothing but the address says what it is; where that does not either, it is taken for what such
@@ -180,10 +178,8 @@ fn pointed_at<'a>(
         (MediaKind::Unknown, _) => !is_file,
         (MediaKind::File, None) if is_file => false,
         _ => {
-            return Err(not_taken(
-                known.unwrap_or("media of an unknown type"),
-                place,
-            ));
+            let message = "the upstream of this model takes only images and PDF by their address";
+            return Err(Fault::invalid(message).about(place.clone()));
         }
     };
     if known.is_none() {
