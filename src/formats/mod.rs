@@ -12,6 +12,7 @@ mod free_text;
 mod identity;
 mod images;
 mod keeper;
+mod media_kind;
 mod messages;
 mod names;
 mod native;

@@ -245,7 +245,7 @@ fn unasked(request: &Request<'_>, plan: &Plan, prompt: &Prompt<'_>) -> Answer {
     let forced = match &request.tool_choice {
         Some(ToolChoice::Required | ToolChoice::One(_)) => true,
         Some(ToolChoice::Subset { required, .. }) => *required,
-        Some(ToolChoice::Auto | ToolChoice::None) | None => false,
+        Some(ToolChoice::Auto | ToolChoice::None | ToolChoice::Hosted(_)) | None => false,
     };
     match plan.events {
         _ if forced => Answer::Calls(vec![WantedCall::default()]),

@@ -29,6 +29,17 @@ pub enum Place {
         turn: Option<u32>,
         part: Option<u32>,
     },
+    /// Something inside of a tool's result.
+    Returned {
+        turn: Option<u32>,
+        part: Option<u32>,
+        inner: Option<u32>,
+    },
+    /// One field of it, while the rest stays.
+    Field {
+        of: Box<Place>,
+        field: PartField,
+    },
     Tool {
         tool: u32,
     },
@@ -36,6 +47,39 @@ pub enum Place {
     ToolStrict {
         tool: u32,
     },
+}
+
+/// What a part may say beside its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartField {
+    /// How closely to look at a picture.
+    Detail,
+    /// What a file is called that came as data.
+    FileName,
+    /// What a file is called that came as an address.
+    AddressName,
+    /// That a tool has failed.
+    Failure,
+    /// The proof of the thoughts that led to a call.
+    CallProof,
+}
+
+impl Place {
+    pub fn field(&self, field: PartField) -> Place {
+        Place::Field {
+            of: Box::new(self.clone()),
+            field,
+        }
+    }
+
+    /// Inside of the result that stands here.
+    pub const fn returned(&self, inner: Option<u32>) -> Place {
+        let (turn, part) = match self {
+            Place::Part { turn, part } | Place::Returned { turn, part, .. } => (*turn, *part),
+            _ => (None, None),
+        };
+        Place::Returned { turn, part, inner }
+    }
 }
 
 /// Settings that every format spells in its own way.
@@ -97,6 +141,13 @@ impl Losses {
 
     pub fn added(&mut self, place: Place) {
         self.note(Action::Added, place);
+    }
+
+    /// For what may not have been there in the first place.
+    pub fn dropped_if_there(&mut self, place: Option<Place>) {
+        if let Some(place) = place {
+            self.dropped(place);
+        }
     }
 
     fn note(&mut self, action: Action, place: Place) {

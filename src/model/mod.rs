@@ -22,15 +22,15 @@ pub use allowance::{Allowance, Rate};
 pub use event::{Block, Delta, Event, Fold};
 pub use fault::{Fault, FaultKind};
 pub use lease::{LeaseGiven, LeaseNeed};
-pub use lost::{Action, Losses, Lost, PictureSetting, Place, Setting};
+pub use lost::{Action, Losses, Lost, PartField, PictureSetting, Place, Setting};
 pub use memory::{Memory, Namespaced, Renamed, Thread};
 pub use money::{LONGEST_AMOUNT, MAX_DIGITS, Money};
 pub use picture::{Picture, PictureSize, Scale};
 pub use proofs::{Proof, Proofs, Recall};
 pub use receipt::Receipt;
 pub use request::{
-    Arguments, Call, Depth, Effort, Labels, Output, Part, PartKind, Request, Role, Sampling,
-    Search, Shape, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
+    Arguments, Call, Depth, Effort, HostedTool, Labels, Output, Part, PartKind, Request, Role,
+    Sampling, Search, Shape, Spelled, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
 };
 pub use response::{
     Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,

@@ -1,6 +1,6 @@
 //! A conversation as a client sends it.
 
-use super::{Json, Media, Picture, Seal, Text};
+use super::{Json, Media, Picture, Seal, Setting, Text};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request<'a> {
@@ -16,6 +16,17 @@ pub struct Request<'a> {
     pub search: Option<Search<'a>>,
     pub code_execution: bool,
     pub labels: Labels<'a>,
+    pub spelled: Spelled,
+}
+
+impl Request<'_> {
+    /// Whether the model may use this tool of the upstream.
+    pub const fn has(&self, tool: HostedTool) -> bool {
+        match tool {
+            HostedTool::Search => self.search.is_some(),
+            HostedTool::CodeExecution => self.code_execution,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -106,10 +117,18 @@ pub enum ToolChoice<'a> {
     None,
     Required,
     One(Text<'a>),
+    /// One that the upstream itself runs.
+    Hosted(HostedTool),
     Subset {
         names: Vec<Text<'a>>,
         required: bool,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostedTool {
+    Search,
+    CodeExecution,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -187,6 +206,25 @@ pub struct Search<'a> {
     pub country: Option<Text<'a>>,
     pub timezone: Option<Text<'a>>,
     pub allowed_domains: Vec<Text<'a>>,
+}
+
+/// Where the client wrote a setting that its format has several names for, if not under the usual.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spelled {
+    pub max_tokens: Option<&'static str>,
+    pub user: Option<&'static str>,
+    pub shape: Option<&'static str>,
+}
+
+impl Spelled {
+    pub const fn path(&self, setting: Setting) -> Option<&'static str> {
+        match setting {
+            Setting::MaxTokens => self.max_tokens,
+            Setting::User => self.user,
+            Setting::OutputShape => self.shape,
+            _ => None,
+        }
+    }
 }
 
 /// What the request says about itself rather than to the model.

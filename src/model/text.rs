@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::{PartField, Place};
+
 /// Borrowed unless the wire form held escapes.
 pub type Text<'a> = Cow<'a, str>;
 
@@ -15,6 +17,17 @@ pub struct Media<'a> {
     pub source: Source<'a>,
     pub name: Option<Text<'a>>,
     pub detail: Option<Detail>,
+}
+
+impl Media<'_> {
+    /// Where its name stands, if it has one.
+    pub fn place_of_name(&self, place: &Place) -> Option<Place> {
+        self.name.as_ref()?;
+        Some(place.field(match self.source {
+            Source::Url(_) => PartField::AddressName,
+            _ => PartField::FileName,
+        }))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

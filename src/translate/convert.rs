@@ -5,7 +5,9 @@ use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
 use crate::formats::{Asked, Head, Operation, SearchUse, Target, Watch};
-use crate::model::{Fault, Format, Losses, Memory, PictureSetting, Place, Request, Setting};
+use crate::model::{
+    Fault, Format, Losses, Memory, PictureSetting, Place, Request, Setting, Spelled,
+};
 
 /// A body for an upstream, and what the reply to it must know to speak of the same tools.
 #[derive(Debug)]
@@ -36,13 +38,31 @@ pub fn request(
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)
     };
-    match to.codec().encode_request(&request, target, losses) {
+    let encoded = to.codec().encode_request(&request, target, losses);
+    for lost in &mut losses.0 {
+        spell(&mut lost.place, request.spelled);
+    }
+    match encoded {
         Ok(body) => Ok(Outgoing {
             body,
             memory,
             operation: to.codec().operation_of(&request, target.stream),
         }),
-        Err(fault) => Err(in_words_of(from, fault)),
+        Err(mut fault) => {
+            if let Some(place) = &mut fault.place {
+                spell(place, request.spelled);
+            }
+            Err(in_words_of(from, fault))
+        }
+    }
+}
+
+/// By the very name that the client wrote.
+fn spell(place: &mut Place, spelled: Spelled) {
+    if let Place::Setting(setting) = place
+        && let Some(path) = spelled.path(*setting)
+    {
+        *place = Place::Path(path.into());
     }
 }
 

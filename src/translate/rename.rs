@@ -44,15 +44,24 @@ fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
             losses.approximated(Place::Tool { tool: tool.at });
         }
     }
-    for part in request.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
-        match &mut part.kind {
-            PartKind::Call(call) => {
-                change(&mut call.name);
+    for turn in &mut request.turns {
+        for part in &mut turn.parts {
+            match &mut part.kind {
+                PartKind::Call(call) => {
+                    let is_changed = change(&mut call.name);
+                    // Of a tool that is declared it has been told.
+                    if is_changed && request.tools.iter().all(|tool| tool.name != call.name) {
+                        losses.approximated(Place::Part {
+                            turn: turn.at,
+                            part: part.at,
+                        });
+                    }
+                }
+                PartKind::Result(result) => {
+                    result.name.as_mut().map(change);
+                }
+                _ => {}
             }
-            PartKind::Result(result) => {
-                result.name.as_mut().map(change);
-            }
-            _ => {}
         }
     }
     let chosen = match &mut request.tool_choice {

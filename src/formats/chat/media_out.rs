@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::paths::refuse;
 use crate::formats::address::Address;
 use crate::formats::base64_text;
+use crate::formats::media_kind::MediaKind;
 use crate::model::{Detail, Fault, Losses, Media, Place, Source};
 
 #[derive(Debug, Serialize)]
@@ -41,66 +42,43 @@ pub(super) struct File<'a> {
     filename: Option<Cow<'a, str>>,
 }
 
-/// What kind of media a type is, as far as this format cares.
-#[derive(Clone, Copy)]
-enum Kind {
-    Image,
-    Audio,
-    Video,
-    File,
-    Unknown,
-}
-
-impl Kind {
-    fn of(media: &Media<'_>) -> Kind {
-        match media.mime.split('/').next().unwrap_or_default() {
-            "image" => Kind::Image,
-            "audio" => Kind::Audio,
-            "video" => Kind::Video,
-            "" => Kind::Unknown,
-            _ => Kind::File,
-        }
-    }
-
-    /// By the ending of the address, where nothing else says it.
-    fn of_address(url: &str) -> Kind {
-        let path = url.split(['?', '#']).next().unwrap_or(url);
-        let file = path.rsplit('/').next().unwrap_or(path);
-        let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
-        match ending.to_ascii_lowercase().as_str() {
-            "png" | "jpg" | "jpeg" | "gif" | "webp" | "bmp" | "avif" | "heic" | "heif" => {
-                Kind::Image
-            }
-            "" => Kind::Unknown,
-            _ => Kind::File,
-        }
-    }
-}
-
 /// A part of a user's message; what this format cannot say is refused, never left out.
 pub(super) fn encode<'a>(
     media: &'a Media<'_>,
     place: &Place,
     losses: &mut Losses,
 ) -> Result<ContentPart<'a>, Fault> {
-    match (&media.source, Kind::of(media)) {
+    let part = part_of(media, place, losses)?;
+    // Only files have names.
+    if matches!(part, ContentPart::ImageUrl { .. }) {
+        losses.dropped_if_there(media.place_of_name(place));
+    }
+    Ok(part)
+}
+
+fn part_of<'a>(
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<ContentPart<'a>, Fault> {
+    match (&media.source, MediaKind::of_type(&media.mime)) {
         (Source::Plain(text), _) => {
             losses.approximated(place.clone());
             Ok(ContentPart::Text { text })
         }
-        (Source::Url(url), Kind::Image) => Ok(image(Address::Url(url), media)),
-        (Source::Url(url), Kind::Unknown) => match Kind::of_address(url) {
-            Kind::Image => Ok(image(Address::Url(url), media)),
-            Kind::Unknown => {
+        (Source::Url(url), MediaKind::Image) => Ok(image(Address::Url(url), media)),
+        (Source::Url(url), MediaKind::Unknown) => match MediaKind::of_address(url) {
+            MediaKind::Image => Ok(image(Address::Url(url), media)),
+            MediaKind::Unknown => {
                 losses.approximated(place.clone());
                 Ok(image(Address::Url(url), media))
             }
             _ => Err(refuse(place, "only pictures can be given as a URL")),
         },
         (Source::Url(_), _) => Err(refuse(place, "only pictures can be given as a URL")),
-        (Source::Base64(data), Kind::Image) => Ok(image(inline(media, data), media)),
-        (Source::Base64(data), Kind::Audio) => audio(&media.mime, data, place),
-        (Source::Base64(data), Kind::File) => {
+        (Source::Base64(data), MediaKind::Image) => Ok(image(inline(media, data), media)),
+        (Source::Base64(data), MediaKind::Audio) => audio(&media.mime, data, place),
+        (Source::Base64(data), MediaKind::File) => {
             let filename = media.name.as_deref().map(Cow::Borrowed);
             Ok(file(File {
                 file_data: Some(inline(media, data)),
@@ -111,14 +89,14 @@ pub(super) fn encode<'a>(
                 })),
             }))
         }
-        (Source::File(id), Kind::File) => Ok(file(File {
+        (Source::File(id), MediaKind::File) => Ok(file(File {
             file_data: None,
             file_id: Some(id),
             filename: media.name.as_deref().map(Cow::Borrowed),
         })),
         (Source::File(_), _) => Err(refuse(place, "only documents can be given as a file's id")),
-        (Source::Base64(_), Kind::Video) => Err(refuse(place, "video cannot be given")),
-        (Source::Base64(_), Kind::Unknown) => Err(refuse(place, "data needs a media type")),
+        (Source::Base64(_), MediaKind::Video) => Err(refuse(place, "video cannot be given")),
+        (Source::Base64(_), MediaKind::Unknown) => Err(refuse(place, "data needs a media type")),
     }
 }
 

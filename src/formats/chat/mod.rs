@@ -6,6 +6,7 @@ mod incoming;
 mod media_out;
 mod nesting;
 mod outgoing;
+mod pairing;
 mod pass;
 mod paths;
 mod rates;

@@ -1,6 +1,6 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{Fault, Place, Setting};
+use crate::model::{Fault, PartField, Place, Setting};
 
 pub(super) fn path_of(place: &Place) -> String {
     match place {
@@ -16,8 +16,23 @@ pub(super) fn path_of(place: &Place) -> String {
             part: None,
         } => format!("messages[{turn}]"),
         Place::Turn { turn: None } | Place::Part { turn: None, .. } => "messages".to_owned(),
+        Place::Returned { turn, inner, .. } => path_of(&Place::Part {
+            turn: *turn,
+            part: *inner,
+        }),
+        Place::Field { of, field } => path_of(of) + field_of(*field),
         Place::Tool { tool } => format!("tools[{tool}]"),
         Place::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
+    }
+}
+
+const fn field_of(field: PartField) -> &'static str {
+    match field {
+        PartField::Detail => ".image_url.detail",
+        PartField::FileName | PartField::AddressName => ".file.filename",
+        PartField::CallProof => ".reasoning_details",
+        // No client of this format can say it.
+        PartField::Failure => "",
     }
 }
 

@@ -6,35 +6,41 @@ use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     Depth, Effort, Fault, Json, Labels, Losses, Output, Picture, Place, Request, Sampling, Search,
-    Shape, Text, Thinking,
+    Shape, Spelled, Text, Thinking,
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
     let mut fields = Fields::of_body(body)?;
     // Routing has read the name and knows what to do without one.
     fields.text("model")?;
+    let mut spelled = Spelled::default();
     let request = Request {
         turns: turns::read(&mut fields, losses)?,
-        sampling: read_sampling(&mut fields)?,
+        sampling: read_sampling(&mut fields, &mut spelled)?,
         tools: tools::read(&mut fields, losses)?,
         tool_choice: tools::read_choice(&mut fields, losses)?,
         parallel_tools: fields.bool("parallel_tool_calls")?,
         output: read_output(&mut fields, losses)?,
         thinking: read_thinking(&mut fields)?,
         search: read_search(&mut fields, losses)?,
-        labels: read_labels(&mut fields)?,
+        labels: read_labels(&mut fields, &mut spelled)?,
         code_execution: false,
+        spelled,
     };
     read_delivery(&mut fields, losses)?;
     fields.finish(losses);
     Ok(request)
 }
 
-fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, Fault> {
+fn read_sampling<'a>(
+    fields: &mut Fields<'a, '_>,
+    spelled: &mut Spelled,
+) -> Result<Sampling<'a>, Fault> {
     const TOKENS: RangeInclusive<u64> = 1..=u32::MAX as u64;
     let mut max_tokens = whole(fields, "max_completion_tokens", TOKENS)?;
     if max_tokens.is_none() {
         max_tokens = whole(fields, "max_tokens", TOKENS)?;
+        spelled.max_tokens = max_tokens.map(|_| "max_tokens");
     }
     let sampling = Sampling {
         max_tokens,
@@ -197,13 +203,17 @@ fn read_location<'a>(
     Ok(())
 }
 
-fn read_labels<'a>(fields: &mut Fields<'a, '_>) -> Result<Labels<'a>, Fault> {
+fn read_labels<'a>(
+    fields: &mut Fields<'a, '_>,
+    spelled: &mut Spelled,
+) -> Result<Labels<'a>, Fault> {
     let service_tier = fields.text("service_tier")?;
     let metadata = fields.node("metadata").map(read_metadata).transpose()?;
     let mut user = fields.text("user")?;
     if user.is_none() {
         // The newer name of the same thing.
         user = fields.text("safety_identifier")?;
+        spelled.user = user.as_ref().map(|_| "safety_identifier");
     }
     Ok(Labels {
         user,

@@ -38,7 +38,7 @@ pub(super) fn encode<'a>(shape: &'a Shape<'a>, losses: &mut Losses) -> Option<Re
             schema,
             strict: match strict {
                 // Clients that give no name come from formats that know no such switch.
-                None => name.is_none().then(|| is_strict(schema)),
+                None => name.is_none().then(|| may_be_strict(schema)),
                 Some(strict) => Some(checked(*strict, schema, SHAPE, losses)),
             },
         },
@@ -66,7 +66,7 @@ fn named<'a>(name: Option<&'a str>, losses: &mut Losses) -> &'a str {
 
 /// Strict schemas that break the rules are refused upstream, so they are sent as lenient ones.
 pub(super) fn checked(strict: bool, schema: &Json<'_>, at: Place, losses: &mut Losses) -> bool {
-    let allowed = !strict || is_strict(schema);
+    let allowed = !strict || may_be_strict(schema);
     if !allowed {
         losses.approximated(at);
     }
@@ -88,8 +88,13 @@ const REFUSED: [&str; 11] = [
     "unevaluatedProperties",
 ];
 
+/// The whole must be an object, and all of it keep to the rules.
+fn may_be_strict(schema: &Json<'_>) -> bool {
+    schema.get("type").as_str() == Some("object") && is_strict(schema)
+}
+
 /// Every object closed, every property required, and so on down.
-pub(super) fn is_strict(schema: &Json<'_>) -> bool {
+fn is_strict(schema: &Json<'_>) -> bool {
     let Some(keywords) = schema.as_object() else {
         return true;
     };

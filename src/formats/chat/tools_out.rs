@@ -122,6 +122,16 @@ pub(super) fn encode_choice<'a>(
         }
     };
     Some(match choice {
+        // Only functions can be asked for.
+        ToolChoice::Hosted(_) => {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            return None;
+        }
+        // What may be used instead is no tool here.
+        ToolChoice::Subset { names, .. } if names.is_empty() => {
+            losses.approximated(Place::Setting(Setting::ToolChoice));
+            Choice::Word("none")
+        }
         ToolChoice::Auto => Choice::Word("auto"),
         ToolChoice::None => Choice::Word("none"),
         ToolChoice::Required => Choice::Word("required"),

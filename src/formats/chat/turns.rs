@@ -1,8 +1,10 @@
 //! Messages of a request and their content, read into turns and parts.
 
+use super::pairing::pair;
 use super::reasoning::{self, Reasoning};
 use super::request::{needed, one_of};
 use super::tools::KINDS;
+use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     Arguments, Call, Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Role, Source, Text,
@@ -47,6 +49,7 @@ pub(super) fn read<'a>(
     if turns.is_empty() {
         return Err(path.wrong("at least one message"));
     }
+    pair(&mut turns);
     Ok(turns)
 }
 
@@ -209,9 +212,11 @@ fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
 /// Type and data of a data URL, still borrowed if the URL was.
 fn split_data(url: Text<'_>) -> Option<(Text<'_>, Text<'_>)> {
     match url {
-        Text::Borrowed(url) => split_data_url(url).map(|(mime, data)| (mime.into(), data.into())),
+        Text::Borrowed(url) => {
+            split_data_url(url).map(|(mime, data)| (small_letters(mime.into()), data.into()))
+        }
         Text::Owned(url) => split_data_url(&url)
-            .map(|(mime, data)| (mime.to_owned().into(), data.to_owned().into())),
+            .map(|(mime, data)| (mime.to_ascii_lowercase().into(), data.to_owned().into())),
     }
 }
 
@@ -227,6 +232,18 @@ fn read_assistant<'a>(
         let kind = PartKind::Refusal(refusal);
         parts.push(Part { kind, at: None });
     }
+    // Not official, but replies with pictures are given out like this.
+    message.each("images", |_, node| {
+        let kind = node.fields(|mut part| {
+            part.take("type");
+            part.take("index");
+            let kind = read_media(&mut part, "image_url", read_image, losses)?;
+            part.finish(losses);
+            Ok(kind)
+        })?;
+        parts.push(Part { kind, at: None });
+        Ok(())
+    })?;
     if let Some(audio) = message.node("audio") {
         return Err(audio
             .path

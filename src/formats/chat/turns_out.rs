@@ -10,7 +10,8 @@ use super::wire::ToolCall;
 use crate::formats::Target;
 use crate::formats::identity::past_call_id;
 use crate::model::{
-    Call, Fault, Losses, Part, PartKind, Place, Request, Role, Text, ToolKind, ToolResult, Turn,
+    Call, Fault, Losses, Part, PartField, PartKind, Place, Request, Role, Text, ToolKind,
+    ToolResult, Turn,
 };
 
 #[derive(Debug, Serialize)]
@@ -77,6 +78,7 @@ pub(super) fn encode<'a>(
         returns_reasoning: target.capabilities.chat_returns_reasoning,
         open: Vec::new(),
         moved: Vec::new(),
+        held: Vec::new(),
         losses,
     };
     let loop_start = request.turns.iter().rposition(is_asked).unwrap_or(0);
@@ -87,7 +89,7 @@ pub(super) fn encode<'a>(
             Role::Model => writer.model(turn, number > loop_start)?,
         }
     }
-    writer.show_moved();
+    writer.end_step();
     let Writer { messages, .. } = writer;
     let Some(last) = messages.last() else {
         return Err(Fault::invalid(
@@ -116,6 +118,8 @@ struct Writer<'a, 'l> {
     open: Vec<Cow<'a, str>>,
     /// Media of results, which only a user's message can hold.
     moved: Vec<ContentPart<'a>>,
+    /// What was said between calls and their results, which nothing may part.
+    held: Vec<Message<'a>>,
     losses: &'l mut Losses,
 }
 
@@ -145,7 +149,6 @@ impl<'a> Writer<'a, '_> {
         if parts.is_empty() {
             return Ok(());
         }
-        self.show_moved();
         if let [opening] = self.messages.as_mut_slice()
             && opening.role == role
         {
@@ -154,7 +157,7 @@ impl<'a> Writer<'a, '_> {
             opening.content = Content::new(parts);
             return Ok(());
         }
-        self.messages.push(Message::new(role, Content::new(parts)));
+        self.say(Message::new(role, Content::new(parts)));
         Ok(())
     }
 
@@ -189,8 +192,7 @@ impl<'a> Writer<'a, '_> {
             parts.splice(0..0, self.moved.drain(..));
         }
         if let Some(content) = Content::new(parts) {
-            self.show_moved();
-            self.messages.push(Message::new("user", Some(content)));
+            self.say(Message::new("user", Some(content)));
         } else if !has_results {
             self.losses.approximated(Place::Turn { turn: turn.at });
         }
@@ -205,10 +207,11 @@ impl<'a> Writer<'a, '_> {
         };
         self.open.remove(at);
         if result.failed {
-            self.losses.dropped(place.clone());
+            self.losses.dropped(place.field(PartField::Failure));
         }
         let mut texts = Vec::new();
         for part in &result.parts {
+            let place = &place.returned(part.at);
             match &part.kind {
                 PartKind::Text(text) | PartKind::Refusal(text) => {
                     if !text.is_empty() {
@@ -237,7 +240,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     fn model(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), Fault> {
-        self.show_moved();
+        self.end_step();
         let mut message = Message::new("assistant", None);
         let mut texts = Vec::new();
         for part in &turn.parts {
@@ -260,7 +263,7 @@ impl<'a> Writer<'a, '_> {
                 PartKind::Thought { .. } => self.losses.dropped(place),
                 PartKind::Call(call) => {
                     if call.seal.is_some() {
-                        self.losses.dropped(place);
+                        self.losses.dropped(place.field(PartField::CallProof));
                     }
                     let call = self.call(call, turn, message.tool_calls.len());
                     message.tool_calls.push(call);
@@ -304,10 +307,22 @@ impl<'a> Writer<'a, '_> {
         ToolCall::whole(id, call.kind, &call.name, text)
     }
 
-    fn show_moved(&mut self) {
+    /// Others than the model speak, once its calls are answered.
+    fn say(&mut self, message: Message<'a>) {
+        if self.open.is_empty() {
+            self.end_step();
+            self.messages.push(message);
+        } else {
+            self.held.push(message);
+        }
+    }
+
+    /// No more results are to come.
+    fn end_step(&mut self) {
         if let Some(content) = Content::new(std::mem::take(&mut self.moved)) {
             self.messages.push(Message::new("user", Some(content)));
         }
+        self.messages.append(&mut self.held);
     }
 }
 

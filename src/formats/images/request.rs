@@ -71,7 +71,8 @@ pub(super) fn path_of(place: &Place) -> String {
             part: Some(part @ 1..),
             ..
         } => format!("image[{}]", part - 1),
-        Place::Part { .. } | Place::Turn { .. } => "prompt".to_owned(),
+        Place::Part { .. } | Place::Turn { .. } | Place::Returned { .. } => "prompt".to_owned(),
+        Place::Field { of, .. } => path_of(of),
         Place::Tool { .. } | Place::ToolStrict { .. } => "tools".to_owned(),
         Place::Setting(setting) => setting_path(*setting).to_owned(),
     }

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::response::Input;
 use crate::formats::base64_text;
-use crate::model::{self, Fault, Losses, Media, Place};
+use crate::formats::media_kind::{MediaKind, type_of_address};
+use crate::model::{self, Fault, Losses, Media, PartField, Place};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -115,8 +116,21 @@ pub(super) fn media<'a>(
     losses: &mut Losses,
 ) -> Result<Block<'a>, Fault> {
     if media.detail.is_some() {
-        losses.dropped(place.clone());
+        losses.dropped(place.field(PartField::Detail));
     }
+    let block = block_of(media, place, losses)?;
+    // Only documents have names.
+    if matches!(block, Block::Image { .. }) {
+        losses.dropped_if_there(media.place_of_name(place));
+    }
+    Ok(block)
+}
+
+fn block_of<'a>(
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<Block<'a>, Fault> {
     let title = media.name.as_deref();
     let document = |source| Block::Document { source, title };
     let refuse = |what: &str| Err(Fault::invalid(what).about(place.clone()));
@@ -137,14 +151,7 @@ pub(super) fn media<'a>(
             source: Source::Url { url },
         }),
         (Some(Kind::Pdf), model::Source::Url(url)) => Ok(document(Source::Url { url })),
-        (Some(Kind::Any), model::Source::Url(url)) => {
-            let source = Source::Url { url };
-            Ok(if media.mime.is_empty() && !ends_in_pdf(url) {
-                Block::Image { source }
-            } else {
-                document(source)
-            })
-        }
+        (Some(Kind::Any), model::Source::Url(url)) => pointed_at(url, media, place, losses),
         (_, model::Source::Base64(_) | model::Source::Url(_)) => {
             let mime = &media.mime;
             refuse(&format!(
@@ -153,6 +160,38 @@ pub(super) fn media<'a>(
             ))
         }
     }
+}
+
+/// Nothing but the address says what it is; where that does not either, it is taken for what such
+/// parts mostly hold.
+fn pointed_at<'a>(
+    url: &'a str,
+    media: &'a Media<'_>,
+    place: &Place,
+    losses: &mut Losses,
+) -> Result<Block<'a>, Fault> {
+    let is_file = !media.mime.is_empty();
+    let known = type_of_address(url);
+    let is_image = match (MediaKind::of_address(url), known) {
+        (MediaKind::Image, _) => true,
+        (_, Some(PDF)) => false,
+        (MediaKind::Unknown, _) => !is_file,
+        (MediaKind::File, None) if is_file => false,
+        _ => {
+            let message = "the upstream of this model takes only images and PDF by their address";
+            return Err(Fault::invalid(message).about(place.clone()));
+        }
+    };
+    if known.is_none() {
+        losses.approximated(place.clone());
+    }
+    let source = Source::Url { url };
+    Ok(if is_image {
+        Block::Image { source }
+    } else {
+        let title = media.name.as_deref();
+        Block::Document { source, title }
+    })
 }
 
 fn plain(data: Cow<'_, str>) -> Source<'_> {
@@ -172,10 +211,4 @@ fn base64<'a>(media_type: &'static str, data: &'a str) -> Source<'a> {
 fn decoded(data: &str) -> Option<String> {
     let bytes = STANDARD.decode(&*base64_text::standard(data)).ok()?;
     String::from_utf8(bytes).ok()
-}
-
-fn ends_in_pdf(url: &str) -> bool {
-    let path = url.split(['?', '#']).next().unwrap_or(url);
-    let suffix = path.len().checked_sub(4).and_then(|at| path.get(at..));
-    suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(".pdf"))
 }

@@ -1,6 +1,6 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{Place, Setting};
+use crate::model::{PartField, Place, Setting};
 
 pub(super) fn path_of(place: &Place) -> String {
     match place {
@@ -19,8 +19,28 @@ pub(super) fn path_of(place: &Place) -> String {
             turn: None,
             part: Some(part),
         } => format!("system[{part}]"),
+        Place::Returned { turn, part, inner } => {
+            let result = path_of(&Place::Part {
+                turn: *turn,
+                part: *part,
+            });
+            inner.map_or_else(
+                || result.clone(),
+                |inner| format!("{result}.content[{inner}]"),
+            )
+        }
+        Place::Field { of, field } => path_of(of) + field_of(*field),
         Place::Tool { tool } => format!("tools[{tool}]"),
         Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
+    }
+}
+
+const fn field_of(field: PartField) -> &'static str {
+    match field {
+        PartField::FileName | PartField::AddressName => ".title",
+        PartField::Failure => ".is_error",
+        // No client of this format can say these.
+        PartField::Detail | PartField::CallProof => "",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tools and the choice among them, read into the model.
 
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, Losses, Request, Search, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{Fault, HostedTool, Losses, Request, Search, Text, Tool, ToolChoice, ToolKind};
 
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
@@ -90,6 +90,25 @@ fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<S
     })
 }
 
+/// In a choice, nothing but the name tells the upstream's own tools from functions.
+pub(super) const fn name_of(tool: HostedTool) -> &'static str {
+    match tool {
+        HostedTool::Search => "web_search",
+        HostedTool::CodeExecution => "code_execution",
+    }
+}
+
+fn choose_one<'a>(name: Text<'a>, request: &Request<'_>) -> ToolChoice<'a> {
+    let is_function = request.tools.iter().any(|tool| tool.name == name);
+    let hosted = [HostedTool::Search, HostedTool::CodeExecution]
+        .into_iter()
+        .find(|tool| name_of(*tool) == name && request.has(*tool));
+    match hosted {
+        Some(tool) if !is_function => ToolChoice::Hosted(tool),
+        _ => ToolChoice::One(name),
+    }
+}
+
 fn read_choice<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
@@ -104,7 +123,7 @@ fn read_choice<'a>(
             "none" => ToolChoice::None,
             "tool" => {
                 let name = fields.text("name")?;
-                ToolChoice::One(fields.need("name", name)?)
+                choose_one(fields.need("name", name)?, request)
             }
             _ => return Err(Path::Key(&fields.path, "type").wrong("auto, any, tool or none")),
         });

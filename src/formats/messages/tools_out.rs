@@ -6,9 +6,12 @@ use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
 
 use super::schema_out;
+use super::tools::name_of;
 use crate::formats::Capabilities;
+use crate::formats::free_text::grammar_in_words;
 use crate::model::{
-    self, Fault, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice, ToolKind,
+    self, Fault, HostedTool, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice,
+    ToolKind,
 };
 
 #[derive(Serialize)]
@@ -76,13 +79,15 @@ pub(super) fn write<'a>(
             tools.push(declare(tool, losses));
         }
     }
-    if let Some(search) = &request.search {
+    if let Some(search) = &request.search
+        && is_free(HostedTool::Search, request, losses)
+    {
         tools.push(write_search(search, capabilities, losses)?);
     }
-    if request.code_execution {
+    if request.code_execution && is_free(HostedTool::CodeExecution, request, losses) {
         tools.push(Tool::Hosted {
             r#type: "code_execution_20250825",
-            name: "code_execution",
+            name: name_of(HostedTool::CodeExecution),
         });
     }
     // Without tools there is nothing to choose from, and saying so would be refused.
@@ -93,6 +98,10 @@ pub(super) fn write<'a>(
             losses.dropped(Place::Setting(Setting::ToolChoice));
             None
         }
+        Some(ToolChoice::Hosted(tool)) if !request.has(*tool) => {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            None
+        }
         _ if tools.is_empty() => None,
         choice => write_choice(choice.as_ref(), request.parallel_tools, losses),
     };
@@ -100,6 +109,21 @@ pub(super) fn write<'a>(
         stand_ins(request, &mut tools, losses);
     }
     Ok((tools, choice))
+}
+
+/// Whether no function goes by the name of this tool: no two may.
+fn is_free(tool: HostedTool, request: &Request<'_>, losses: &mut Losses) -> bool {
+    let is_taken = request
+        .tools
+        .iter()
+        .any(|known| known.name == name_of(tool));
+    if is_taken {
+        losses.dropped(Place::Setting(match tool {
+            HostedTool::Search => Setting::Search,
+            HostedTool::CodeExecution => Setting::CodeExecution,
+        }));
+    }
+    !is_taken
 }
 
 /// The format cannot name several tools to choose from: the others are left out.
@@ -154,10 +178,8 @@ fn input_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
 /// Free text is the one property of an object; its grammar can only be told.
 fn free_text<'a>(grammar: Option<&'a Json<'_>>) -> Json<'a> {
     let mut input = vec![("type", Json::Str("string".into()))];
-    let word = |key| grammar.and_then(|grammar| grammar.get(key).as_str());
-    if let (Some(syntax), Some(definition)) = (word("syntax"), word("definition")) {
-        let told = format!("Must match this {syntax} grammar:\n{definition}");
-        input.push(("description", Json::Str(told.into())));
+    if let Some(words) = grammar.and_then(grammar_in_words) {
+        input.push(("description", Json::Str(words.into())));
     }
     object(vec![
         ("type", Json::Str("object".into())),
@@ -196,7 +218,7 @@ fn write_search<'a>(
     .any(|word| word.is_some());
     Ok(Tool::Search {
         r#type: format!("web_search_{version}"),
-        name: "web_search",
+        name: name_of(HostedTool::Search),
         allowed_domains: &search.allowed_domains,
         user_location: somewhere.then_some(location),
     })
@@ -215,6 +237,7 @@ fn write_choice<'a>(
         Some(ToolChoice::None) => ("none", None),
         Some(ToolChoice::Required) => ("any", None),
         Some(ToolChoice::One(name)) => ("tool", Some(&**name)),
+        Some(ToolChoice::Hosted(tool)) => ("tool", Some(name_of(*tool))),
         Some(ToolChoice::Subset { required, .. }) => {
             losses.approximated(Place::Setting(Setting::ToolChoice));
             (if *required { "any" } else { "auto" }, None)

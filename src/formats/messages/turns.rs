@@ -8,6 +8,8 @@ use crate::model::{
 
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 const PDF: &str = "application/pdf";
+/// Of a picture that is only pointed at.
+const ANY_IMAGE: &str = "image/*";
 const PLAIN: &str = "text/plain";
 
 /// Where a block stands decides what it may be.
@@ -187,7 +189,7 @@ fn read_image<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Me
             let mime = need_type(source, &IMAGE_TYPES)?;
             Ok(media(mime, Source::Base64(need_text(source, "data")?)))
         }
-        "url" => Ok(media("", Source::Url(need_text(source, "url")?))),
+        "url" => Ok(media(ANY_IMAGE, Source::Url(need_text(source, "url")?))),
         _ => Err(Path::Key(&source.path, "type").wrong("base64, url or file")),
     })
 }

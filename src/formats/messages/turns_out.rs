@@ -10,7 +10,8 @@ use super::drafts_out::{
 use super::response::{Input, input};
 use crate::formats::{Capabilities, identity};
 use crate::model::{
-    Call, Fault, Issuer, Losses, Part, PartKind, Place, Request, Role, Seal, ToolResult, Turn,
+    Call, Fault, Issuer, Losses, Part, PartField, PartKind, Place, Request, Role, Seal, ToolResult,
+    Turn,
 };
 
 pub(super) struct Conversation<'a> {
@@ -123,7 +124,11 @@ impl<'a> Writer<'a, '_> {
     ) -> Result<Option<Block<'a>>, Fault> {
         Ok(match part {
             PartKind::Text(text) | PartKind::Refusal(text) => {
-                (!text.trim().is_empty()).then_some(Block::Text { text })
+                let says = !text.trim().is_empty();
+                if says && matches!(part, PartKind::Refusal(_)) {
+                    self.losses.approximated(place.clone());
+                }
+                says.then_some(Block::Text { text })
             }
             PartKind::Media(_) if speaker == Speaker::Assistant => {
                 let message = "the upstream of this model takes no media in turns of the model";
@@ -156,7 +161,7 @@ impl<'a> Writer<'a, '_> {
                     block,
                     place: place.clone(),
                 }),
-                None => self.losses.dropped(place.clone()),
+                None => self.losses.dropped(place.field(PartField::CallProof)),
             }
         }
         let id = match given(call.id.as_deref()) {
@@ -198,7 +203,8 @@ impl<'a> Writer<'a, '_> {
         };
         let mut blocks = Vec::new();
         for part in &result.parts {
-            blocks.extend(self.block(&part.kind, Speaker::User, place)?);
+            let place = place.returned(part.at);
+            blocks.extend(self.block(&part.kind, Speaker::User, &place)?);
         }
         Ok(Block::ToolResult {
             tool_use_id,

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::media_out::{self, FileData, InlineData};
 use super::steps_out::{CallNames, CallOut, ResultOut, write_call, write_result};
 use crate::formats::Capabilities;
-use crate::model::{Fault, Issuer, Losses, Part, PartKind, Place, Role, Seal, Text, Turn};
+use crate::model::{
+    Fault, Issuer, Losses, Part, PartField, PartKind, Place, Role, Seal, Text, Turn,
+};
 
 /// The stand-in that models which insist on signatures take for calls they did not make.
 const NO_SIGNATURE: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
@@ -195,7 +197,10 @@ impl<'a> Writer<'a> {
                 }
                 PartKind::Result(result) => {
                     let place = place(turn, part);
-                    let name = self.names.answered(result, &place)?;
+                    let Some(name) = self.names.answered(result, &place)? else {
+                        losses.dropped(place);
+                        continue;
+                    };
                     let step = &mut self.step;
                     write_result(result, name, &place, self.media_in_results, step, losses)?;
                 }
@@ -261,7 +266,8 @@ impl<'a> Writer<'a> {
                 }
                 PartKind::Call(call) => {
                     self.names.note(call);
-                    let seal = own_seal(call.seal.as_ref(), place, losses);
+                    let proof = || place().field(PartField::CallProof);
+                    let seal = own_seal(call.seal.as_ref(), proof, losses);
                     parts.push(Payload::FunctionCall(write_call(call, place, losses)), seal);
                 }
                 PartKind::Thought { text, seal } => {

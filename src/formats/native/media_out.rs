@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use url::Url;
 
 use super::contents_out::Payload;
 use crate::formats::base64_text;
+use crate::formats::media_kind::{type_of_address, type_of_name};
 use crate::formats::public_address::is_public_https;
 use crate::model::{Fault, Losses, Media, Place, Source};
 
@@ -25,40 +25,6 @@ pub(super) struct FileData<'a> {
     mime_type: &'a str,
     file_uri: &'a str,
 }
-
-/// What an address or a file name ends in, and what that says.
-const EXTENSIONS: [(&str, &str); 30] = [
-    ("png", "image/png"),
-    ("jpg", "image/jpeg"),
-    ("jpeg", "image/jpeg"),
-    ("gif", "image/gif"),
-    ("webp", "image/webp"),
-    ("heic", "image/heic"),
-    ("heif", "image/heif"),
-    ("avif", "image/avif"),
-    ("bmp", "image/bmp"),
-    ("pdf", "application/pdf"),
-    ("json", "application/json"),
-    ("txt", "text/plain"),
-    ("md", "text/markdown"),
-    ("csv", "text/csv"),
-    ("html", "text/html"),
-    ("htm", "text/html"),
-    ("xml", "text/xml"),
-    ("wav", "audio/wav"),
-    ("mp3", "audio/mpeg"),
-    ("ogg", "audio/ogg"),
-    ("flac", "audio/flac"),
-    ("aac", "audio/aac"),
-    ("m4a", "audio/mp4"),
-    ("mp4", "video/mp4"),
-    ("mov", "video/quicktime"),
-    ("webm", "video/webm"),
-    ("mpeg", "video/mpeg"),
-    ("mpg", "video/mpeg"),
-    ("avi", "video/x-msvideo"),
-    ("3gp", "video/3gpp"),
-];
 
 /// Names that mean the same, and the one to use.
 const SAME: [(&str, &str); 3] = [
@@ -77,14 +43,12 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Result<Payload<'a>, Fault> {
     // Files have no names here.
-    if media.name.is_some() {
-        losses.dropped(place.clone());
-    }
+    losses.dropped_if_there(media.place_of_name(place));
     let refuse = |message: &str| Err(Fault::invalid(message).about(place.clone()));
     let inline = |mime_type, data| Payload::InlineData(InlineData { mime_type, data });
     match &media.source {
         Source::Base64(data) => {
-            let named = || media.name.as_deref().and_then(of_name);
+            let named = || media.name.as_deref().and_then(type_of_name);
             match said(&media.mime).or_else(named) {
                 Some(mime_type) => Ok(inline(mime_type, base64_text::standard(data))),
                 None => refuse("the type of the data must be given for this model"),
@@ -119,19 +83,9 @@ fn said(mime: &str) -> Option<&str> {
     (mime.contains('/') && !mime.ends_with('*')).then_some(mime)
 }
 
-fn of_name(name: &str) -> Option<&'static str> {
-    let (_, extension) = name.rsplit_once('.')?;
-    let known = EXTENSIONS
-        .iter()
-        .find(|(known, _)| extension.eq_ignore_ascii_case(known));
-    known.map(|(_, mime)| *mime)
-}
-
 /// By the end of the path, as far as it agrees with what else is known of the type.
 fn of_address(address: &str, mime: &str) -> Option<&'static str> {
-    let url = Url::parse(address).ok()?;
-    let found = of_name(url.path_segments()?.next_back()?)?;
-    (mime != "image/*" || found.starts_with("image/")).then_some(found)
+    type_of_address(address).filter(|found| mime != "image/*" || found.starts_with("image/"))
 }
 
 fn likely(mime: &str) -> &'static str {

@@ -7,6 +7,7 @@ mod error;
 mod framing;
 mod grounding;
 mod incoming;
+mod json_schema_out;
 mod media_out;
 mod outgoing;
 mod pairing;

@@ -7,7 +7,7 @@ use super::settings_out::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
 use crate::formats::Target;
 use crate::formats::written::written;
-use crate::model::{Fault, Labels, Losses, Place, Request, Setting};
+use crate::model::{Fault, Labels, Losses, PartField, Place, Request, Setting};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -109,11 +109,33 @@ pub(super) fn path_of(place: &Place) -> String {
             turn,
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
+        Place::Returned { turn, part, inner } => {
+            let result = path_of(&Place::Part {
+                turn: *turn,
+                part: *part,
+            });
+            match inner {
+                Some(inner) => format!("{result}.functionResponse.parts[{inner}]"),
+                None => result,
+            }
+        }
+        Place::Field { of, field } => path_of(of) + field_of(*field),
         // No client of this format can say the latter.
         Place::Tool { tool } | Place::ToolStrict { tool } => {
             let (tool, declaration) = (tool >> 16, tool & 0xffff);
             format!("tools[{tool}].functionDeclarations[{declaration}]")
         }
+    }
+}
+
+const fn field_of(field: PartField) -> &'static str {
+    match field {
+        PartField::FileName => ".inlineData.displayName",
+        PartField::AddressName => ".fileData.displayName",
+        PartField::Failure => ".functionResponse.response.error",
+        PartField::CallProof => ".thoughtSignature",
+        // No client of this format can say it.
+        PartField::Detail => "",
     }
 }
 

@@ -3,7 +3,8 @@
 //! `{"type":["string","null"]}` → `{"type":"STRING","nullable":true}`. Only keywords are touched:
 //! a property may well be called `type`.
 
-use crate::model::Json;
+use super::json_schema_out;
+use crate::model::{Json, Losses, Place};
 
 pub(super) enum Written<'a> {
     Dialect {
@@ -11,8 +12,12 @@ pub(super) enum Written<'a> {
         /// Nothing was left out.
         exact: bool,
     },
-    /// Beyond the dialect: to be sent as it is, in the field for plain JSON Schema.
-    Plain(&'a Json<'a>),
+    /// Beyond the dialect: to be sent in the field for plain JSON Schema.
+    Plain {
+        schema: Json<'a>,
+        /// Nothing was left out.
+        exact: bool,
+    },
 }
 
 const TYPES: [(&str, &str); 7] = [
@@ -73,7 +78,16 @@ pub(super) fn write<'a>(schema: &'a Json<'a>) -> Written<'a> {
             schema,
             exact: writer.exact,
         },
-        Err(Unfit) => Written::Plain(schema),
+        Err(Unfit) => {
+            let (schema, exact) = json_schema_out::write(schema);
+            Written::Plain { schema, exact }
+        }
+    }
+}
+
+pub(super) fn report(exact: bool, place: Place, losses: &mut Losses) {
+    if !exact {
+        losses.approximated(place);
     }
 }
 
@@ -127,8 +141,8 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Unfit> {
         match keyword {
             "type" => return draft.write_type(value),
-            "enum" => return draft.write_enum(value),
-            "const" => return draft.write_const(value),
+            "enum" => return self.list(value.as_array().ok_or(Unfit)?, draft),
+            "const" => return self.list(std::slice::from_ref(value), draft),
             "nullable" => draft.nullable |= *value == Json::Bool(true),
             "properties" => {
                 let properties = value.as_object().ok_or(Unfit)?;
@@ -162,6 +176,32 @@ impl<'a> Writer<'a> {
             _ => self.exact = false,
         }
         Ok(())
+    }
+
+    /// Only words can be listed; of truth values, the type is all that can be told.
+    fn list(&mut self, values: &'a [Json<'a>], draft: &mut Draft<'a>) -> Result<(), Unfit> {
+        let mut words = Vec::new();
+        let mut truths = Vec::new();
+        for value in values.iter().filter(|value| !value.is_null()) {
+            match value {
+                Json::Str(_) => words.push(value.clone()),
+                Json::Bool(truth) => truths.push(*truth),
+                _ => return Err(Unfit),
+            }
+        }
+        let has_null = words.len() + truths.len() < values.len();
+        if has_null && words.is_empty() && truths.is_empty() {
+            return draft.put("type", "NULL".into());
+        }
+        draft.nullable |= has_null;
+        match (words.is_empty(), truths.is_empty()) {
+            (false, false) => Err(Unfit),
+            (true, false) => {
+                self.exact &= truths.contains(&true) && truths.contains(&false);
+                draft.put("type", "BOOLEAN".into())
+            }
+            (_, true) => draft.put("enum", Json::Array(words)),
+        }
     }
 
     fn alternatives(
@@ -263,30 +303,6 @@ impl<'a> Draft<'a> {
                 let schemas = types.into_iter().map(schema).collect();
                 self.put("anyOf", Json::Array(schemas))
             }
-        }
-    }
-
-    /// Only words can be listed.
-    fn write_enum(&mut self, value: &'a Json<'a>) -> Result<(), Unfit> {
-        let Json::Array(values) = value else {
-            return Err(Unfit);
-        };
-        let mut words = Vec::new();
-        for value in values {
-            match value {
-                Json::Str(_) => words.push(value.clone()),
-                Json::Null => self.nullable = true,
-                _ => return Err(Unfit),
-            }
-        }
-        self.put("enum", Json::Array(words))
-    }
-
-    fn write_const(&mut self, value: &'a Json<'a>) -> Result<(), Unfit> {
-        match value {
-            Json::Str(_) => self.put("enum", Json::Array(vec![value.clone()])),
-            Json::Null => self.put("type", "NULL".into()),
-            _ => Err(Unfit),
         }
     }
 

@@ -8,8 +8,8 @@ use super::spelling::{self, Spellings};
 use super::tools::read_schema;
 use crate::json::{Fields, Node};
 use crate::model::{
-    Depth, Effort, Fault, Losses, Output, Picture, PictureSize, Request, Sampling, Shape, Text,
-    Thinking,
+    Depth, Effort, Fault, Losses, Output, Picture, PictureSize, Request, Sampling, Shape, Spelled,
+    Text, Thinking,
 };
 
 pub(super) fn read<'a>(
@@ -19,7 +19,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), Fault> {
     node.fields(|mut fields| {
         request.sampling = read_sampling(&mut fields)?;
-        request.output = read_output(&mut fields, losses)?;
+        request.output = read_output(&mut fields, &mut request.spelled, losses)?;
         if let Some(node) = spelling::node(&mut fields, spelling::THINKING_CONFIG) {
             request.thinking = node.fields(|fields| read_thinking(fields, losses))?;
         }
@@ -62,8 +62,12 @@ fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
     Ok(stop.transpose()?.unwrap_or_default())
 }
 
-fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Output<'a>, Fault> {
-    let shape = read_shape(fields, losses)?;
+fn read_output<'a>(
+    fields: &mut Fields<'a, '_>,
+    spelled: &mut Spelled,
+    losses: &mut Losses,
+) -> Result<Output<'a>, Fault> {
+    let shape = read_shape(fields, spelled, losses)?;
     let (images, sound) = read_modalities(fields)?;
     Ok(Output {
         shape,
@@ -77,11 +81,21 @@ fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<O
     })
 }
 
-fn read_shape<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, Fault> {
+fn read_shape<'a>(
+    fields: &mut Fields<'a, '_>,
+    spelled: &mut Spelled,
+    losses: &mut Losses,
+) -> Result<Shape<'a>, Fault> {
     let kind = spelling::word(fields, spelling::RESPONSE_MIME_TYPE, KINDS);
     let plain = read_schema(spelling::node(fields, spelling::RESPONSE_SCHEMA), losses)?;
     let exact = spelling::node(fields, spelling::RESPONSE_JSON_SCHEMA);
-    let schema = plain.or(read_schema(exact, losses)?);
+    let exact = read_schema(exact, losses)?;
+    spelled.shape = match (&plain, &exact) {
+        (Some(_), _) => None,
+        (None, Some(_)) => Some("generationConfig.responseJsonSchema"),
+        (None, None) => Some("generationConfig.responseMimeType"),
+    };
+    let schema = plain.or(exact);
     Ok(match (kind.unwrap_or(PLAIN), schema) {
         (ENUM, Some(schema)) => Shape::Enum(schema),
         (JSON, None) => Shape::Json,

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::picture_out::{self, ImageConfig};
-use super::schema_out::{self, Written};
+use super::schema_out::{self, Written, report};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
-    Depth, Detail, Effort, Json, Losses, Media, Part, PartKind, Place, Request, Sampling, Setting,
-    Shape, Text, Thinking, Turn,
+    Depth, Detail, Effort, Json, Losses, Part, PartField, PartKind, Place, Request, Sampling,
+    Setting, Shape, Text, Thinking, Turn,
 };
 
 #[derive(Serialize, Default, PartialEq)]
@@ -40,7 +40,7 @@ pub(super) struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<&'a Json<'a>>,
+    response_json_schema: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     response_modalities: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,12 +162,13 @@ fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, loss
     config.response_mime_type = Some(kind);
     match schema.map(schema_out::write) {
         None => {}
-        Some(Written::Plain(schema)) => config.response_json_schema = Some(schema),
+        Some(Written::Plain { schema, exact }) => {
+            config.response_json_schema = Some(schema);
+            report(exact, place, losses);
+        }
         Some(Written::Dialect { schema, exact }) => {
             config.response_schema = Some(schema);
-            if !exact {
-                losses.approximated(place);
-            }
+            report(exact, place, losses);
         }
     }
 }
@@ -270,11 +271,7 @@ fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static 
     let mut pictures = Vec::new();
     for turn in turns {
         for part in &turn.parts {
-            let place = Place::Part {
-                turn: turn.at,
-                part: part.at,
-            };
-            pictures.extend(pictures_of(part).map(|media| (media.detail, place.clone())));
+            pictures.extend(pictures_of(turn, part));
         }
     }
     let (first, _) = pictures.first()?;
@@ -287,21 +284,33 @@ fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static 
     for (detail, place) in pictures {
         match detail {
             None | Some(Detail::Auto) => {}
-            Some(_) if resolution.is_some() => losses.approximated(place),
-            Some(_) => losses.dropped(place),
+            Some(_) if resolution.is_some() => losses.approximated(place.field(PartField::Detail)),
+            Some(_) => losses.dropped(place.field(PartField::Detail)),
         }
     }
     resolution
 }
 
-fn pictures_of<'a>(part: &'a Part<'_>) -> impl Iterator<Item = &'a Media<'a>> {
-    let inside = match &part.kind {
-        PartKind::Result(result) => &result.parts[..],
-        _ => std::slice::from_ref(part),
+/// How closely each picture is to be looked at, and where it stands.
+fn pictures_of<'a>(
+    turn: &Turn<'_>,
+    part: &'a Part<'_>,
+) -> impl Iterator<Item = (Option<Detail>, Place)> + use<'a> {
+    let place = Place::Part {
+        turn: turn.at,
+        part: part.at,
     };
-    inside.iter().filter_map(|part| match &part.kind {
+    let (inside, returned) = match &part.kind {
+        PartKind::Result(result) => (&result.parts[..], true),
+        _ => (std::slice::from_ref(part), false),
+    };
+    inside.iter().filter_map(move |part| match &part.kind {
         PartKind::Media(media) if media.mime.is_empty() || media.mime.starts_with("image/") => {
-            Some(media)
+            let place = match returned {
+                true => place.returned(part.at),
+                false => place.clone(),
+            };
+            Some((media.detail, place))
         }
         _ => None,
     })

@@ -56,28 +56,42 @@ enum Outcome<'a> {
 
 /// The calls so far, for results that know only the id of theirs.
 #[derive(Default)]
-pub(super) struct CallNames<'a>(Vec<(&'a str, &'a str)>);
+pub(super) struct CallNames<'a>(Vec<Known<'a>>);
+
+struct Known<'a> {
+    id: &'a str,
+    name: &'a str,
+    answered: bool,
+}
 
 impl<'a> CallNames<'a> {
     pub(super) fn note(&mut self, call: &'a Call<'_>) {
-        let id = call.id.as_deref();
-        self.0.extend(id.map(|id| (id, &*call.name)));
+        self.0.extend(call.id.as_deref().map(|id| Known {
+            id,
+            name: &call.name,
+            answered: false,
+        }));
     }
 
+    /// `None`: another result has answered the call before.
     pub(super) fn answered(
-        &self,
+        &mut self,
         result: &'a ToolResult<'_>,
         place: &Place,
-    ) -> Result<&'a str, Fault> {
-        let same_id = |id| self.0.iter().rev().find(|(known, _)| *known == id);
-        let called = result.id.as_deref().and_then(same_id);
-        called
-            .map(|(_, name)| *name)
-            .or(result.name.as_deref())
-            .ok_or_else(|| {
-                let message = "the tool result answers no call of this conversation";
-                Fault::invalid(message).about(place.clone())
-            })
+    ) -> Result<Option<&'a str>, Fault> {
+        let same_id = |call: &Known<'_>| Some(call.id) == result.id.as_deref();
+        let mut latest = self.0.iter_mut().rev();
+        if let Some(call) = latest.find(|call| same_id(call) && !call.answered) {
+            call.answered = true;
+            return Ok(Some(call.name));
+        }
+        if self.0.iter().any(same_id) {
+            return Ok(None);
+        }
+        result.name.as_deref().map(Some).ok_or_else(|| {
+            let message = "the tool result answers no call of this conversation";
+            Fault::invalid(message).about(place.clone())
+        })
     }
 }
 
@@ -128,7 +142,8 @@ pub(super) fn write_result<'a>(
 ) -> Result<(), Fault> {
     let mut text: Option<Text<'a>> = None;
     let mut parts = Vec::new();
-    for Part { kind, .. } in &result.parts {
+    for Part { kind, at } in &result.parts {
+        let place = &place.returned(*at);
         match kind {
             PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
                 let payload = media_out::write(media, place, losses)?;
@@ -139,7 +154,12 @@ pub(super) fn write_result<'a>(
                     step.moved.push(payload.into());
                 }
             }
-            kind => join(&mut text, words(kind)),
+            kind => {
+                if let PartKind::Media(media) = kind {
+                    losses.dropped_if_there(media.place_of_name(place));
+                }
+                join(&mut text, words(kind));
+            }
         }
     }
     let response = write_outcome(text.unwrap_or_default(), result.failed);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::schema_out::{self, Written};
+use super::schema_out::{self, Written, report};
+use crate::formats::free_text::grammar_in_words;
 use crate::model::{
     Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
 };
@@ -36,7 +37,7 @@ pub(super) struct Declaration<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<Json<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters_json_schema: Option<&'a Json<'a>>,
+    parameters_json_schema: Option<Json<'a>>,
 }
 
 #[derive(Serialize)]
@@ -59,11 +60,11 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> (Vec<ToolEntry<'a>>, Option<ToolConfig<'a>>) {
     let choice = request.tool_choice.as_ref();
+    // Names count only for a model that must call, and none of them would mean any.
     let offered = |tool: &&Tool<'_>| match choice {
-        Some(ToolChoice::Subset {
-            names,
-            required: false,
-        }) => names.contains(&tool.name),
+        Some(ToolChoice::Subset { names, required }) if !required || names.is_empty() => {
+            names.contains(&tool.name)
+        }
         _ => true,
     };
     let declared = request.tools.iter().filter(offered);
@@ -103,29 +104,47 @@ fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
     };
     if tool.kind == ToolKind::Custom {
         losses.approximated(place);
-        declaration.parameters = Some(free_text());
+        declaration.parameters = Some(free_text(tool.schema.as_ref()));
         return declaration;
     }
     match tool.schema.as_ref().map(schema_out::write) {
         None => {}
-        Some(Written::Plain(schema)) => declaration.parameters_json_schema = Some(schema),
+        Some(Written::Plain { schema, exact }) => {
+            declaration.parameters_json_schema = Some(schema);
+            report(exact, place, losses);
+        }
         Some(Written::Dialect { schema, exact }) => {
-            declaration.parameters = Some(schema);
-            if !exact {
-                losses.approximated(place);
-            }
+            declaration.parameters = of_object(schema);
+            report(exact, place, losses);
         }
     }
     declaration
 }
 
+/// Arguments are an object even where the schema does not say it; here it must, or be left out.
+fn of_object(schema: Json<'_>) -> Option<Json<'_>> {
+    let Json::Object(mut keywords) = schema else {
+        return Some(schema);
+    };
+    if keywords.is_empty() {
+        return None;
+    }
+    if keywords.get("type").is_none() && keywords.get("anyOf").is_none() {
+        keywords.insert("type", "OBJECT".into());
+    }
+    Some(Json::Object(keywords))
+}
+
 /// A tool that takes free text gets it as its only argument.
-fn free_text<'a>() -> Json<'a> {
+fn free_text<'a>(grammar: Option<&Json<'_>>) -> Json<'a> {
     let object = |entries: Vec<(&'a str, Json<'a>)>| Json::Object(entries.into());
-    let input = object(vec![("type", "STRING".into())]);
+    let mut input = vec![("type", "STRING".into())];
+    if let Some(words) = grammar.and_then(grammar_in_words) {
+        input.push(("description", Json::Str(words.into())));
+    }
     object(vec![
         ("type", "OBJECT".into()),
-        ("properties", object(vec![("input", input)])),
+        ("properties", object(vec![("input", object(input))])),
         ("required", Json::Array(vec!["input".into()])),
     ])
 }
@@ -144,10 +163,15 @@ fn write_choice<'a>(
     };
     let mode = match choice {
         ToolChoice::Auto => return None,
+        // Only functions can be asked for.
+        ToolChoice::Hosted(_) => {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            return None;
+        }
         ToolChoice::Subset {
             required: false, ..
         } => {
-            // Names count only for a model that must call; the others were not declared.
+            // The others were not declared.
             losses.approximated(Place::Setting(Setting::ToolChoice));
             return None;
         }

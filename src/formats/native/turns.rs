@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::rules::ROLES;
 use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
+use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node};
 use crate::model::{
     Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
@@ -165,7 +166,7 @@ fn read_seal(data: Text<'_>) -> Seal<'_> {
 
 fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
     let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
-    let mime = fields.need("mimeType", mime)?;
+    let mime = small_letters(fields.need("mimeType", mime)?);
     let data = fields.text("data")?.map(standard);
     let data = fields.need("data", data)?;
     let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
@@ -204,7 +205,7 @@ fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Medi
     let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
     fields.finish(losses);
     Ok(Media {
-        mime: mime.unwrap_or_default(),
+        mime: small_letters(mime.unwrap_or_default()),
         source: Source::Url(address),
         name,
         detail: None,

@@ -1,5 +1,6 @@
 //! The parts of a message or of a tool's output.
 
+use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Source, Text, split_data_url,
@@ -137,12 +138,12 @@ fn address<'a>(node: Node<'a, '_>, kind: &'static str) -> Result<(Text<'a>, Sour
 fn data_url(text: Text<'_>) -> Result<(Text<'_>, Source<'_>), Text<'_>> {
     match text {
         Text::Borrowed(borrowed) => match split_data_url(borrowed) {
-            Some((mime, data)) => Ok((mime.into(), Source::Base64(data.into()))),
+            Some((mime, data)) => Ok((small_letters(mime.into()), Source::Base64(data.into()))),
             None => Err(text),
         },
         Text::Owned(owned) => match split_data_url(&owned) {
             Some((mime, data)) => Ok((
-                mime.to_owned().into(),
+                mime.to_ascii_lowercase().into(),
                 Source::Base64(data.to_owned().into()),
             )),
             None => Err(Text::Owned(owned)),

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::formats::base64_text;
+use crate::formats::media_kind::MediaKind;
 use crate::model::{Detail, Fault, Losses, Media, Place, Source, Text};
 
 /// A string where one text is all there is.
@@ -101,29 +102,23 @@ enum Kind {
     Neither,
 }
 
-fn kind_of(media: &Media<'_>) -> Kind {
-    let family = media.mime.split('/').next().unwrap_or_default();
-    match (family, &media.source) {
-        ("image", _) => Kind::Image,
-        ("audio" | "video", _) => Kind::Neither,
+fn kind_of(media: &Media<'_>, place: &Place, losses: &mut Losses) -> Kind {
+    let found = match (MediaKind::of_type(&media.mime), &media.source) {
         // Only pictures and documents may be pointed at without saying what they are.
-        ("", Source::Url(url)) => match extension(url).as_str() {
-            "pdf" => Kind::File,
-            "mp3" | "wav" | "ogg" | "flac" | "m4a" | "mp4" | "mov" | "webm" | "mpeg" => {
-                Kind::Neither
+        (MediaKind::Unknown, Source::Url(url)) => match MediaKind::of_address(url) {
+            MediaKind::Unknown => {
+                losses.approximated(place.clone());
+                MediaKind::Image
             }
-            _ => Kind::Image,
+            found => found,
         },
-        ("", _) => Kind::Neither,
-        _ => Kind::File,
+        (found, _) => found,
+    };
+    match found {
+        MediaKind::Image => Kind::Image,
+        MediaKind::File => Kind::File,
+        MediaKind::Audio | MediaKind::Video | MediaKind::Unknown => Kind::Neither,
     }
-}
-
-fn extension(url: &str) -> String {
-    let path = url.split(['?', '#']).next().unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    extension.to_ascii_lowercase()
 }
 
 pub(super) fn write_media<'r>(
@@ -135,16 +130,11 @@ pub(super) fn write_media<'r>(
         losses.approximated(place);
         return Ok(Part::InputText { text });
     }
-    match kind_of(media) {
-        Kind::Image => Ok(Part::InputImage {
-            image: write_image(media),
-            detail: match media.detail {
-                None | Some(Detail::Auto) => "auto",
-                Some(Detail::Low) => "low",
-                Some(Detail::High) => "high",
-                Some(Detail::Original) => "original",
-            },
-        }),
+    match kind_of(media, &place, losses) {
+        Kind::Image => {
+            losses.dropped_if_there(media.place_of_name(&place));
+            Ok(write_image(media))
+        }
         Kind::File => Ok(Part::InputFile(write_file(media, place, losses))),
         Kind::Neither => {
             let kind = match media.mime.as_ref() {
@@ -157,11 +147,19 @@ pub(super) fn write_media<'r>(
     }
 }
 
-fn write_image<'r>(media: &'r Media<'_>) -> Image<'r> {
-    match &media.source {
-        Source::Base64(data) | Source::Plain(data) => Image::ImageUrl(data_url(media, data)),
-        Source::Url(url) => Image::ImageUrl(Address::Url(url)),
-        Source::File(id) => Image::FileId(id),
+fn write_image<'r>(media: &'r Media<'_>) -> Part<'r> {
+    Part::InputImage {
+        image: match &media.source {
+            Source::Base64(data) | Source::Plain(data) => Image::ImageUrl(data_url(media, data)),
+            Source::Url(url) => Image::ImageUrl(Address::Url(url)),
+            Source::File(id) => Image::FileId(id),
+        },
+        detail: match media.detail {
+            None | Some(Detail::Auto) => "auto",
+            Some(Detail::Low) => "low",
+            Some(Detail::High) => "high",
+            Some(Detail::Original) => "original",
+        },
     }
 }
 
@@ -180,9 +178,7 @@ fn write_file<'r>(media: &'r Media<'_>, place: Place, losses: &mut Losses) -> Fi
         },
         // A name beside an address or an id is refused: "mutually exclusive parameters".
         Source::Url(address) | Source::File(address) => {
-            if media.name.is_some() {
-                losses.dropped(place);
-            }
+            losses.dropped_if_there(media.place_of_name(&place));
             match media.source {
                 Source::Url(_) => File::Url { file_url: address },
                 _ => File::Stored { file_id: address },

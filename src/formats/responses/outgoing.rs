@@ -114,7 +114,7 @@ pub(super) fn prompt<'r>(
         instructions,
         input,
         tools: tools_out::write(request, losses),
-        tool_choice: tools_out::choose(request),
+        tool_choice: tools_out::choose(request, losses),
         parallel_tool_calls: one_at_a_time(request, target, losses),
         reasoning: settings_out::reasoning(&request.thinking, target.capabilities, losses),
         text: settings_out::text(&request.output, losses),

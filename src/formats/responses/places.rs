@@ -1,6 +1,6 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{Place, Setting};
+use crate::model::{PartField, Place, Setting};
 
 pub(super) fn path_of(place: &Place) -> String {
     match *place {
@@ -15,8 +15,24 @@ pub(super) fn path_of(place: &Place) -> String {
             turn: Some(turn), ..
         } => format!("input[{turn}]"),
         Place::Turn { turn: None } | Place::Part { turn: None, .. } => "instructions".to_owned(),
+        Place::Returned {
+            turn: Some(turn),
+            inner: Some(inner),
+            ..
+        } => format!("input[{turn}].output[{inner}]"),
+        Place::Returned { turn, .. } => path_of(&Place::Turn { turn }),
+        Place::Field { ref of, field } => path_of(of) + field_of(field),
         Place::Tool { tool } => format!("tools[{tool}]"),
         Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
+    }
+}
+
+const fn field_of(field: PartField) -> &'static str {
+    match field {
+        PartField::Detail => ".detail",
+        PartField::FileName | PartField::AddressName => ".filename",
+        // No client of this format can say these.
+        PartField::Failure | PartField::CallProof => "",
     }
 }
 

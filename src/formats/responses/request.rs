@@ -234,6 +234,7 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Re
     // The newer name of the same thing; next to `user` it is left over and reported.
     if labels.user.is_none() {
         labels.user = fields.text("safety_identifier")?;
+        request.spelled.user = labels.user.as_ref().map(|_| "safety_identifier");
     }
     labels.cache_key = fields.text("prompt_cache_key")?;
     labels.service_tier = fields.text("service_tier")?;

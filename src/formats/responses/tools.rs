@@ -2,7 +2,10 @@
 
 use super::picture;
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, Json, Losses, Place, Request, Search, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{
+    Fault, HostedTool, Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice,
+    ToolKind,
+};
 
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
@@ -13,7 +16,7 @@ pub(super) fn read<'a>(
         node.fields(|fields| read_tool(at, None, fields, request, losses))
     })?;
     if let Some(node) = fields.node("tool_choice") {
-        request.tool_choice = read_choice(node, losses)?;
+        request.tool_choice = read_choice(node, request, losses)?;
     }
     request.parallel_tools = fields.bool("parallel_tool_calls")?;
     Ok(())
@@ -61,29 +64,37 @@ fn read_tool<'a>(
                 node.fields(|fields| read_tool(at, Some(&name), fields, request, losses))
             })?;
         }
-        (
-            "web_search"
-            | "web_search_2025_08_26"
-            | "web_search_preview"
-            | "web_search_preview_2025_03_11",
-            None,
-        ) => request.search = Some(read_search(&mut fields, losses)?),
-        ("code_interpreter", None) => {
-            read_container(&mut fields, losses)?;
-            request.code_execution = true;
-        }
         ("image_generation", None) => {
             request.output.images = true;
             request.output.picture = picture::read(&mut fields)?;
         }
-        _ => {
-            let path = &fields.path;
-            let message = format!("{path}: the tool {kind} has no counterpart");
-            return Err(Fault::invalid(message).at(path.to_string()));
-        }
+        _ => match hosted(&kind).filter(|_| namespace.is_none()) {
+            Some(HostedTool::Search) => request.search = Some(read_search(&mut fields, losses)?),
+            Some(HostedTool::CodeExecution) => {
+                read_container(&mut fields, losses)?;
+                request.code_execution = true;
+            }
+            None => {
+                let path = &fields.path;
+                let message = format!("{path}: the tool {kind} has no counterpart");
+                return Err(Fault::invalid(message).at(path.to_string()));
+            }
+        },
     }
     fields.finish(losses);
     Ok(())
+}
+
+/// The tool that this type stands for, if others have one like it.
+fn hosted(kind: &str) -> Option<HostedTool> {
+    match kind {
+        "web_search"
+        | "web_search_2025_08_26"
+        | "web_search_preview"
+        | "web_search_preview_2025_03_11" => Some(HostedTool::Search),
+        "code_interpreter" => Some(HostedTool::CodeExecution),
+        _ => None,
+    }
 }
 
 fn read_function<'a>(
@@ -203,6 +214,7 @@ fn read_container(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<()
 /// `None`: a choice that only makes sense where the vendor runs the tool.
 fn read_choice<'a>(
     node: Node<'a, '_>,
+    request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<Option<ToolChoice<'a>>, Fault> {
     if let Json::Str(word) = &node.value {
@@ -217,11 +229,14 @@ fn read_choice<'a>(
         let kind = fields.text("type")?;
         let choice = match fields.need("type", kind)?.as_ref() {
             "function" | "custom" => ToolChoice::One(read_name(&mut fields)?),
-            "allowed_tools" => read_subset(&mut fields, losses)?,
-            _ => {
-                losses.dropped(Place::Path(fields.path.to_string().into()));
-                return Ok(None);
-            }
+            "allowed_tools" => read_subset(&mut fields, request, losses)?,
+            kind => match hosted(kind).filter(|tool| request.has(*tool)) {
+                Some(tool) => ToolChoice::Hosted(tool),
+                None => {
+                    losses.dropped(Place::Path(fields.path.to_string().into()));
+                    return Ok(None);
+                }
+            },
         };
         fields.finish(losses);
         Ok(Some(choice))
@@ -234,8 +249,11 @@ fn read_name<'a>(fields: &mut Fields<'a, '_>) -> Result<Text<'a>, Fault> {
     Ok(qualified(namespace.as_deref(), fields.need("name", name)?))
 }
 
+/// Tools of the upstream that are not among them may not be used: they go at once, since no other
+/// format's choice speaks of them.
 fn read_subset<'a>(
     fields: &mut Fields<'a, '_>,
+    request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<ToolChoice<'a>, Fault> {
     let mode = fields.text("mode")?;
@@ -245,19 +263,36 @@ fn read_subset<'a>(
         _ => return Err(Path::Key(&fields.path, "mode").wrong("one of auto, required")),
     };
     let mut names = Vec::new();
+    let mut kept = Vec::new();
     fields.each("tools", |_, node| {
         node.fields(|mut fields| {
-            match fields.text("type")?.as_deref() {
-                Some("function" | "custom") => names.push(read_name(&mut fields)?),
-                _ => {
-                    losses.dropped(Place::Path(fields.path.to_string().into()));
-                    return Ok(());
-                }
+            let kind = fields.text("type")?;
+            match kind.as_deref().unwrap_or_default() {
+                "function" | "custom" => names.push(read_name(&mut fields)?),
+                kind => match hosted(kind).filter(|tool| request.has(*tool)) {
+                    Some(tool) => {
+                        losses.approximated(Place::Path(fields.path.to_string().into()));
+                        kept.push(tool);
+                    }
+                    None => {
+                        losses.dropped(Place::Path(fields.path.to_string().into()));
+                        return Ok(());
+                    }
+                },
             }
             fields.finish(losses);
             Ok(())
         })
     })?;
+    for tool in [HostedTool::Search, HostedTool::CodeExecution] {
+        if request.has(tool) && !kept.contains(&tool) {
+            losses.approximated(Place::Setting(Setting::ToolChoice));
+            match tool {
+                HostedTool::Search => request.search = None,
+                HostedTool::CodeExecution => request.code_execution = false,
+            }
+        }
+    }
     Ok(ToolChoice::Subset { names, required })
 }
 

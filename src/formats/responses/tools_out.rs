@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::picture::{self, Painting};
 use super::strict;
-use crate::model::{Json, Losses, Place, Request, Search, Text, ToolChoice, ToolKind};
+use crate::model::{
+    HostedTool, Json, Losses, Place, Request, Search, Setting, Text, ToolChoice, ToolKind,
+};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -163,6 +165,7 @@ fn write_search<'r>(search: &'r Search<'_>) -> Tool<'r> {
 pub(super) enum Choice<'r> {
     Word(&'static str),
     One(Named<'r>),
+    Hosted { r#type: &'static str },
     Subset(Allowed<'r>),
 }
 
@@ -179,7 +182,7 @@ pub(super) struct Allowed<'r> {
     tools: Vec<Named<'r>>,
 }
 
-pub(super) fn choose<'r>(request: &'r Request<'_>) -> Option<Choice<'r>> {
+pub(super) fn choose<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Option<Choice<'r>> {
     let named = |name: &'r Text<'_>| Named {
         r#type: match request.tools.iter().find(|tool| tool.name == *name) {
             Some(tool) if tool.kind == ToolKind::Custom => "custom",
@@ -192,6 +195,16 @@ pub(super) fn choose<'r>(request: &'r Request<'_>) -> Option<Choice<'r>> {
         ToolChoice::None => Choice::Word("none"),
         ToolChoice::Required => Choice::Word("required"),
         ToolChoice::One(name) => Choice::One(named(name)),
+        ToolChoice::Hosted(tool) if !request.has(*tool) => {
+            losses.dropped(Place::Setting(Setting::ToolChoice));
+            return None;
+        }
+        ToolChoice::Hosted(tool) => Choice::Hosted {
+            r#type: match tool {
+                HostedTool::Search => "web_search",
+                HostedTool::CodeExecution => "code_interpreter",
+            },
+        },
         ToolChoice::Subset { names, required } => Choice::Subset(Allowed {
             mode: if *required { "required" } else { "auto" },
             tools: names.iter().map(named).collect(),

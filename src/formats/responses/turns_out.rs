@@ -8,8 +8,8 @@ use super::reply::{COMPLETED, Summary};
 use super::response::NO_ARGUMENTS;
 use crate::formats::base64_text;
 use crate::model::{
-    Call, Fault, Issuer, Losses, Media, PartKind, Place, Role, Seal, Source, Text, ToolKind,
-    ToolResult, Turn,
+    Call, Fault, Issuer, Losses, Media, PartField, PartKind, Place, Role, Seal, Source, Text,
+    ToolKind, ToolResult, Turn,
 };
 
 #[derive(Default)]
@@ -275,7 +275,8 @@ impl<'r, 'l> Writer<'r, 'l> {
 
     fn write_call(&mut self, call: &'r Call<'_>, place: Place) {
         if let Some(seal) = &call.seal {
-            self.write_thought("", Some(seal), place.clone());
+            let proof = place.field(PartField::CallProof);
+            self.write_thought("", Some(seal), proof);
         }
         let number = self.calls;
         self.calls += 1;
@@ -334,17 +335,18 @@ impl<'r, 'l> Writer<'r, 'l> {
             return Ok(());
         };
         if result.failed {
-            self.losses.dropped(place.clone());
+            self.losses.dropped(place.field(PartField::Failure));
         }
         let mut output = Vec::new();
         for part in &result.parts {
+            let place = place.returned(part.at);
             match &part.kind {
                 PartKind::Text(text) if text.is_empty() => {}
                 PartKind::Text(text) => output.push(Part::InputText { text }),
                 PartKind::Media(media) => {
-                    output.push(write_media(media, place.clone(), self.losses)?);
+                    output.push(write_media(media, place, self.losses)?);
                 }
-                _ => self.losses.dropped(place.clone()),
+                _ => self.losses.dropped(place),
             }
         }
         self.push_output(call, Content::of(output));

@@ -96,7 +96,11 @@ fn media_keep_their_source() {
     let image = r#"{"type":"image","source":{"type":"url","url":"https://example.com/cat.png"}}"#;
     assert_eq!(
         only_part(&user(image)),
-        media("", Source::Url("https://example.com/cat.png".into()), None)
+        media(
+            "image/*",
+            Source::Url("https://example.com/cat.png".into()),
+            None
+        )
     );
     let document = r#"{"type":"document","title":"report.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"}}"#;
     assert_eq!(
@@ -174,7 +178,7 @@ fn calls_and_results_keep_ids_and_trees() {
                 at: Some(0),
             },
             Part {
-                kind: media("", Source::Url("https://example.com/c".into()), None),
+                kind: media("image/*", Source::Url("https://example.com/c".into()), None),
                 at: Some(1),
             },
         ],

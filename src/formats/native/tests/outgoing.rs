@@ -31,18 +31,21 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
         &target,
         &mut losses,
     )?;
-    let lost = losses.0.into_iter().map(|lost| {
-        let place = match lost.place {
-            Place::Path(path) => path.into_owned(),
-            Place::Setting(setting) => format!("{setting:?}"),
-            Place::Turn { turn } => format!("turn {turn:?}"),
-            Place::Part { turn, part } => format!("part {turn:?} {part:?}"),
-            Place::Tool { tool } => format!("tool {tool}"),
-            Place::ToolStrict { tool } => format!("tool {tool} strict"),
-        };
-        (lost.action, place)
-    });
+    let lost = losses.0.iter().map(|lost| (lost.action, told(&lost.place)));
     Ok((serde_json::from_slice(&sent.body).unwrap(), lost.collect()))
+}
+
+fn told(place: &Place) -> String {
+    match place {
+        Place::Path(path) => path.to_string(),
+        Place::Setting(setting) => format!("{setting:?}"),
+        Place::Turn { turn } => format!("turn {turn:?}"),
+        Place::Part { turn, part } => format!("part {turn:?} {part:?}"),
+        Place::Returned { turn, part, inner } => format!("part {turn:?} {part:?} {inner:?}"),
+        Place::Field { of, field } => format!("{} {field:?}", told(of)),
+        Place::Tool { tool } => format!("tool {tool}"),
+        Place::ToolStrict { tool } => format!("tool {tool} strict"),
+    }
 }
 
 fn chat(body: Value) -> (Value, Lost) {
@@ -145,7 +148,10 @@ fn pictures_of_a_result_follow_it() {
     );
     assert_eq!(
         lost,
-        [(Action::Approximated, "part Some(2) Some(0)".to_owned())]
+        [(
+            Action::Approximated,
+            "part Some(2) Some(0) Some(1)".to_owned()
+        )]
     );
 }
 
@@ -322,7 +328,10 @@ fn documents_of_other_formats() {
         part,
         json!({"inlineData": {"mimeType": "text/markdown", "data": "aGkh"}})
     );
-    assert_eq!(lost, [(Action::Dropped, "part Some(0) Some(0)".to_owned())]);
+    assert_eq!(
+        lost,
+        [(Action::Dropped, "part Some(0) Some(0) FileName".to_owned())]
+    );
     let body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "hi!"}}
     ]}]});
