@@ -187,6 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn words_of_another_format_do_not_reach_the_client() {
+        let said = r#"data: {"candidates":[{"finishReason":"STOP"}]}"#;
+        let stream = format!("{said}\n\ndata: [DONE]\n\n");
+        let mut tap = Tap::new(Format::Native.codec(), "m", false);
+        let (mut watch, mut out) = (Watch::default(), None);
+        let pushed = tap.push(stream.into(), true, usize::MAX, &mut watch, &mut out);
+        pushed.expect("a whole stream");
+        assert_eq!(out.expect("an event"), format!("{said}\n\n"));
+    }
+
+    #[test]
     fn the_end_of_what_is_left_out_goes_with_it_however_it_is_cut() {
         let said = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
         let usage = r#"data: {"choices":[],"usage":{"prompt_tokens":1}}"#;

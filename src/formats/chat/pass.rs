@@ -177,7 +177,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
         model: piece.model.map(|raw| raw.range_in(body)),
-        usage_only: false,
+        ..Glance::default()
     })
 }
 
@@ -201,7 +201,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         watch.ended = true;
         return Ok(Glance {
             model,
-            usage_only: false,
+            ..Glance::default()
         });
     }
     let choices = piece.choices.unwrap_or_default();
@@ -214,6 +214,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     Ok(Glance {
         model,
         usage_only: choices.is_empty() && piece.usage.is_some(),
+        ..Glance::default()
     })
 }
 

@@ -122,7 +122,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
         model: whole.model.map(|raw| raw.range_in(body)),
-        usage_only: false,
+        ..Glance::default()
     })
 }
 
@@ -167,7 +167,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     }
     Ok(Glance {
         model: response.model.map(|raw| raw.range_in(data.as_bytes())),
-        usage_only: false,
+        ..Glance::default()
     })
 }
 
