@@ -18,6 +18,7 @@ mod names;
 mod native;
 mod public_address;
 mod responses;
+mod sealed;
 mod told;
 mod watch;
 mod written;
@@ -165,6 +166,11 @@ pub trait Codec: Sync {
     /// How a conversation goes on from a reply that was kept, in the formats that have a way to.
     fn keeper(&self) -> Option<&'static dyn Keeper> {
         None
+    }
+    /// What an upstream of the same format would refuse in a body: proofs that others gave, sealed in the fields of
+    /// its own. In order.
+    fn take_out_seals(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
+        Vec::new()
     }
     /// Whether all of its clients send back the proofs they were given.
     fn clients_return_proofs(&self) -> bool {

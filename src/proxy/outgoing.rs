@@ -6,9 +6,9 @@ use http::HeaderName;
 use super::exchange::Exchange;
 use crate::config::OnUnsupported;
 use crate::formats::{Asked, Fields, Framing, Head, Operation, Target};
-use crate::json::Pieces;
+use crate::json::{Pieces, splice};
 use crate::model::{Action, Fault, FaultKind, Losses, Memory, Seal};
-use crate::runtime::Conversations;
+use crate::runtime::{Attempt, Conversations};
 use crate::translate::{self, Outgoing, Wanted};
 
 /// Longer lists of losses are cut: they must fit into a header.
@@ -23,32 +23,66 @@ pub(super) struct Prepared {
     pub(super) operation: Operation,
 }
 
-/// The client's own bytes for its own format, a translation for any other. What others have sealed in an earlier turn
-/// says nothing to this upstream, which would refuse it: then its own format is translated too, and leaves it out.
+/// The client's own bytes for its own format, a translation for any other.
 pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result<Prepared, Fault> {
     let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
         return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
     };
-    let upstream = &attempt.upstream;
     let mut losses = Losses::default();
-    let is_counted = wanted.operation == Operation::CountTokens;
-    let is_own = upstream.format == exchange.format;
-    if is_own && (is_counted || !Seal::may_be_in(&exchange.body)) {
-        return Ok(Prepared {
-            body: wanted.body_for(
-                upstream.format.codec(),
-                &exchange.body,
-                &attempt.model,
-                &upstream.brand,
-            ),
-            losses,
-            memory: Memory {
-                thread: exchange.thread.told(attempt),
-                ..Memory::default()
-            },
-            operation: wanted.operation,
-        });
+    let (body, memory, operation) = match attempt.upstream.format == exchange.format {
+        true => {
+            let body = own_bytes(exchange, wanted, attempt, &mut losses);
+            (body, Memory::default(), wanted.operation)
+        }
+        false => {
+            let translated = translated(conversations, exchange, wanted, attempt, &mut losses)?;
+            let body = Bytes::from(translated.body).into();
+            (body, translated.memory, translated.operation)
+        }
+    };
+    let dropped = paths(exchange, &losses, |action| action == Action::Dropped);
+    if exchange.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
+        let message = format!(
+            "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
+        );
+        return Err(Fault::invalid(message).at(dropped));
     }
+    Ok(Prepared {
+        body,
+        losses,
+        memory: Memory {
+            thread: exchange.thread.told(attempt),
+            ..memory
+        },
+        operation,
+    })
+}
+
+/// But for what others have sealed in an earlier turn: it says nothing to this upstream, which would refuse it.
+fn own_bytes(
+    exchange: &Exchange,
+    wanted: &Wanted,
+    attempt: &Attempt,
+    losses: &mut Losses,
+) -> Pieces {
+    let (upstream, codec) = (&attempt.upstream, exchange.format.codec());
+    let body = wanted.body_for(codec, &exchange.body, &attempt.model, &upstream.brand);
+    if !Seal::may_be_in(&exchange.body) {
+        return body;
+    }
+    let whole = body.joined();
+    let text = std::str::from_utf8(&whole).unwrap_or_default();
+    splice(&whole, &codec.take_out_seals(text, losses))
+}
+
+fn translated(
+    conversations: &Conversations,
+    exchange: &Exchange,
+    wanted: &Wanted,
+    attempt: &Attempt,
+    losses: &mut Losses,
+) -> Result<Outgoing, Fault> {
+    let upstream = &attempt.upstream;
     let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
     let recall = conversations.recall(owner);
     let head = Head {
@@ -65,8 +99,8 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
         pictures_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, given) = (exchange.format, upstream.format, &exchange.body);
-    let outgoing = if is_counted {
-        let question = translate::question(from, to, given, &target, &mut losses)?;
+    let outgoing = if wanted.operation == Operation::CountTokens {
+        let question = translate::question(from, to, given, &target, losses)?;
         Outgoing {
             // Without a counter nobody is asked; then only the losses matter.
             body: question.unwrap_or_default(),
@@ -74,29 +108,11 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
             operation: Operation::CountTokens,
         }
     } else {
-        let translated = translate::request(from, to, &head, given, &target, &mut losses);
+        let translated = translate::request(from, to, &head, given, &target, losses);
         translated.map_err(|fault| exchange.thread.explain(fault))?
     };
-    exchange.thread.only_own(from, &mut losses);
-    let dropped = paths(exchange, &losses, |action| action == Action::Dropped);
-    if exchange.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
-        let message = format!(
-            "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
-        );
-        return Err(Fault::invalid(message).at(dropped));
-    }
-    Ok(Prepared {
-        body: Bytes::from(outgoing.body).into(),
-        operation: match is_own {
-            true => wanted.operation,
-            false => outgoing.operation,
-        },
-        losses,
-        memory: Memory {
-            thread: exchange.thread.told(attempt),
-            ..outgoing.memory
-        },
-    })
+    exchange.thread.only_own(from, losses);
+    Ok(outgoing)
 }
 
 /// What the reply must know of this request.

@@ -276,7 +276,7 @@ async fn what_another_upstream_has_signed_stays_with_the_gateway() {
             "messages" => vec![json!({"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "Hm.", "signature": sealed},
                 {"type": "redacted_thinking", "data": sealed},
-                {"type": "text", "text": "Words."}]})],
+                {"type": "text", "text": "Words.", "cache_control": {"type": "ephemeral"}}]})],
             "responses" => vec![
                 json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}),
                 json!({"role": "assistant", "content": "Words."}),
@@ -298,6 +298,18 @@ async fn what_another_upstream_has_signed_stays_with_the_gateway() {
         let sent = echoed(format, &answer)["body"].to_string();
         assert!(sent.contains("Words.") && sent.contains("Hello."), "{sent}");
         assert!(!sent.contains("b21uaWdsb3Qv"), "{format}: {sent}");
-        assert_ne!(answer.header("x-omniglot-dropped"), "", "{format}");
+        // All else is as the client wrote it.
+        assert_eq!(
+            sent.contains("cache_control"),
+            format == "messages",
+            "{sent}"
+        );
+        let dropped = match format {
+            "messages" => "messages[1].content[0], messages[1].content[1]",
+            "native" => "contents[1].parts[0]",
+            "responses" => "input[1]",
+            _ => "messages[1]",
+        };
+        assert_eq!(answer.header("x-omniglot-dropped"), dropped, "{format}");
     }
 }

@@ -15,6 +15,7 @@ mod reply_in;
 mod request;
 mod response;
 mod said;
+mod sealed;
 mod shape_out;
 mod stream;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use super::{
     Asked, Codec, Fields, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
     StreamEncoder, Target, Watch,
 };
+use crate::json::Edit;
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
@@ -139,5 +141,9 @@ impl Codec for Chat {
 
     fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
         rates::headers(allowance, fields);
+    }
+
+    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        sealed::take_out(body, losses)
     }
 }

@@ -14,6 +14,7 @@ mod rates;
 mod request;
 mod response;
 mod schema_out;
+mod sealed;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use super::{
     Asked, Capabilities, Codec, Counter, Fields, Glance, Head, MessagesVersion, NameRule,
     Operation, Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
 };
+use crate::json::Edit;
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
@@ -157,5 +159,9 @@ impl Codec for Messages {
 
     fn counter(&self) -> Option<&'static dyn Counter> {
         Some(&count::Count)
+    }
+
+    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        sealed::take_out(body, losses)
     }
 }

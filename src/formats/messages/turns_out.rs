@@ -22,7 +22,7 @@ pub(super) struct Conversation<'a> {
 }
 
 /// Stands where the format insists on a turn of the user.
-const CONTINUED: &str = "(continued)";
+pub(super) const CONTINUED: &str = "(continued)";
 
 pub(super) fn write<'a>(
     request: &'a Request<'_>,

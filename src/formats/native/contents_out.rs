@@ -16,7 +16,7 @@ use crate::model::{
 const NO_SIGNATURE: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 /// What the user is made to say where the model would speak first.
-const CONTINUED: &str = "(continued)";
+pub(super) const CONTINUED: &str = "(continued)";
 
 pub(super) struct Conversation<'a> {
     pub(super) system: Vec<SystemText<'a>>,

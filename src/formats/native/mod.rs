@@ -20,6 +20,7 @@ mod response;
 mod rules;
 mod schema;
 mod schema_out;
+mod sealed;
 mod setting_rules;
 mod settings;
 mod settings_out;
@@ -44,6 +45,7 @@ use super::{
     Asked, Codec, Counter, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
     StreamEncoder, Target, Watch,
 };
+use crate::json::Edit;
 use crate::model::{Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
@@ -192,5 +194,9 @@ impl Codec for Native {
 
     fn counter(&self) -> Option<&'static dyn Counter> {
         Some(&count::Count)
+    }
+
+    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        sealed::take_out(body, losses)
     }
 }

@@ -20,6 +20,7 @@ mod progress;
 mod reply;
 mod request;
 mod response;
+mod sealed;
 mod settings_out;
 mod stream;
 mod strict;
@@ -34,6 +35,7 @@ use super::{
     Asked, Codec, Counter, Fields, Glance, Head, Keeper, NameRule, Operation, Passed, Peek,
     StreamDecoder, StreamEncoder, Target, Watch, chat,
 };
+use crate::json::Edit;
 use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
 use crate::sse::SseWriter;
 
@@ -137,5 +139,9 @@ impl Codec for Responses {
 
     fn keeper(&self) -> Option<&'static dyn Keeper> {
         Some(&kept::Kept)
+    }
+
+    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+        sealed::take_out(body, losses)
     }
 }

@@ -1,0 +1,53 @@
+//! What other upstreams have sealed, in the history of a native client: always a thought.
+
+use super::contents_out::CONTINUED;
+use crate::formats::sealed::{is_wrapped, thinned};
+use crate::json::{Edit, Raw, read_text, readable};
+use crate::model::{Losses, Place, Text};
+
+readable! {
+    struct Conversation<'a> {
+        "contents" => contents: Vec<Raw<'a>>,
+    }
+}
+
+readable! {
+    struct Content<'a> {
+        "parts" => parts: Option<Raw<'a>>,
+    }
+}
+
+readable! {
+    struct Part<'a> {
+        "thought" => thought: Option<bool>,
+        "thoughtSignature" => thought_signature: Option<Text<'a>>,
+    }
+}
+
+fn is_sealed(part: &str) -> bool {
+    read_text::<Part<'_>>(part)
+        .is_ok_and(|part| part.thought == Some(true) && is_wrapped(part.thought_signature.as_ref()))
+}
+
+pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
+    let conversation: Conversation<'_> = read_text(body).unwrap_or_default();
+    let mut edits = Vec::new();
+    for (turn, content) in (0..).zip(conversation.contents) {
+        let content: Content<'_> = read_text(content.get()).unwrap_or_default();
+        let gone = |part| {
+            losses.dropped(Place::Part {
+                turn: Some(turn),
+                part: Some(part),
+            });
+        };
+        let parts = content.parts;
+        let edit = parts.and_then(|parts| thinned(parts, body.as_bytes(), is_sealed, gone));
+        edits.extend(edit.map(|mut edit| {
+            if edit.with == b"[]" {
+                edit.with = format!(r#"[{{"text":"{CONTINUED}"}}]"#).into_bytes();
+            }
+            edit
+        }));
+    }
+    edits
+}
