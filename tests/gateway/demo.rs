@@ -131,7 +131,7 @@ fn readme_commands() -> Vec<String> {
 async fn every_command_of_the_readme_works() {
     let _lock = lock();
     let commands = readme_commands();
-    assert_eq!(&commands[..2], [".ci/demo", ".ci/test"]);
+    assert_eq!(&commands[..2], ["scripts/demo", "scripts/test"]);
     assert!(commands.len() > 8, "the commands were found");
     let root = env!("CARGO_MANIFEST_DIR");
     let command = || {
