@@ -1,6 +1,6 @@
 //! A document as a request in all four formats: written in one, translated to the others.
 
-use omniglot::formats::{Capabilities, Head, Target};
+use omniglot::formats::{Capabilities, RequestHead, UpstreamTarget};
 use omniglot::model::{Format, Losses};
 use omniglot::translate;
 use serde_json::{Value, json};
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use crate::settings::MODEL;
 
 /// Head for a client whose format says the model in the path.
-pub fn head() -> Head<'static> {
-    Head {
+pub fn head() -> RequestHead<'static> {
+    RequestHead {
         path_model: Some(MODEL),
         stream: false,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     }
 }
 
-pub fn target(capabilities: &Capabilities) -> Target<'_> {
-    Target {
+pub fn target(capabilities: &Capabilities) -> UpstreamTarget<'_> {
+    UpstreamTarget {
         model: "upstream-model",
         stream: false,
         max_output_tokens: None,

@@ -89,7 +89,7 @@ enum Part {
     /// Times to first byte and between events at a fixed rate
     Latency,
     /// Idle, under load, per open stream
-    Memory,
+    TranslationState,
     /// What a store adds
     Store,
     /// Scale: from 1 to 2,000 connections
@@ -113,7 +113,7 @@ impl Part {
                 Ok(())
             }
             Self::Latency => parts::latency::run(terms, aims).await,
-            Self::Memory => parts::memory::run(terms, aims).await,
+            Self::TranslationState => parts::memory::run(terms, aims).await,
             Self::Store => parts::store::run(terms, aims).await,
             Self::Connections => parts::connections::run(terms).await,
             Self::Catalog => parts::catalog::run(terms).await,

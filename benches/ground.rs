@@ -123,7 +123,7 @@ impl Ground {
         let file = Self::file(directory);
         fs::write(&file, config)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_omniglot"));
-        // Every fault that is asked for would be a line.
+        // Every error that is asked for would be a line.
         command.env("RUST_LOG", "error");
         command.arg("run").arg("-c").arg(file);
         let mut process = Process::start("omniglot", &mut command, directory)?;

@@ -13,7 +13,7 @@ use clap::Parser;
 use omniglot::formats::Operation;
 use omniglot::model::Format;
 use omniglot::sse::Frames;
-use omniglot::translate::{Reply, Wanted};
+use omniglot::translate::{RequestSummary, ResponseTranslator};
 
 use contest::{Outcome, hold, row, table};
 use settings::{MODEL, asked};
@@ -69,11 +69,12 @@ impl Options {
 fn relay(from: Format, to: Format, events: &[Bytes], rounds: usize) -> Outcome {
     let asked = asked(true);
     let operation = Operation::Stream(asked.framing);
-    let wanted = Wanted::of(to.codec(), operation, Some(MODEL), b"{}");
+    let wanted = RequestSummary::of(to.codec(), operation, Some(MODEL), b"{}");
     let wanted = wanted.expect("a request");
     let ours = || {
         let stream = "text/event-stream";
-        let reply = Reply::choose(to, from, &wanted, asked.clone(), stream, usize::MAX);
+        let reply =
+            ResponseTranslator::choose(to, from, &wanted, asked.clone(), stream, usize::MAX);
         let mut reply = reply.expect("a stream");
         for event in events {
             let mut chunk = Some(black_box(event.clone()));
@@ -132,7 +133,7 @@ fn main() {
     let options = Options::parse();
     let kinds = [
         ("stream of text", Pieces::Text),
-        ("stream of thoughts", Pieces::Thought),
+        ("stream of thoughts", Pieces::Reasoning),
         ("stream of a call's arguments", Pieces::Arguments),
     ];
     // A pair is met at several times: a machine that is slow for a second is not slow for one pair alone.

@@ -100,7 +100,7 @@ pub fn small_request(format: Format) -> Vec<u8> {
     )
 }
 
-/// A picture of `size` bytes of base64.
+/// An image of `size` bytes of base64.
 pub fn picture_request(format: Format, size: usize) -> Vec<u8> {
     let url = format!(
         "data:image/png;base64,{}",

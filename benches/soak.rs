@@ -39,10 +39,10 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Mode {
-    /// Streams of every pair of formats for minutes, with faults and clients that leave
+    /// Streams of every pair of formats for minutes, with errors and clients that leave
     Streams(turmoil::Options),
     /// Memory of open streams, and of a long one
-    Memory(idle::Options),
+    TranslationState(idle::Options),
     /// Random configs that take over one after the other
     Reloads(reloads::Options),
 }
@@ -52,7 +52,7 @@ async fn run(options: &Options) -> Result<()> {
     let directory = directory.path();
     match &options.mode {
         Some(Mode::Streams(options)) => turmoil::run(options, directory).await,
-        Some(Mode::Memory(options)) => idle::run(options, directory).await,
+        Some(Mode::TranslationState(options)) => idle::run(options, directory).await,
         Some(Mode::Reloads(options)) => reloads::run(options, directory).await,
         None => {
             turmoil::run(&turmoil::Options::quick(), directory).await?;

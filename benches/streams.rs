@@ -10,7 +10,7 @@ use crate::settings::asked;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pieces {
     Text,
-    Thought,
+    Reasoning,
     Arguments,
 }
 
@@ -18,7 +18,7 @@ pub enum Pieces {
 pub fn stream_in(format: Format, pieces: Pieces, count: usize) -> Vec<Vec<u8>> {
     let delta = |number: usize| match pieces {
         Pieces::Text => json!({"content": " the tide"}),
-        Pieces::Thought => json!({"reasoning_content": " the tide"}),
+        Pieces::Reasoning => json!({"reasoning_content": " the tide"}),
         Pieces::Arguments if number == 0 => json!({"tool_calls": [{"index": 0, "id": "call_1",
             "type": "function", "function": {"name": "send_letter", "arguments": "{\"text\": \""}}]}),
         Pieces::Arguments if number == count - 1 => {

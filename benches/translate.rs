@@ -14,7 +14,7 @@ use bytes::Bytes;
 use clap::Parser;
 use omniglot::formats::{Capabilities, Operation};
 use omniglot::model::{Format, Losses};
-use omniglot::translate::{self, Reply, Wanted};
+use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
 use contest::{Outcome, hold, row, table};
 use documents::{head, target, text_request};
@@ -64,7 +64,7 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
     if from == to {
         let path_model = (from == Format::Native).then_some(MODEL);
         let same = || {
-            let wanted = Wanted::of(
+            let wanted = RequestSummary::of(
                 from.codec(),
                 Operation::Generate,
                 path_model,
@@ -92,11 +92,11 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
 fn reply(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
     let asked = asked(false);
     let question = small_request(to);
-    let wanted = Wanted::of(to.codec(), Operation::Generate, Some(MODEL), &question);
+    let wanted = RequestSummary::of(to.codec(), Operation::Generate, Some(MODEL), &question);
     let wanted = wanted.expect("a request");
     let ours = || {
         let json = "application/json";
-        let reply = Reply::choose(to, from, &wanted, asked.clone(), json, usize::MAX);
+        let reply = ResponseTranslator::choose(to, from, &wanted, asked.clone(), json, usize::MAX);
         let mut chunk = Some(black_box(body.clone()));
         let pushed = reply.expect("a reply").push(&mut chunk, true);
         pushed.expect("a reply");

@@ -38,7 +38,7 @@ use sharing::Sharing;
 use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
 use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
-use crate::images::{Desk, Files, Tasks};
+use crate::images::{Files, TaskQueue, Tasks};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
@@ -124,7 +124,7 @@ pub fn run(start: Start) -> Result<()> {
     let stopped = Arc::new(AtomicBool::new(false));
     let tasks = keeping.as_ref().map(|keeping| keeping.store.clone());
     let tasks = tasks.map_or_else(Tasks::in_memory, Tasks::Stored);
-    let desk = Arc::new(Desk::new(runtime.clone(), tasks));
+    let desk = Arc::new(TaskQueue::new(runtime.clone(), tasks));
     let files = Arc::new(Files::new(runtime.snapshot().images.files.size));
     let gateway = || Gateway {
         runtime: runtime.clone(),
@@ -387,7 +387,7 @@ impl BackgroundService for Watching {
 
 /// The work on image tasks, until the process leaves.
 struct Painting {
-    desk: Arc<Desk>,
+    desk: Arc<TaskQueue>,
     painter: Arc<Gateway>,
 }
 

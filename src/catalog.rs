@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::config::{Amount, Model};
-use crate::model::{Fault, Format};
+use crate::model::{ApiError, Format};
 
 /// A config has no release dates, and SDKs require one. The epoch is what the messages format
 /// documents for an unknown date; fixed, so that a list reads the same after every restart.
@@ -20,7 +20,7 @@ const CREATED_AT: &str = "1970-01-01T00:00:00Z";
 const LAST_PAGE_NUMBER: usize = (1 << 53) - 1;
 
 /// `GET /api/models`. The models come in config order, as everywhere in this module.
-pub fn public_page(models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+pub fn public_page(models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     let page = query.number(&["page"], 1..=LAST_PAGE_NUMBER)?.unwrap_or(1);
     let page_size = query.number(&["page_size"], 1..=500)?.unwrap_or(50);
@@ -105,7 +105,7 @@ fn json_number(amount: &Amount) -> Option<Box<RawValue>> {
 }
 
 /// `GET /v1/models` and `GET /v1beta/models`, from the models that the key may use.
-pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     match shape {
         Format::Chat | Format::Responses | Format::Images => Ok(chat_list(models)),
@@ -178,14 +178,16 @@ struct MessagesRecord<'a> {
     max_tokens: Option<u64>,
 }
 
-fn messages_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, Fault> {
+fn messages_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, ApiError> {
     let limit = query.number(&["limit"], 1..=1000)?.unwrap_or(20);
     let after = query.position("after_id", models)?;
     let before = query.position("before_id", models)?;
     let listed = if lists_active(query)? { models } else { &[] };
     let (page, has_more) = match (after, before) {
         (Some(_), Some(_)) => {
-            return Err(Fault::invalid("after_id and before_id exclude each other").at("before_id"));
+            return Err(
+                ApiError::invalid("after_id and before_id exclude each other").at("before_id"),
+            );
         }
         // `has_more` speaks of the direction in which the client pages.
         (None, Some(before)) => {
@@ -211,14 +213,16 @@ fn messages_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, Fault> {
 }
 
 /// Every model in a config is active, so a client that asks for other stages only sees none.
-fn lists_active(query: &Query) -> Result<bool, Fault> {
+fn lists_active(query: &Query) -> Result<bool, ApiError> {
     // SDKs differ in how they spell a list: repeated, with brackets or with commas.
     let asked = query.all(&["lifecycle", "lifecycle[]"]);
     let stages: Vec<&str> = asked.flat_map(|(_, value)| value.split(',')).collect();
     let known = |stage: &&str| ["active", "deprecated", "retired"].contains(stage);
     match stages.iter().all(known) {
         true => Ok(stages.is_empty() || stages.contains(&"active")),
-        false => Err(Fault::invalid("lifecycle is active, deprecated or retired").at("lifecycle")),
+        false => {
+            Err(ApiError::invalid("lifecycle is active, deprecated or retired").at("lifecycle"))
+        }
     }
 }
 
@@ -261,13 +265,13 @@ struct NativeRecord<'a> {
     thinking: Option<bool>,
 }
 
-fn native_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, Fault> {
+fn native_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, ApiError> {
     let first = match query.first(&["pageToken", "page_token"]) {
         None => 0,
         Some((_, "")) => 0,
         Some((name, token)) => {
             let last = position_of_token(models, token)
-                .ok_or_else(|| Fault::invalid("the page token is not one of ours").at(name))?;
+                .ok_or_else(|| ApiError::invalid("the page token is not one of ours").at(name))?;
             last + 1
         }
     };
@@ -330,7 +334,11 @@ impl<'q> Query<'q> {
         self.all(names).next()
     }
 
-    fn number(&self, names: &[&str], range: RangeInclusive<usize>) -> Result<Option<usize>, Fault> {
+    fn number(
+        &self,
+        names: &[&str],
+        range: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, ApiError> {
         let Some((name, value)) = self.first(names) else {
             return Ok(None);
         };
@@ -342,19 +350,19 @@ impl<'q> Query<'q> {
             None => {
                 let (least, most) = range.into_inner();
                 let message = format!("{name} must be a whole number from {least} to {most}");
-                Err(Fault::invalid(message).at(name))
+                Err(ApiError::invalid(message).at(name))
             }
         }
     }
 
     /// Where the model that a parameter names stands in the list.
-    fn position(&self, name: &str, models: &[&Model]) -> Result<Option<usize>, Fault> {
+    fn position(&self, name: &str, models: &[&Model]) -> Result<Option<usize>, ApiError> {
         let Some((_, id)) = self.first(&[name]).filter(|(_, id)| !id.is_empty()) else {
             return Ok(None);
         };
         match models.iter().position(|model| model.id == id) {
             Some(position) => Ok(Some(position)),
-            None => Err(Fault::invalid(format!("{name} names no model of this list")).at(name)),
+            None => Err(ApiError::invalid(format!("{name} names no model of this list")).at(name)),
         }
     }
 }

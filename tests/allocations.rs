@@ -16,7 +16,7 @@ mod streams;
 use bytes::Bytes;
 use omniglot::formats::{Capabilities, Operation};
 use omniglot::model::{Format, Losses};
-use omniglot::translate::{self, Reply, Wanted};
+use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
 use allocations::Allocations;
 use documents::{head, target, text_request};
@@ -40,11 +40,12 @@ fn of_request(from: Format, to: Format, body: &[u8]) -> Allocations {
 /// What one reply costs to translate, or to pass.
 fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
     let asked = asked(false);
-    let wanted = Wanted::of(to.codec(), Operation::Generate, Some(MODEL), b"{}");
+    let wanted = RequestSummary::of(to.codec(), Operation::Generate, Some(MODEL), b"{}");
     let wanted = wanted.expect("a request");
     let mut chunk = Some(Bytes::from(body));
     let before = Allocations::so_far();
-    let reply = Reply::choose(to, from, &wanted, asked, "application/json", usize::MAX);
+    let reply =
+        ResponseTranslator::choose(to, from, &wanted, asked, "application/json", usize::MAX);
     let pushed = reply.expect("a reply").push(&mut chunk, true);
     let spent = Allocations::so_far() - before;
     pushed.expect("a reply");
@@ -55,11 +56,12 @@ fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
 fn of_stream(from: Format, to: Format, pieces: Pieces, count: usize) -> u64 {
     let asked = asked(true);
     let operation = Operation::Stream(asked.framing);
-    let wanted = Wanted::of(to.codec(), operation, Some(MODEL), b"{}");
+    let wanted = RequestSummary::of(to.codec(), operation, Some(MODEL), b"{}");
     let wanted = wanted.expect("a request");
     let events = stream_in(from, pieces, count).into_iter().map(Bytes::from);
     let events: Vec<Bytes> = events.collect();
-    let reply = Reply::choose(to, from, &wanted, asked, "text/event-stream", usize::MAX);
+    let reply =
+        ResponseTranslator::choose(to, from, &wanted, asked, "text/event-stream", usize::MAX);
     let mut reply = reply.expect("a stream");
     let before = Allocations::so_far();
     for event in events {
@@ -80,15 +82,15 @@ fn named((from, to): (Format, Format)) -> String {
 
 /// Rows are the formats that bodies come from, columns those that they go to, in the order of
 /// `Format::ALL`.
-type Most = [[u64; 4]; 4];
+type OutputLimit = [[u64; 4]; 4];
 
-fn most_of(most: Most, (from, to): (Format, Format)) -> u64 {
+fn most_of(most: OutputLimit, (from, to): (Format, Format)) -> u64 {
     let at = |format| Format::ALL.iter().position(|one| *one == format);
     most[at(from).expect("a format")][at(to).expect("a format")]
 }
 
 /// All that exceed their row and column, in one message.
-fn hold(most: Most, spent: impl Fn(Format, Format) -> Option<u64>) {
+fn hold(most: OutputLimit, spent: impl Fn(Format, Format) -> Option<u64>) {
     let mut over = Vec::new();
     for pair in pairs() {
         if let Some(count) = spent(pair.0, pair.1)
@@ -102,7 +104,7 @@ fn hold(most: Most, spent: impl Fn(Format, Format) -> Option<u64>) {
 
 #[test]
 fn requests_take_few_allocations() {
-    let realistic: Most = [
+    let realistic: OutputLimit = [
         [0, 224, 344, 181],
         [174, 0, 336, 176],
         [397, 442, 0, 398],
@@ -111,7 +113,7 @@ fn requests_take_few_allocations() {
     hold(realistic, |from, to| {
         (from != to).then(|| of_request(from, to, &realistic_request(from)).count)
     });
-    let small: Most = [[0, 9, 9, 8], [8, 0, 9, 8], [11, 12, 0, 11], [8, 9, 9, 0]];
+    let small: OutputLimit = [[0, 9, 9, 8], [8, 0, 9, 8], [11, 12, 0, 11], [8, 9, 9, 0]];
     hold(small, |from, to| {
         (from != to).then(|| of_request(from, to, &small_request(from)).count)
     });
@@ -119,7 +121,7 @@ fn requests_take_few_allocations() {
 
 #[test]
 fn replies_take_few_allocations() {
-    let realistic: Most = [
+    let realistic: OutputLimit = [
         [4, 18, 22, 34],
         [27, 1, 25, 43],
         [25, 21, 1, 41],
@@ -128,7 +130,7 @@ fn replies_take_few_allocations() {
     hold(realistic, |from, to| {
         Some(of_reply(from, to, realistic_reply(from)).count)
     });
-    let small: Most = [
+    let small: OutputLimit = [
         [4, 8, 10, 17],
         [12, 1, 13, 20],
         [9, 8, 1, 17],
@@ -148,10 +150,10 @@ fn events_of_a_stream_take_none() {
     // remembers its brackets.
     for (pieces, renamed) in [
         (Pieces::Text, 2),
-        (Pieces::Thought, 2),
+        (Pieces::Reasoning, 2),
         (Pieces::Arguments, 3),
     ] {
-        let most: Most = [[renamed, 0, 0, 0], [0; 4], [0, 0, 1, 0], [0; 4]];
+        let most: OutputLimit = [[renamed, 0, 0, 0], [0; 4], [0, 0, 1, 0], [0; 4]];
         hold(most, |from, to| {
             let more = of_stream(from, to, pieces, 300) - of_stream(from, to, pieces, 100);
             Some(more.saturating_sub(NOW_AND_THEN).div_ceil(200))

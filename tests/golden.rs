@@ -5,8 +5,8 @@ mod compare;
 
 use std::path::Path;
 
-use omniglot::formats::{Asked, Capabilities, Framing, Head, Target};
-use omniglot::model::{Action, Format, Losses, Memory};
+use omniglot::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
+use omniglot::model::{Action, Format, Losses, TranslationState};
 use omniglot::sse::Frames;
 use omniglot::translate;
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ fn translated(case: &Value) -> Result<(Value, Losses), Failed> {
         Some("response") => {
             let body = case["input"].to_string();
             let body = translate::response(from, to, body.as_bytes(), &asked(case), &mut losses)
-                .map_err(|fault| format!("{fault:?}"))?;
+                .map_err(|api_error| format!("{api_error:?}"))?;
             serde_json::from_slice(&body)?
         }
         Some("stream") => stream(case, from, to)?,
@@ -82,13 +82,13 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
     }
     let model = case["model"].as_str().unwrap_or_default();
     let stream = case["stream"].as_bool().unwrap_or_default();
-    let head = Head {
+    let head = RequestHead {
         path_model: (from == Format::Native).then_some(model),
         stream,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     };
-    let target = Target {
+    let target = UpstreamTarget {
         model,
         stream,
         max_output_tokens: None,
@@ -100,8 +100,8 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
     let outcome = translate::request(from, to, &head, body.as_bytes(), &target, losses);
     match outcome {
         Ok(outgoing) => Ok(serde_json::from_slice(&outgoing.body)?),
-        Err(fault) => {
-            let (status, body) = from.codec().encode_error(&fault, "req_1");
+        Err(api_error) => {
+            let (status, body) = from.codec().encode_error(&api_error, "req_1");
             Ok(json!({"status": status, "body": serde_json::from_slice::<Value>(&body)?}))
         }
     }
@@ -131,17 +131,17 @@ fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
     Ok(Value::Array(events))
 }
 
-fn asked(case: &Value) -> Asked {
-    Asked {
+fn asked(case: &Value) -> ResponseOptions {
+    ResponseOptions {
         model: String::new(),
         stream: case["kind"] == "stream",
         framing: Framing::Sse,
         include_usage: case["profile"]["include_usage"] == true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
-        memory: Memory {
+        memory: TranslationState {
             think_tags: case["profile"]["chat_think_tags"] == true,
-            ..Memory::default()
+            ..TranslationState::default()
         },
     }
 }

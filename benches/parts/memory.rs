@@ -21,7 +21,7 @@ use crate::work::{Request, Work};
 const LOOK: Duration = Duration::from_millis(20);
 
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    println!("\n## Memory\n");
+    println!("\n## TranslationState\n");
     of_processes(terms).await?;
     of_streams(terms, aims).await
 }

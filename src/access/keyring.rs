@@ -14,7 +14,7 @@ use super::limits::{ASK_AGAIN, again_after};
 use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::model::{Fault, FaultKind, Spending};
+use crate::model::{ApiError, ApiErrorKind, Spending};
 use crate::runtime::{Key, Runtime, Snapshot, Used};
 use crate::store::{Store, StoreError, StoredKey};
 
@@ -91,7 +91,7 @@ impl Keyring {
         &self,
         snapshot: &Snapshot,
         hashes: &mut Vec<[u8; 32]>,
-    ) -> Option<Result<Arc<Key>, Fault>> {
+    ) -> Option<Result<Arc<Key>, ApiError>> {
         if hashes.is_empty() {
             return None;
         }
@@ -101,7 +101,7 @@ impl Keyring {
             match ring.held(hash).map(|held| usable(held, snapshot)) {
                 None => return true,
                 Some(Ok(key)) => found = found.take().or(Some(key)),
-                Some(Err(fault)) => refused = refused.take().or(Some(fault)),
+                Some(Err(api_error)) => refused = refused.take().or(Some(api_error)),
             }
             false
         });
@@ -117,20 +117,20 @@ impl Keyring {
         runtime: &Runtime,
         snapshot: &Snapshot,
         hashes: &[[u8; 32]],
-    ) -> Result<Arc<Key>, Fault> {
+    ) -> Result<Arc<Key>, ApiError> {
         let mut refused = None;
         for hash in hashes {
             let asked = self.unknown.try_get_with(*hash, self.ask(runtime, hash));
-            let fault = match asked.await.map_err(|outcome| Outcome::clone(&outcome)) {
+            let api_error = match asked.await.map_err(|outcome| Outcome::clone(&outcome)) {
                 Ok(()) => continue,
                 Err(Outcome::Found(held)) => match usable(&held, snapshot) {
                     Ok(key) => return Ok(key),
-                    Err(fault) => fault,
+                    Err(api_error) => api_error,
                 },
                 Err(Outcome::Crowded) => later("too many unknown API keys are being tried"),
                 Err(Outcome::Failed) => later("the API key cannot be looked up now"),
             };
-            refused = refused.or(Some(fault));
+            refused = refused.or(Some(api_error));
         }
         Err(refused.unwrap_or_else(invalid))
     }
@@ -275,7 +275,7 @@ fn warn_of_shadow(name: &str) {
 }
 
 /// Whether a key that is there may be used at this moment.
-fn usable(held: &Held, snapshot: &Snapshot) -> Result<Arc<Key>, Fault> {
+fn usable(held: &Held, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError> {
     // Both would share limits and account.
     if snapshot.key_names.contains(&held.key.name) {
         return Err(invalid());
@@ -283,14 +283,14 @@ fn usable(held: &Held, snapshot: &Snapshot) -> Result<Arc<Key>, Fault> {
     let now = Timestamp::now().as_millisecond();
     if held.expires.is_some_and(|expires| expires <= now) {
         let message = "the API key has expired";
-        return Err(Fault::new(FaultKind::Unauthenticated, message));
+        return Err(ApiError::new(ApiErrorKind::Unauthenticated, message));
     }
     Ok(held.key.clone())
 }
 
-fn later(reason: &str) -> Fault {
-    let fault = Fault::new(FaultKind::Overloaded, format!("{reason}; try again"));
-    again_after(fault, ASK_AGAIN)
+fn later(reason: &str) -> ApiError {
+    let api_error = ApiError::new(ApiErrorKind::Overloaded, format!("{reason}; try again"));
+    again_after(api_error, ASK_AGAIN)
 }
 
 impl Ring {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::model::{LeaseNeed, Receipt};
+use crate::model::{LeaseNeed, UsageRecord};
 use crate::runtime::{Cap, Key, Runtime, Wish};
 use crate::store::{Holder, LeaseAsk, Store, StoreError};
 
@@ -182,13 +182,13 @@ impl Leases {
     }
 
     /// Writes receipts down, and notes what of them is this process's own.
-    pub async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, StoreError> {
+    pub async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
         let _exact = self.exact.lock().await;
         let new = self.store.record(receipts).await?;
         let now = Timestamp::now();
         let began = self.began.as_millisecond();
-        let is_own = |one: &&Receipt<'_>| one.at >= began && !one.cost.is_zero();
-        let own: Vec<&Receipt<'_>> = receipts.iter().filter(is_own).collect();
+        let is_own = |one: &&UsageRecord<'_>| one.at >= began && !one.cost.is_zero();
+        let own: Vec<&UsageRecord<'_>> = receipts.iter().filter(is_own).collect();
         // Mostly those of a key come one after the other, and all are of today.
         for some in own.chunk_by(|one, next| one.key == next.key && day(one) == day(next)) {
             let Ok(at) = Timestamp::from_millisecond(some[0].at) else {
@@ -204,7 +204,7 @@ impl Leases {
 }
 
 /// In UTC, as all that has a period is counted.
-const fn day(receipt: &Receipt<'_>) -> i64 {
+const fn day(receipt: &UsageRecord<'_>) -> i64 {
     receipt.at.div_euclid(DAY)
 }
 

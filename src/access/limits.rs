@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::shared::{SharedLimits, SharedPermit};
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::{Call, Key, Permit, Reached, Runtime, Snapshot};
 
 /// Places that others hold come free at any time.
@@ -25,7 +25,7 @@ impl Admission {
     }
 }
 
-pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, Fault> {
+pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, ApiError> {
     let call = call(runtime, snapshot)?;
     let permit = key
         .used
@@ -44,7 +44,7 @@ pub async fn enter_shared(
     runtime: &Runtime,
     snapshot: &Snapshot,
     key: &Key,
-) -> Result<Admission, Fault> {
+) -> Result<Admission, ApiError> {
     let call = call(runtime, snapshot)?;
     let admitted = limits.admit(key).await;
     let (permit, shared) = admitted.map_err(|reached| refused(&reached, key))?;
@@ -64,15 +64,15 @@ pub fn enter_again(limits: &SharedLimits, key: &Key) -> Admission {
     }
 }
 
-fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, Fault> {
+fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, ApiError> {
     let call = runtime.live.call(snapshot.server.max_in_flight);
     call.ok_or_else(|| {
         let message = "the gateway is serving as many requests as it may; try again";
-        again_after(Fault::new(FaultKind::Overloaded, message), ASK_AGAIN)
+        again_after(ApiError::new(ApiErrorKind::Overloaded, message), ASK_AGAIN)
     })
 }
 
-fn refused(reached: &Reached, key: &Key) -> Fault {
+fn refused(reached: &Reached, key: &Key) -> ApiError {
     let (limit, unit, wait) = match reached {
         Reached::Requests(wait) => (key.limits.requests_per_minute, "requests per minute", *wait),
         Reached::Tokens(wait) => (key.limits.tokens_per_minute, "tokens per minute", *wait),
@@ -80,10 +80,10 @@ fn refused(reached: &Reached, key: &Key) -> Fault {
     };
     let limit = limit.unwrap_or_default();
     let message = format!("this API key has reached its limit of {limit} {unit}");
-    again_after(Fault::new(FaultKind::RateLimited, message), wait)
+    again_after(ApiError::new(ApiErrorKind::RateLimited, message), wait)
 }
 
-pub(super) fn again_after(mut fault: Fault, wait: Duration) -> Fault {
-    fault.retry_after = Some(wait);
-    fault
+pub(super) fn again_after(mut api_error: ApiError, wait: Duration) -> ApiError {
+    api_error.retry_after = Some(wait);
+    api_error
 }

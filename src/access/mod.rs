@@ -18,7 +18,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::model::{Fault, FaultKind, shortened};
+use crate::model::{ApiError, ApiErrorKind, shortened};
 use crate::runtime::{Key, Snapshot, fingerprint};
 use crate::store::may_be_stored;
 
@@ -44,7 +44,7 @@ pub fn admit(
     keyring: Option<&Keyring>,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Result<Caller, Fault> {
+) -> Result<Caller, ApiError> {
     let (mut presented, mut unheard) = (false, Vec::new());
     for secret in secrets(headers, query) {
         presented = true;
@@ -63,14 +63,14 @@ pub fn admit(
         None if presented => Err(invalid()),
         None => {
             let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
-            Err(Fault::new(FaultKind::Unauthenticated, message))
+            Err(ApiError::new(ApiErrorKind::Unauthenticated, message))
         }
     }
 }
 
 /// What a key is told that nobody knows.
-pub fn invalid() -> Fault {
-    Fault::new(FaultKind::Unauthenticated, "the API key is not valid")
+pub fn invalid() -> ApiError {
+    ApiError::new(ApiErrorKind::Unauthenticated, "the API key is not valid")
 }
 
 /// The same for a request that was admitted before, and goes on now.
@@ -78,7 +78,7 @@ pub fn readmit(
     snapshot: &Snapshot,
     keyring: Option<&Keyring>,
     hash: [u8; 32],
-) -> Result<Caller, Fault> {
+) -> Result<Caller, ApiError> {
     if let Some(key) = snapshot.key(&hash) {
         return Ok(Caller::Known(key.clone()));
     }
@@ -92,13 +92,13 @@ pub fn readmit(
 
 /// Whether the key opens the model; asked before the model is looked up, so that a key
 /// learns nothing of models outside its globs.
-pub fn allow(key: &Key, model: &str) -> Result<(), Fault> {
+pub fn allow(key: &Key, model: &str) -> Result<(), ApiError> {
     if key.allows(model) {
         return Ok(());
     }
     let model = shortened(model);
     let message = format!("this API key does not open the model `{model}`");
-    Err(Fault::new(FaultKind::Forbidden, message))
+    Err(ApiError::new(ApiErrorKind::Forbidden, message))
 }
 
 fn secrets<'a>(

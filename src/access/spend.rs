@@ -9,15 +9,15 @@ use tokio::time::timeout;
 
 use super::Leases;
 use super::limits::{ASK_AGAIN, again_after};
-use crate::model::{Fault, FaultKind, Money};
-use crate::runtime::{Cap, Hold, Key, Refused, Short, Told, ends};
+use crate::model::{ApiError, ApiErrorKind, Money};
+use crate::runtime::{Cap, Key, Refused, Reservation, Short, Told, ends};
 
 /// Longer than the store is ever asked for.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// What was held back for a request.
 pub enum Reserved {
-    Now(Option<Hold>),
+    Now(Option<Reservation>),
     /// The store is asked whether there is more for this process.
     Later(Waiting),
 }
@@ -36,7 +36,7 @@ pub fn reserve(
     key: &Arc<Key>,
     most: Money,
     now: Timestamp,
-) -> Result<Reserved, Fault> {
+) -> Result<Reserved, ApiError> {
     let Some(cap) = key.cap else {
         return Ok(Reserved::Now(None));
     };
@@ -64,7 +64,7 @@ pub fn reserve(
 }
 
 impl Waiting {
-    pub async fn end(self) -> Result<Hold, Fault> {
+    pub async fn end(self) -> Result<Reservation, ApiError> {
         match timeout(PATIENCE, self.told).await {
             Ok(Ok(told)) => told.map_err(|short| {
                 let now = Timestamp::now();
@@ -75,16 +75,16 @@ impl Waiting {
     }
 }
 
-fn unasked(key: &str, cap: Cap) -> Fault {
+fn unasked(key: &str, cap: Cap) -> ApiError {
     let amount = cap.amount;
     let message = format!(
         "what is left of the spending cap of {amount} of the API key `{key}` is shared with other gateways and \
          cannot be asked for now; try again"
     );
-    again_after(Fault::new(FaultKind::RateLimited, message), ASK_AGAIN)
+    again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN)
 }
 
-fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fault {
+fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> ApiError {
     let Short {
         left,
         held,
@@ -104,7 +104,7 @@ fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fa
             "the API key `{key}` has {left} left of its spending cap of {amount}, but {held} of it is held for \
              requests in flight{of_others} and this one may cost {most}; try again"
         );
-        return again_after(Fault::new(FaultKind::RateLimited, message), ASK_AGAIN);
+        return again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN);
     }
     let end = ends(cap.reset, now);
     let reset = match end {
@@ -119,9 +119,9 @@ fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Fa
              ask for a shorter answer; {reset}"
         )
     };
-    let mut fault = Fault::new(FaultKind::OverQuota, message);
-    fault.retry_after = end.map(|end| until(end, now));
-    fault
+    let mut api_error = ApiError::new(ApiErrorKind::OverQuota, message);
+    api_error.retry_after = end.map(|end| until(end, now));
+    api_error
 }
 
 fn until(end: Timestamp, now: Timestamp) -> Duration {
@@ -143,7 +143,7 @@ mod tests {
         left: &str,
         held: &str,
         elsewhere: &str,
-    ) -> (FaultKind, String, Option<Duration>) {
+    ) -> (ApiErrorKind, String, Option<Duration>) {
         let cap = Cap {
             amount: money("25.00"),
             reset,
@@ -154,9 +154,13 @@ mod tests {
             elsewhere: Money::parse(elsewhere),
         };
         let now = "2026-11-30T23:00:00Z".parse().expect("a time");
-        let fault = refused("dev", cap, short, money("0.04"), now);
-        assert_eq!(fault.status, 429);
-        (fault.kind, fault.message.clone(), fault.retry_after)
+        let api_error = refused("dev", cap, short, money("0.04"), now);
+        assert_eq!(api_error.status, 429);
+        (
+            api_error.kind,
+            api_error.message.clone(),
+            api_error.retry_after,
+        )
     }
 
     #[test]
@@ -168,11 +172,11 @@ mod tests {
             (Reset::Daily, "it resets at 2026-12-01T00:00:00Z", hour),
             (Reset::Monthly, "it resets at 2026-12-01T00:00:00Z", hour),
         ] {
-            let expected = (FaultKind::OverQuota, format!("{reached}{when}"), wait);
+            let expected = (ApiErrorKind::OverQuota, format!("{reached}{when}"), wait);
             assert_eq!(told(reset, "0", "0", "0"), expected);
         }
         let (kind, message, wait) = told(Reset::Never, "0.01", "0.01", "0");
-        assert_eq!((kind, wait), (FaultKind::OverQuota, None));
+        assert_eq!((kind, wait), (ApiErrorKind::OverQuota, None));
         assert!(
             message.contains("0.01 left") && message.contains("may cost 0.04"),
             "{message}"
@@ -182,18 +186,18 @@ mod tests {
     #[test]
     fn money_that_others_hold_may_come_free() {
         let (kind, message, wait) = told(Reset::Monthly, "1", "0.99", "0");
-        assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
         assert!(message.contains("0.99 of it is held"), "{message}");
         assert!(!message.contains("other gateways"), "{message}");
         let (kind, message, wait) = told(Reset::Monthly, "1", "0.5", "0.47");
-        assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
         let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
         assert!(message.contains(held), "{message}");
         let (kind, message, wait) = told(Reset::Monthly, "1", "0", "unknown");
-        assert_eq!((kind, wait), (FaultKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
         assert!(message.contains("cannot be asked for now"), "{message}");
         // What is not there need not be asked for.
         let (kind, ..) = told(Reset::Monthly, "0.01", "0", "unknown");
-        assert_eq!(kind, FaultKind::OverQuota);
+        assert_eq!(kind, ApiErrorKind::OverQuota);
     }
 }

@@ -16,7 +16,7 @@ use crate::access::{Keyring, Leases};
 use crate::config;
 use crate::journal::{self, Books, Journal};
 use crate::metrics::Metrics;
-use crate::model::Receipt;
+use crate::model::UsageRecord;
 use crate::proxy::Archive;
 use crate::runtime::Runtime;
 use crate::store::{Holder, Store, StoreError};
@@ -125,7 +125,7 @@ impl Stored {
 
 #[async_trait]
 impl Books for Stored {
-    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let recorded = async {
             self.open().await?;
             self.leases.record(receipts).await

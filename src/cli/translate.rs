@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
-use crate::formats::{Asked, Capabilities, Framing, Head, Target};
-use crate::model::{Action, Fault, Format, Losses, Memory};
+use crate::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
+use crate::model::{Action, ApiError, Format, Losses, TranslationState};
 use crate::translate;
 
 #[derive(Debug, Args)]
@@ -86,7 +86,10 @@ pub(super) fn run(options: &Translate) -> Result<ExitCode> {
     }
     let (body, code) = match outcome {
         Ok(body) => (body, ExitCode::SUCCESS),
-        Err(fault) => (client.codec().encode_error(&fault, "").1, ExitCode::FAILURE),
+        Err(api_error) => (
+            client.codec().encode_error(&api_error, "").1,
+            ExitCode::FAILURE,
+        ),
     };
     let written = std::io::stdout().write_all(&body);
     written.context("cannot write to stdout")?;
@@ -103,22 +106,22 @@ impl Translate {
         Ok(capabilities)
     }
 
-    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, Fault>> {
+    fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, ApiError>> {
         let capabilities = self.capabilities()?;
         let peek = match self.from.codec().peek(input) {
             Ok(peek) => peek,
-            Err(fault) => return Ok(Err(fault)),
+            Err(api_error) => return Ok(Err(api_error)),
         };
         let named = peek.model.map(|model| model.name.into_owned());
         let model = self.model.clone().or(named).unwrap_or_default();
         let stream = self.stream || peek.stream;
-        let head = Head {
+        let head = RequestHead {
             path_model: (self.from == Format::Native).then_some(model.as_str()),
             stream,
             text_only: false,
-            ..Head::default()
+            ..RequestHead::default()
         };
-        let target = Target {
+        let target = UpstreamTarget {
             model: &model,
             stream,
             max_output_tokens: None,
@@ -130,18 +133,18 @@ impl Translate {
         Ok(outgoing.map(|outgoing| outgoing.body))
     }
 
-    fn asked(&self) -> Result<Asked> {
+    fn asked(&self) -> Result<ResponseOptions> {
         let think_tags = self.capabilities()?.chat_think_tags && self.from == Format::Chat;
-        Ok(Asked {
+        Ok(ResponseOptions {
             model: self.model.clone().unwrap_or_default(),
             stream: matches!(self.kind, Kind::Stream),
             framing: Framing::Sse,
             include_usage: self.include_usage,
             request_id: "req_translate".to_owned(),
             at: jiff::Timestamp::now().as_second(),
-            memory: Memory {
+            memory: TranslationState {
                 think_tags,
-                ..Memory::default()
+                ..TranslationState::default()
             },
         })
     }

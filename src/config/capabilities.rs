@@ -2,7 +2,7 @@
 
 use super::table::{Field, Reader, Table};
 use super::values::either;
-use crate::model::PictureSize;
+use crate::model::ImageSize;
 
 enum Takes {
     Switch,
@@ -204,7 +204,7 @@ fn range(reader: &mut Reader, capability: &Capability, field: Field) -> Option<S
 
 fn size(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
     let parse = |text: &str| {
-        let known = PictureSize::of_pixels(text).is_some();
+        let known = ImageSize::of_pixels(text).is_some();
         let expected = || format!("pixels like 1024x1536 ({})", capability.meaning);
         known.then(|| text.to_owned()).ok_or_else(expected)
     };

@@ -27,11 +27,11 @@ pub struct Config {
     pub models: Vec<Model>,
 }
 
-/// Pictures that are made later, and files that are kept for their addresses.
+/// Images that are made later, and files that are kept for their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
     pub tasks: Tasks,
-    /// Whether pictures that come as addresses are fetched at once and served from here.
+    /// Whether images that come as addresses are fetched at once and served from here.
     pub persist: bool,
     pub files: Files,
     /// What addresses of files begin with; absent: as the client wrote the gateway's own.
@@ -323,7 +323,7 @@ impl TimeoutChanges {
 }
 
 impl Model {
-    /// It answers with pictures and with nothing else.
+    /// It answers with images and with nothing else.
     pub fn is_image_model(&self) -> bool {
         self.model_type == "image"
     }

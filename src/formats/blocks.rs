@@ -7,7 +7,7 @@ use crate::model::{Block, Delta, Event};
 pub(in crate::formats) enum Key {
     Text,
     Refusal,
-    Thought,
+    Reasoning,
     Call(u32),
     /// For formats that number every block.
     Item(u32),

@@ -1,6 +1,6 @@
 //! What an upstream's model takes, where models of one format differ.
 
-use crate::model::{Effort, PictureSize};
+use crate::model::{Effort, ImageSize};
 
 /// Set per model; the defaults are what most models of a format take today.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,10 +23,10 @@ pub struct Capabilities {
     pub native_thinking_range: Option<(u64, u64)>,
     /// Media inside tool results.
     pub native_function_response_parts: bool,
-    /// Pictures in answers.
+    /// Images in answers.
     pub native_image_output: bool,
-    /// The sizes that pictures may have; empty: any.
-    pub image_sizes: Vec<PictureSize>,
+    /// The sizes that images may have; empty: any.
+    pub image_sizes: Vec<ImageSize>,
     /// `max_tokens` instead of the newer name.
     pub chat_old_max_field: bool,
     pub chat_developer_role: bool,
@@ -99,8 +99,8 @@ fn range(value: &str) -> Result<(u64, u64), String> {
 }
 
 /// As `1024x1024,1536x1024`.
-fn sizes(value: &str) -> Result<Vec<PictureSize>, String> {
-    let read = value.split(',').map(str::trim).map(PictureSize::of_pixels);
+fn sizes(value: &str) -> Result<Vec<ImageSize>, String> {
+    let read = value.split(',').map(str::trim).map(ImageSize::of_pixels);
     let read: Option<Vec<_>> = read.collect();
     read.ok_or_else(|| "image_sizes is a list of sizes like 1024x1536".to_owned())
 }

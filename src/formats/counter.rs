@@ -1,8 +1,8 @@
 //! Counting the tokens of a request, in the formats that have a way to ask for it.
 
-use super::Target;
+use super::UpstreamTarget;
 use crate::json::Edit;
-use crate::model::{Fault, Losses, Request};
+use crate::model::{ApiError, Losses, Request};
 
 /// A format's way to ask how many tokens a request has, without having it answered.
 pub trait Counter: Sync {
@@ -10,15 +10,15 @@ pub trait Counter: Sync {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, Fault>;
+    ) -> Result<Question<'a>, ApiError>;
     /// For an upstream's counter, which takes less than a request for a reply may hold.
     fn encode_question(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault>;
-    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault>;
+    ) -> Result<Vec<u8>, ApiError>;
+    fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError>;
     fn encode_count(&self, tokens: u64) -> Vec<u8>;
     /// Where the number stands in an answer.
     fn count_path(&self) -> &'static str;

@@ -10,22 +10,22 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 const COUNT: usize = 12;
 const LENGTH: usize = 320;
 
-pub struct Fields {
+pub struct HeaderFields {
     text: BytesMut,
     /// Each with where its value ends.
     names: Vec<(HeaderName, usize)>,
 }
 
-impl Default for Fields {
-    fn default() -> Fields {
-        Fields {
+impl Default for HeaderFields {
+    fn default() -> HeaderFields {
+        HeaderFields {
             text: BytesMut::with_capacity(LENGTH),
             names: Vec::with_capacity(COUNT),
         }
     }
 }
 
-impl Fields {
+impl HeaderFields {
     pub fn say(&mut self, name: HeaderName, value: impl Display) {
         write!(self.text, "{value}").expect("memory takes what is written");
         self.names.push((name, self.text.len()));
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn values_are_told_apart() {
-        let mut fields = Fields::default();
+        let mut fields = HeaderFields::default();
         fields.measure(AGE, 17, "");
         fields.spell(ALLOW, b"GET, DELETE");
         fields.say(RETRY_AFTER, 17);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_would_end_a_line_is_refused() {
-        let mut fields = Fields::default();
+        let mut fields = HeaderFields::default();
         fields.say(ALLOW, "GET\r\nx-y: z");
         assert!(fields.put_into(&mut HeaderMap::new()).is_err());
     }

@@ -32,18 +32,18 @@ use serde_json::Value;
 
 use crate::json::{self, Edit, Raw, Readable};
 use crate::model::{
-    Allowance, Event, Fault, Format, Losses, Memory, PictureSize, Place, Recall, Request, Response,
-    Thread, Usage,
+    Allowance, ApiError, ConversationState, Event, FieldLocation, Format, ImageSize, Losses,
+    Recall, Request, Response, TranslationState, Usage,
 };
 use crate::sse::SseWriter;
 
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use counter::{Counter, Question};
-pub use fields::Fields;
+pub use fields::HeaderFields;
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
 pub use images::{addresses as picture_addresses, picture_type};
-pub use keeper::{Items, Keeper};
+pub use keeper::{ConversationCodec, Items};
 pub use names::NameRule;
 pub use public_address::{is_public, is_public_https};
 pub use watch::{Heard, Passed, Watch};
@@ -52,10 +52,10 @@ pub use watch::{Heard, Passed, Watch};
 pub trait Codec: Sync {
     fn decode_request<'a>(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault>;
+    ) -> Result<Request<'a>, ApiError>;
 
     /// Which names of tools an upstream of this format takes.
     fn name_rule(&self) -> NameRule;
@@ -63,32 +63,32 @@ pub trait Codec: Sync {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault>;
+    ) -> Result<Vec<u8>, ApiError>;
     /// Where a client of this format wrote it.
-    fn path_of(&self, place: &Place) -> String;
+    fn path_of(&self, place: &FieldLocation) -> String;
 
     fn decode_response<'a>(
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault>;
+    ) -> Result<Response<'a>, ApiError>;
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8>;
     fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder>;
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder>;
 
     /// Also for bodies that are not JSON at all.
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault;
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError;
     /// The status goes with the body: formats disagree on some.
-    fn encode_error(&self, fault: &Fault, request_id: &str) -> (u16, Vec<u8>);
+    fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>);
     /// The format's own error, for an upstream's stream that has passed so far and cannot go on.
-    fn encode_stream_error(&self, fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter);
+    fn encode_stream_error(&self, api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter);
 
     /// Whether readers of a stream skip what is no event.
     fn takes_comments(&self) -> bool {
@@ -103,9 +103,9 @@ pub trait Codec: Sync {
     }
 
     /// What routing must know of a request, without building a tree of it.
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault>;
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError>;
     /// How much may come back at most, as the request itself says it.
-    fn most(&self, body: &[u8]) -> Most {
+    fn most(&self, body: &[u8]) -> OutputLimit {
         let peek = self.peek(body).ok();
         peek.and_then(|peek| peek.most).unwrap_or_default()
     }
@@ -113,16 +113,16 @@ pub trait Codec: Sync {
     /// (`by_the_rules`) and for places where a word stands for the upstream's vendor.
     fn inspect(
         &self,
-        _head: &Head<'_>,
+        _head: &RequestHead<'_>,
         _body: &[u8],
         _by_the_rules: bool,
-    ) -> Result<Vec<Range<usize>>, Fault> {
+    ) -> Result<Vec<Range<usize>>, ApiError> {
         Ok(Vec::new())
     }
     /// What metering and honesty must know of a whole reply that passes unchanged.
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault>;
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError>;
     /// The same for one event of a stream.
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault>;
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError>;
 
     /// The header that goes with a request's body.
     fn content_type(&self, _body: &[u8]) -> Cow<'static, str> {
@@ -132,8 +132,8 @@ pub trait Codec: Sync {
     fn spelled(&self, _body: &[u8], name: &str) -> Vec<u8> {
         quoted(name)
     }
-    /// Whether a reply holds what clients of this format ask for; else it is told as a fault.
-    fn accept_response(&self, _response: &Response<'_>) -> Result<(), Fault> {
+    /// Whether a reply holds what clients of this format ask for; else it is told as an error.
+    fn accept_response(&self, _response: &Response<'_>) -> Result<(), ApiError> {
         Ok(())
     }
 
@@ -158,18 +158,18 @@ pub trait Codec: Sync {
     fn own_headers(&self) -> &'static [HeaderName];
 
     /// What its clients read of their limits; none where the format has no such headers.
-    fn allowance_headers(&self, _allowance: &Allowance, _fields: &mut Fields) {}
+    fn allowance_headers(&self, _allowance: &Allowance, _fields: &mut HeaderFields) {}
     /// How tokens are counted, in the formats that have a way to ask for it.
     fn counter(&self) -> Option<&'static dyn Counter> {
         None
     }
     /// How a conversation goes on from a reply that was kept, in the formats that have a way to.
-    fn keeper(&self) -> Option<&'static dyn Keeper> {
+    fn keeper(&self) -> Option<&'static dyn ConversationCodec> {
         None
     }
     /// What an upstream of the same format would refuse in a body: proofs that others gave, sealed in the fields of
     /// its own. In order.
-    fn take_out_seals(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
+    fn strip_foreign_signatures(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
         Vec::new()
     }
     /// Whether all of its clients send back the proofs they were given.
@@ -184,7 +184,7 @@ pub trait Codec: Sync {
 
 pub trait StreamDecoder: Send + Sync {
     /// One event's payload; what it means goes out by the grammar of [`Event`].
-    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
+    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
     /// The counts told so far, in formats that tell them long before they are final: a stream that
     /// breaks off has no other.
     fn usage_so_far(&self) -> Option<Usage> {
@@ -195,13 +195,13 @@ pub trait StreamDecoder: Send + Sync {
         Losses::default()
     }
     /// The bytes are over. `Err`: the stream ended before its end.
-    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>;
+    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
 }
 
 pub trait StreamEncoder: Send + Sync {
     fn event(&mut self, event: Event<'_>, out: &mut SseWriter);
     /// The format's own in-stream error; nothing may follow it.
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter);
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter);
 }
 
 /// What is asked of a model.
@@ -212,7 +212,7 @@ pub enum Operation {
     /// A stream because the path says so.
     Stream(Framing),
     CountTokens,
-    /// Pictures made from pictures.
+    /// Images made from images.
     Edit,
 }
 
@@ -225,15 +225,15 @@ pub enum Framing {
 
 /// What is known of a request besides its body.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Head<'a> {
+pub struct RequestHead<'a> {
     pub path_model: Option<&'a str>,
     pub stream: bool,
     /// The model is known to answer with words only.
     pub text_only: bool,
-    /// Pictures are to be made from pictures.
+    /// Images are to be made from images.
     pub edits: bool,
-    /// The sizes that the model's pictures may have; empty: any.
-    pub sizes: &'a [PictureSize],
+    /// The sizes that the model's images may have; empty: any.
+    pub sizes: &'a [ImageSize],
     /// The reply will be kept if the client wants that.
     pub keeps: bool,
     /// For clients that do not send back what they do not know.
@@ -242,7 +242,7 @@ pub struct Head<'a> {
 
 /// What a request becomes part of: one model of one upstream.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct UpstreamTarget<'a> {
     /// The upstream's own name for the model.
     pub model: &'a str,
     pub stream: bool,
@@ -257,7 +257,7 @@ pub struct Target<'a> {
 
 /// What a reply must know of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ResponseOptions {
     /// The id the client asked for.
     pub model: String,
     pub stream: bool,
@@ -266,7 +266,7 @@ pub struct Asked {
     pub request_id: String,
     /// Unix seconds.
     pub at: i64,
-    pub memory: Memory,
+    pub memory: TranslationState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -276,9 +276,9 @@ pub struct Peek<'a> {
     /// What must change in the body so that the stream tells its usage; `None`: it does so already.
     pub ask_usage: Option<Edit>,
     /// `None`: the body was not looked into.
-    pub most: Option<Most>,
+    pub most: Option<OutputLimit>,
     /// In formats that have a keeper.
-    pub thread: Option<Thread>,
+    pub thread: Option<ConversationState>,
     /// What is said to the gateway alone, in formats that have a way to.
     pub aside: Option<Aside>,
 }
@@ -294,27 +294,27 @@ pub struct Aside {
 
 /// The longest answer that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Most {
+pub struct OutputLimit {
     /// Tokens of each choice; `None`: it does not say.
     pub output: Option<u64>,
     pub choices: u64,
 }
 
-impl Default for Most {
-    fn default() -> Most {
-        Most::of(None, None)
+impl Default for OutputLimit {
+    fn default() -> OutputLimit {
+        OutputLimit::of(None, None)
     }
 }
 
-impl Most {
+impl OutputLimit {
     /// From two fields that hold numbers; what holds none says nothing here, and is refused
     /// elsewhere.
-    fn of(output: Option<Raw<'_>>, choices: Option<Raw<'_>>) -> Most {
+    fn of(output: Option<Raw<'_>>, choices: Option<Raw<'_>>) -> OutputLimit {
         let number = |raw: Raw<'_>| {
             let number: f64 = raw.get().trim_matches('"').parse().ok()?;
             (number >= 1.0).then_some(number as u64)
         };
-        Most {
+        OutputLimit {
             output: output.and_then(number),
             choices: choices.and_then(number).unwrap_or(1),
         }
@@ -367,34 +367,34 @@ pub fn quoted(name: &str) -> Vec<u8> {
 }
 
 /// A request body, which must be an object: derived readers would take an array for one.
-fn read_request<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+fn read_request<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Fault::invalid("the body must be a JSON object"));
+        return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    let wrong = |why: &dyn Display| Fault::invalid(format!("the body is not valid JSON: {why}"));
+    let wrong = |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
     let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
     json::read_text(text).map_err(|error| wrong(&error))
 }
 
 /// A reply without the field that answers stand in: whatever it is, it is no answer.
-fn no_answer() -> Fault {
-    Fault::bad_gateway("the upstream's reply holds no answer")
+fn no_answer() -> ApiError {
+    ApiError::bad_gateway("the upstream's reply holds no answer")
 }
 
 /// An upstream's reply, which must be an object as well.
-fn read_reply<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, Fault> {
+fn read_reply<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     let text = str::from_utf8(body).map_err(|error| unreadable(&error))?;
     read_event(text)
 }
 
 /// One event of a stream, or a part of it.
-fn read_event<'a, T: Readable<'a>>(data: &'a str) -> Result<T, Fault> {
+fn read_event<'a, T: Readable<'a>>(data: &'a str) -> Result<T, ApiError> {
     json::read_text(data).map_err(|error| unreadable(&error))
 }
 
 #[cold]
-fn unreadable(why: &dyn Display) -> Fault {
-    Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+fn unreadable(why: &dyn Display) -> ApiError {
+    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
 }
 
 #[cfg(test)]

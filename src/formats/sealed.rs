@@ -1,7 +1,7 @@
 //! What other upstreams have sealed, taken out of a body that goes to one of its own format.
 
 use crate::json::{Edit, Raw, read_text};
-use crate::model::{Seal, Text};
+use crate::model::{Signature, Text};
 
 /// An array without the elements that are sealed; `None`: it has none of these, or is no array.
 pub(in crate::formats) fn thinned<'a>(
@@ -13,7 +13,7 @@ pub(in crate::formats) fn thinned<'a>(
     let elements: Vec<Raw<'_>> = read_text(array.get()).ok()?;
     let mut kept = Vec::with_capacity(elements.len());
     for (number, element) in (0..).zip(&elements) {
-        match Seal::may_be_in(element.get().as_bytes()) && is_sealed(element.get()) {
+        match Signature::may_be_in(element.get().as_bytes()) && is_sealed(element.get()) {
             true => gone(number),
             false => kept.push(element.get()),
         }
@@ -25,5 +25,5 @@ pub(in crate::formats) fn thinned<'a>(
 }
 
 pub(in crate::formats) fn is_wrapped(field: Option<&Text<'_>>) -> bool {
-    field.is_some_and(|text| Seal::unwrap_text(text).is_some())
+    field.is_some_and(|text| Signature::unwrap_text(text).is_some())
 }

@@ -1,12 +1,12 @@
 //! What holds for every format.
 
-use super::{Most, Watch};
+use super::{OutputLimit, Watch};
 use crate::model::{Format, Losses};
 
 #[test]
 fn the_longest_answer_is_read_in_every_format() {
     let most = |format: Format, body: &str| {
-        let Most { output, choices } = format.codec().most(body.as_bytes());
+        let OutputLimit { output, choices } = format.codec().most(body.as_bytes());
         (output, choices)
     };
     for (format, body, output, choices) in [

@@ -1,7 +1,7 @@
 //! What is learned of a reply on its way past, whatever its format.
 
 use crate::json::Raw;
-use crate::model::{Fault, Usage};
+use crate::model::{ApiError, Usage};
 
 /// What has been learned of a reply so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub struct Watch {
     pub begun: bool,
     /// The format's own mark of a proper end has come.
     pub ended: bool,
-    /// Pictures that have come, where they are told apart.
+    /// Images that have come, where they are told apart.
     pub pictures: u64,
     /// Whoever reads the reply may stop here: what comes after it changes nothing any more. Formats
     /// whose streams just end never say so.
     pub closed: bool,
     /// The upstream itself reported a failure in the stream.
-    pub fault: Option<Fault>,
+    pub api_error: Option<ApiError>,
     /// One bit per choice: those that have appeared, and those that are complete.
     pub(super) appeared: u128,
     pub(super) completed: u128,

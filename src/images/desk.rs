@@ -15,7 +15,7 @@ use super::job::Job;
 use super::tasks::{News, Task, Tasks, milliseconds_now};
 use crate::config;
 use crate::metrics::InFlight;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::Runtime;
 
 /// How often whoever works on a task says so, and after which silence another takes it over.
@@ -28,7 +28,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-pub struct Desk {
+pub struct TaskQueue {
     runtime: Arc<Runtime>,
     tasks: Tasks,
     /// Something has been handed in.
@@ -39,22 +39,22 @@ pub struct Desk {
 
 /// Whoever can do the work.
 #[async_trait]
-pub trait Painter: Send + Sync + 'static {
+pub trait ImageWorker: Send + Sync + 'static {
     /// `None`: it was stopped, or has to be done again by another process.
-    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<Painted>;
+    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<TaskResult>;
 }
 
 /// A reply that nobody waited for.
-pub struct Painted {
+pub struct TaskResult {
     pub status: u16,
     pub body: Bytes,
     /// Held until the result is written down: a process that leaves waits for it.
     pub busy: Option<InFlight>,
 }
 
-impl Desk {
-    pub fn new(runtime: Arc<Runtime>, tasks: Tasks) -> Desk {
-        Desk {
+impl TaskQueue {
+    pub fn new(runtime: Arc<Runtime>, tasks: Tasks) -> TaskQueue {
+        TaskQueue {
             runtime,
             tasks,
             arrived: Notify::new(),
@@ -66,13 +66,13 @@ impl Desk {
         self.runtime.snapshot().images.tasks
     }
 
-    pub async fn hand_in(&self, key: &str, model: &str, job: &Job) -> Result<Task, Fault> {
+    pub async fn hand_in(&self, key: &str, model: &str, job: &Job) -> Result<Task, ApiError> {
         let settings = self.settings();
         if self.tasks.waiting().await? >= settings.waiting {
             let message = "as many image tasks are waiting as may (images.tasks.waiting)";
-            let mut fault = Fault::new(FaultKind::Overloaded, message);
-            fault.retry_after = Some(ASK_AGAIN);
-            return Err(fault);
+            let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
+            api_error.retry_after = Some(ASK_AGAIN);
+            return Err(api_error);
         }
         let ttl = i64::try_from(settings.ttl.as_millis()).unwrap_or(i64::MAX);
         let task = self.tasks.create(key, model, job.to_bytes(), ttl).await?;
@@ -80,26 +80,26 @@ impl Desk {
         Ok(task)
     }
 
-    pub async fn task(&self, key: &str, id: &str) -> Result<Task, Fault> {
+    pub async fn task(&self, key: &str, id: &str) -> Result<Task, ApiError> {
         let found = self.tasks.get(key, id).await?;
         found.ok_or_else(|| {
             let message = "there is no such task of this key (any more)";
-            let mut fault = Fault::new(FaultKind::NotFound, message);
-            fault.code = Some("task_not_found".to_owned());
-            fault
+            let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
+            api_error.code = Some("task_not_found".to_owned());
+            api_error
         })
     }
 
-    pub async fn list(&self, key: &str, most: usize) -> Result<Vec<Task>, Fault> {
+    pub async fn list(&self, key: &str, most: usize) -> Result<Vec<Task>, ApiError> {
         self.tasks.list(key, most).await
     }
 
     /// Ends a task that has not ended by itself, also while it runs.
-    pub async fn cancel(&self, key: &str, id: &str) -> Result<Task, Fault> {
+    pub async fn cancel(&self, key: &str, id: &str) -> Result<Task, ApiError> {
         if !self.tasks.cancel(key, id).await? {
             self.task(key, id).await?;
             let message = "the task has ended already";
-            return Err(Fault::new(FaultKind::Conflict, message));
+            return Err(ApiError::new(ApiErrorKind::Conflict, message));
         }
         if let Some(stop) = self.running().get(id) {
             stop.notify_one();
@@ -113,8 +113,8 @@ impl Desk {
 
     /// Works until it is told to leave; what runs then may come to its end.
     pub async fn work(
-        self: Arc<Desk>,
-        painter: Arc<dyn Painter>,
+        self: Arc<TaskQueue>,
+        painter: Arc<dyn ImageWorker>,
         leaving: impl Future<Output = ()> + Send,
     ) {
         let mut leaving = std::pin::pin!(leaving);
@@ -129,8 +129,8 @@ impl Desk {
                 Some(_) = at_work.join_next() => {}
                 () = sleep(LOOK) => {}
                 _ = sweep.tick() => {
-                    if let Err(fault) = self.tasks.expire().await {
-                        log::warn!("image tasks: {}", fault.message);
+                    if let Err(api_error) = self.tasks.expire().await {
+                        log::warn!("image tasks: {}", api_error.message);
                     }
                 }
             }
@@ -139,7 +139,11 @@ impl Desk {
     }
 
     /// As many as may run at once.
-    async fn begin(self: &Arc<Desk>, painter: &Arc<dyn Painter>, at_work: &mut JoinSet<()>) {
+    async fn begin(
+        self: &Arc<TaskQueue>,
+        painter: &Arc<dyn ImageWorker>,
+        at_work: &mut JoinSet<()>,
+    ) {
         let most = self.settings().at_once;
         while (at_work.len() as u64) < most {
             match self.tasks.claim(milliseconds_now() - SILENCE).await {
@@ -148,12 +152,12 @@ impl Desk {
                     at_work.spawn(async move { desk.run(&*painter, task).await });
                 }
                 Ok(None) => return,
-                Err(fault) => return log::warn!("image tasks: {}", fault.message),
+                Err(api_error) => return log::warn!("image tasks: {}", api_error.message),
             }
         }
     }
 
-    async fn run(&self, painter: &dyn Painter, task: Task) {
+    async fn run(&self, painter: &dyn ImageWorker, task: Task) {
         let stop = Arc::new(Notify::new());
         self.running().insert(task.id.clone(), stop.clone());
         let painted = match Job::of_bytes(&task.request) {
@@ -164,18 +168,18 @@ impl Desk {
             None => None,
         };
         self.running().remove(&task.id);
-        let Some(Painted { status, body, busy }) = painted else {
+        let Some(TaskResult { status, body, busy }) = painted else {
             return;
         };
         let news = match status {
             200 => News::Succeeded(body),
             _ => News::Failed(error_in(&body)),
         };
-        if let Err(fault) = self.tasks.update(&task.id, news).await {
+        if let Err(api_error) = self.tasks.update(&task.id, news).await {
             log::error!(
                 "image task {}: its result is lost: {}",
                 task.id,
-                fault.message
+                api_error.message
             );
         }
         drop(busy);
@@ -184,10 +188,10 @@ impl Desk {
     /// Says that the work goes on, and stops it when nobody wants it any more.
     async fn watch(
         &self,
-        painting: impl Future<Output = Option<Painted>>,
+        painting: impl Future<Output = Option<TaskResult>>,
         task: &Task,
         stop: &Notify,
-    ) -> Option<Painted> {
+    ) -> Option<TaskResult> {
         // Beside the work: a store that is slow to answer must not hold it up.
         let beating = async {
             let mut heart = interval(HEARTBEAT);

@@ -1,4 +1,4 @@
-//! Files that are kept for the clients whose pictures they are, in memory, within a bound and for a while.
+//! Files that are kept for the clients whose images they are, in memory, within a bound and for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 
 /// What an entry costs beside its content.
 const OVERHEAD: usize = 256;
@@ -54,7 +54,7 @@ impl Files {
         id
     }
 
-    pub fn get(&self, owner: &str, id: &str) -> Result<File, Fault> {
+    pub fn get(&self, owner: &str, id: &str) -> Result<File, ApiError> {
         let expires = id.split_once('-').map(|(expires, _)| expires);
         let expires = expires.and_then(|text| i64::from_str_radix(text, 16).ok());
         if expires.is_some_and(|expires| expires <= seconds_now()) {
@@ -63,18 +63,19 @@ impl Files {
         }
         let found = self.kept.get(id).filter(|file| *file.owner == *owner);
         found.ok_or_else(|| {
-            let mut fault = Fault::new(FaultKind::NotFound, "there is no such file of this key");
-            fault.code = Some("file_not_found".to_owned());
-            fault
+            let mut api_error =
+                ApiError::new(ApiErrorKind::NotFound, "there is no such file of this key");
+            api_error.code = Some("file_not_found".to_owned());
+            api_error
         })
     }
 }
 
-fn gone() -> Fault {
-    let mut fault = Fault::invalid("the file has expired");
-    fault.status = 410;
-    fault.code = Some("expired".to_owned());
-    fault
+fn gone() -> ApiError {
+    let mut api_error = ApiError::invalid("the file has expired");
+    api_error.status = 410;
+    api_error.code = Some("expired".to_owned());
+    api_error
 }
 
 fn seconds_now() -> i64 {
@@ -91,7 +92,7 @@ mod tests {
         let keep = |ttl| files.keep("a", "image/png", Bytes::from_static(b"x"), ttl);
         let status = |key: &str, id: &str| match files.get(key, id) {
             Ok(_) => 200,
-            Err(fault) => fault.status,
+            Err(api_error) => api_error.status,
         };
         let id = keep(Duration::from_secs(60));
         assert_eq!(

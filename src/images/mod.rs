@@ -1,4 +1,4 @@
-//! Pictures that are made after their request was answered, and files that are kept for a while.
+//! Images that are made after their request was answered, and files that are kept for a while.
 
 mod desk;
 mod files;
@@ -8,7 +8,7 @@ mod shown;
 mod stored;
 mod tasks;
 
-pub use desk::{Desk, Painted, Painter};
+pub use desk::{ImageWorker, TaskQueue, TaskResult};
 pub use files::{File, Files};
 pub use job::Job;
 pub use shown::{accepted, listed, shown};

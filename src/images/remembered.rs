@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::tasks::{MEMORIAL, News, Status, Task, milliseconds_now};
+use super::tasks::{News, Status, TOMBSTONE_FACTOR, Task, milliseconds_now};
 
 /// Of all results together; beyond it the oldest expire early. One alone may be larger.
 const RESULTS: usize = 256 << 20;
@@ -44,7 +44,7 @@ impl Remembered {
         let kept = Kept {
             task: task.clone(),
             touched: now,
-            forget: now.saturating_add(ttl.saturating_mul(MEMORIAL)),
+            forget: now.saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR)),
         };
         self.tasks().insert(task.id.clone(), kept);
         task

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::tasks::{EXPIRED, MEMORIAL, News, Status, Task, milliseconds_now};
-use crate::model::{Fault, FaultKind};
+use super::tasks::{EXPIRED, News, Status, TOMBSTONE_FACTOR, Task, milliseconds_now};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::store::{self, Store, StoreError, TaskNews, TaskStatus};
 
 impl From<store::Task> for Task {
@@ -24,15 +24,15 @@ impl From<store::Task> for Task {
             error: task.error,
             created: task.created,
             // The store forgets it later than it expires.
-            expires: task.created + (task.expires - task.created) / MEMORIAL,
+            expires: task.created + (task.expires - task.created) / TOMBSTONE_FACTOR,
         }
     }
 }
 
 /// What a client is told; the log has the rest.
-fn away(_: StoreError) -> Fault {
-    Fault::new(
-        FaultKind::Overloaded,
+fn away(_: StoreError) -> ApiError {
+    ApiError::new(
+        ApiErrorKind::Overloaded,
         "tasks cannot be looked up now; try again",
     )
 }
@@ -43,29 +43,29 @@ pub(super) async fn create(
     model: &str,
     request: Bytes,
     ttl: i64,
-) -> Result<Task, Fault> {
-    let forget = milliseconds_now().saturating_add(ttl.saturating_mul(MEMORIAL));
+) -> Result<Task, ApiError> {
+    let forget = milliseconds_now().saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR));
     let creating = store.create_task(key, model, request.into(), forget);
     store.ask(creating).await.map(Task::from).map_err(away)
 }
 
-pub(super) async fn get(store: &Store, key: &str, id: &str) -> Result<Option<Task>, Fault> {
+pub(super) async fn get(store: &Store, key: &str, id: &str) -> Result<Option<Task>, ApiError> {
     let found = store.ask(store.task(key, id)).await.map_err(away)?;
     Ok(found.map(Task::from))
 }
 
-pub(super) async fn list(store: &Store, key: &str, most: usize) -> Result<Vec<Task>, Fault> {
+pub(super) async fn list(store: &Store, key: &str, most: usize) -> Result<Vec<Task>, ApiError> {
     let most = u32::try_from(most).unwrap_or(u32::MAX);
     let found = store.ask(store.tasks(key, most)).await.map_err(away)?;
     Ok(found.into_iter().map(Task::from).collect())
 }
 
-pub(super) async fn waiting(store: &Store) -> Result<u64, Fault> {
+pub(super) async fn waiting(store: &Store) -> Result<u64, ApiError> {
     store.ask(store.waiting_tasks()).await.map_err(away)
 }
 
 /// What has expired meanwhile is not begun.
-pub(super) async fn claim(store: &Store, unheard_since: i64) -> Result<Option<Task>, Fault> {
+pub(super) async fn claim(store: &Store, unheard_since: i64) -> Result<Option<Task>, ApiError> {
     loop {
         let claimed = store.ask(store.claim_task(unheard_since)).await;
         let Some(task) = claimed.map_err(away)?.map(Task::from) else {
@@ -78,7 +78,7 @@ pub(super) async fn claim(store: &Store, unheard_since: i64) -> Result<Option<Ta
     }
 }
 
-pub(super) async fn update(store: &Store, id: &str, news: News) -> Result<bool, Fault> {
+pub(super) async fn update(store: &Store, id: &str, news: News) -> Result<bool, ApiError> {
     let news = match news {
         News::Alive => TaskNews::Progress(0),
         News::Succeeded(result) => TaskNews::Done(result.into()),
@@ -88,11 +88,11 @@ pub(super) async fn update(store: &Store, id: &str, news: News) -> Result<bool, 
     store.update_task(id, news).await.map_err(away)
 }
 
-pub(super) async fn cancel(store: &Store, key: &str, id: &str) -> Result<bool, Fault> {
+pub(super) async fn cancel(store: &Store, key: &str, id: &str) -> Result<bool, ApiError> {
     store.ask(store.cancel_task(key, id)).await.map_err(away)
 }
 
-pub(super) async fn expire(store: &Store) -> Result<(), Fault> {
+pub(super) async fn expire(store: &Store) -> Result<(), ApiError> {
     let forgotten = store.ask(store.expire_tasks()).await;
     forgotten.map(|_| ()).map_err(away)
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::remembered::Remembered;
 use super::stored;
-use crate::model::Fault;
+use crate::model::ApiError;
 use crate::store::Store;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum News {
 }
 
 /// After a task has expired, this is remembered of it for as long again.
-pub(super) const MEMORIAL: i64 = 2;
+pub(super) const TOMBSTONE_FACTOR: i64 = 2;
 
 /// The error of what was not done in time.
 pub(super) const EXPIRED: &str = r#"{"message":"the task has expired, and its result is gone","type":"invalid_request_error","param":null,"code":"expired"}"#;
@@ -65,7 +65,7 @@ impl Tasks {
         model: &str,
         request: Bytes,
         ttl: i64,
-    ) -> Result<Task, Fault> {
+    ) -> Result<Task, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.create(key, model, request, ttl)),
             Tasks::Stored(store) => stored::create(store, key, model, request, ttl).await,
@@ -73,7 +73,7 @@ impl Tasks {
     }
 
     /// One of a key's own.
-    pub(super) async fn get(&self, key: &str, id: &str) -> Result<Option<Task>, Fault> {
+    pub(super) async fn get(&self, key: &str, id: &str) -> Result<Option<Task>, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.get(key, id)),
             Tasks::Stored(store) => stored::get(store, key, id).await,
@@ -81,7 +81,7 @@ impl Tasks {
     }
 
     /// Those of a key, the latest first.
-    pub(super) async fn list(&self, key: &str, most: usize) -> Result<Vec<Task>, Fault> {
+    pub(super) async fn list(&self, key: &str, most: usize) -> Result<Vec<Task>, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.list(key, most)),
             Tasks::Stored(store) => stored::list(store, key, most).await,
@@ -89,7 +89,7 @@ impl Tasks {
     }
 
     /// How many wait to be claimed.
-    pub(super) async fn waiting(&self) -> Result<u64, Fault> {
+    pub(super) async fn waiting(&self) -> Result<u64, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.waiting()),
             Tasks::Stored(store) => stored::waiting(store).await,
@@ -97,7 +97,7 @@ impl Tasks {
     }
 
     /// Takes the oldest that waits, or that nobody has been heard of who works on it.
-    pub(super) async fn claim(&self, unheard_since: i64) -> Result<Option<Task>, Fault> {
+    pub(super) async fn claim(&self, unheard_since: i64) -> Result<Option<Task>, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.claim(unheard_since)),
             Tasks::Stored(store) => stored::claim(store, unheard_since).await,
@@ -105,7 +105,7 @@ impl Tasks {
     }
 
     /// `false`: it runs no more, and the work can stop.
-    pub(super) async fn update(&self, id: &str, news: News) -> Result<bool, Fault> {
+    pub(super) async fn update(&self, id: &str, news: News) -> Result<bool, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.update(id, news)),
             Tasks::Stored(store) => stored::update(store, id, news).await,
@@ -113,7 +113,7 @@ impl Tasks {
     }
 
     /// `false`: there is no such task of the key, or it has ended already.
-    pub(super) async fn cancel(&self, key: &str, id: &str) -> Result<bool, Fault> {
+    pub(super) async fn cancel(&self, key: &str, id: &str) -> Result<bool, ApiError> {
         match self {
             Tasks::Remembered(tasks) => Ok(tasks.cancel(key, id)),
             Tasks::Stored(store) => stored::cancel(store, key, id).await,
@@ -121,7 +121,7 @@ impl Tasks {
     }
 
     /// Forgets what has long expired.
-    pub(super) async fn expire(&self) -> Result<(), Fault> {
+    pub(super) async fn expire(&self) -> Result<(), ApiError> {
         match self {
             Tasks::Remembered(tasks) => {
                 tasks.expire();

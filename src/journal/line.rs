@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::json::{escape, read_text, readable};
-use crate::model::{LONGEST_AMOUNT, Money, Receipt, Usage};
+use crate::model::{LONGEST_AMOUNT, Money, Usage, UsageRecord};
 
 /// The checksum in hex digits, and the blank.
 const HEAD: usize = 9;
@@ -39,8 +39,8 @@ readable! {
 }
 
 impl<'a> Line<'a> {
-    fn receipt(self) -> Option<Receipt<'a>> {
-        Some(Receipt {
+    fn receipt(self) -> Option<UsageRecord<'a>> {
+        Some(UsageRecord {
             cost: Money::read(&self.cost)?,
             id: self.id,
             at: self.at,
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
 }
 
 /// The line with its end, in the place of whatever was there.
-pub(super) fn write(receipt: &Receipt<'_>, out: &mut Vec<u8>) {
+pub(super) fn write(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[b' '; HEAD]);
     put(receipt, out);
@@ -81,7 +81,7 @@ pub(super) fn write(receipt: &Receipt<'_>, out: &mut Vec<u8>) {
 
 /// By hand: a client waits for it, and a serialiser would look through every name of a field for
 /// what must be escaped in it.
-fn put(receipt: &Receipt<'_>, out: &mut Vec<u8>) {
+fn put(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
     for (name, text) in [
         (r#"{"id":""#, &*receipt.id),
         (r#"","key":""#, &receipt.key),
@@ -130,7 +130,7 @@ fn put_value(value: &impl Serialize, out: &mut Vec<u8>) {
 }
 
 /// A line without its end. `None`: it is not what was once written.
-pub(super) fn read(line: &[u8]) -> Option<Receipt<'_>> {
+pub(super) fn read(line: &[u8]) -> Option<UsageRecord<'_>> {
     let (head, json) = line.split_at_checked(HEAD)?;
     let digits = str::from_utf8(head).ok()?.strip_suffix(' ')?;
     let sum = u32::from_str_radix(digits, 16).ok()?;
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_line_holds_a_receipt_to_the_last_digit() {
-        let receipt = Receipt {
+        let receipt = UsageRecord {
             id: "req_1".into(),
             at: 1_760_000_000_123,
             key: "a \"key\"\u{2028}".into(),

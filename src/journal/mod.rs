@@ -33,7 +33,7 @@ use pen::{Pen, Refused};
 use pile::{Pile, Segment};
 use seldom::Seldom;
 
-use crate::model::Receipt;
+use crate::model::UsageRecord;
 
 const LOCK: &str = "lock";
 
@@ -48,7 +48,7 @@ const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
 pub trait Books: Send + Sync {
     /// Writes down all of them or none. Those that are there already stay as they are, by their
     /// ids; the answer is how many were not.
-    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String>;
+    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String>;
 }
 
 /// Belongs to one process; its threads share it.
@@ -143,7 +143,7 @@ impl Journal {
 
     /// Returns when the receipt survives the end of this process. One that cannot be written is
     /// counted and logged: a request is not refused for it.
-    pub fn append(&self, receipt: &Receipt<'_>) {
+    pub fn append(&self, receipt: &UsageRecord<'_>) {
         let written = LINE.with_borrow_mut(|line| {
             line::write(receipt, line);
             let pen = &self.pens[HAND.with(|hand| hand % self.pens.len())];
@@ -246,7 +246,9 @@ impl Journal {
     /// What is to be carried next: what waits on the pile, else what has been written since.
     fn oldest(&self) -> Option<Segment> {
         self.pile.oldest().or_else(|| {
-            self.pens.iter().for_each(|pen| hold(pen).seal(&self.pile));
+            self.pens
+                .iter()
+                .for_each(|pen| hold(pen).signature(&self.pile));
             self.pile.oldest()
         })
     }

@@ -51,7 +51,7 @@ impl Pen {
     fn append(&mut self, line: &[u8], pile: &Pile) -> io::Result<()> {
         let is_over = |active: &Active| active.is_torn || pile.is_long(active.segment.length);
         if self.active.as_ref().is_some_and(is_over) {
-            self.seal(pile);
+            self.signature(pile);
         }
         let active = match &mut self.active {
             Some(active) => active,
@@ -68,9 +68,9 @@ impl Pen {
     }
 
     /// Puts what it has written on the pile; the next line begins another segment.
-    pub(super) fn seal(&mut self, pile: &Pile) {
+    pub(super) fn signature(&mut self, pile: &Pile) {
         if let Some(active) = self.active.take() {
-            pile.seal(Sealed {
+            pile.signature(Sealed {
                 segment: active.segment,
                 unsynced: (!active.is_synced).then_some(active.file),
             });

@@ -108,7 +108,7 @@ impl Pile {
         length >= self.longest
     }
 
-    pub(super) fn seal(&self, sealed: Sealed) {
+    pub(super) fn signature(&self, sealed: Sealed) {
         self.sealed().push_back(sealed);
     }
 

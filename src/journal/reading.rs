@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::pile::Segment;
 use super::{line, segment};
-use crate::model::Receipt;
+use crate::model::UsageRecord;
 
 /// So many receipts go to the books at once.
 pub(super) const BATCH: usize = 1000;
@@ -26,7 +26,7 @@ pub(super) struct Reading {
 /// Lines of a segment, as receipts.
 #[derive(Default)]
 pub(super) struct Batch<'b> {
-    pub(super) receipts: Vec<Receipt<'b>>,
+    pub(super) receipts: Vec<UsageRecord<'b>>,
     pub(super) passed: Passed,
 }
 

@@ -10,17 +10,17 @@ use serde_json::value::RawValue;
 
 use super::fields::Path;
 use super::shape::{Given, Known, Noted, Rule, Seen, Shape, Value, whole};
-use crate::model::{Fault, shortened};
+use crate::model::{ApiError, shortened};
 
 /// Reads a whole body. `Err`: it is no JSON object, or breaks a rule; the first breach is named.
-pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
+pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Fault::invalid("the body must be a JSON object"));
+        return Err(ApiError::invalid("the body must be a JSON object"));
     }
     let mut found = Found {
         body,
         noted: Vec::new(),
-        fault: None,
+        api_error: None,
     };
     let mut reader = serde_json::Deserializer::from_slice(body);
     let rule = Rule::Object(shape);
@@ -30,13 +30,13 @@ pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
         found: &mut found,
     };
     let read = seed.deserialize(&mut reader).map(drop);
-    match (read.and_then(|()| reader.end()), found.fault) {
+    match (read.and_then(|()| reader.end()), found.api_error) {
         (Ok(()), None) => Ok(found.noted),
-        (_, Some(fault)) => Err(fault),
+        (_, Some(api_error)) => Err(api_error),
         (Err(error), None) => {
             let reason = error.to_string();
             let reason = shortened(&reason);
-            Err(Fault::invalid(format!(
+            Err(ApiError::invalid(format!(
                 "the body is not valid JSON: {reason}"
             )))
         }
@@ -47,12 +47,12 @@ struct Found<'b> {
     body: &'b [u8],
     noted: Vec<Noted>,
     /// The parser's own errors carry nothing but text.
-    fault: Option<Fault>,
+    api_error: Option<ApiError>,
 }
 
 impl Found<'_> {
-    fn stop<E: serde::de::Error>(&mut self, fault: Fault) -> E {
-        self.fault = Some(fault);
+    fn stop<E: serde::de::Error>(&mut self, api_error: ApiError) -> E {
+        self.api_error = Some(api_error);
         E::custom("a rule is broken")
     }
 }
@@ -74,7 +74,7 @@ impl<'de> DeserializeSeed<'de> for Check<'_, '_, '_, '_> {
             leaf => {
                 let raw = <&RawValue>::deserialize(reader)?;
                 leaf.hold(&raw.get(), self.path)
-                    .map_err(|fault| self.found.stop(fault))
+                    .map_err(|api_error| self.found.stop(api_error))
             }
         }
     }
@@ -193,8 +193,8 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
                 seen.note(known, value);
             }
         }
-        match seen.fault(self.path) {
-            Some(fault) => Err(self.found.stop(fault)),
+        match seen.api_error(self.path) {
+            Some(api_error) => Err(self.found.stop(api_error)),
             None => Ok(Some(Value::OTHER)),
         }
     }
@@ -202,8 +202,8 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
 
 impl Check<'_, '_, '_, '_> {
     fn wrong_kind<E: serde::de::Error>(self) -> E {
-        let fault = self.rule.broken(self.path);
-        self.found.stop(fault)
+        let api_error = self.rule.broken(self.path);
+        self.found.stop(api_error)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json_borrow::ObjectAsVec;
 use super::readable::read_text;
 use super::shape::{Noted, Shape};
 use super::walk::walk;
-use crate::model::{Fault, Json, Losses, Place, Text};
+use crate::model::{ApiError, FieldLocation, Json, Losses, Text};
 
 /// Where a value stands, as `messages[3].content`; costs nothing until it is printed.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +30,8 @@ impl fmt::Display for Path<'_> {
 
 impl Path<'_> {
     #[cold]
-    pub fn wrong(&self, expected: &str) -> Fault {
-        Fault::invalid(format!("{self}: expected {expected}")).at(self.to_string())
+    pub fn wrong(&self, expected: &str) -> ApiError {
+        ApiError::invalid(format!("{self}: expected {expected}")).at(self.to_string())
     }
 }
 
@@ -43,21 +43,21 @@ pub struct Node<'a, 'p> {
 }
 
 impl<'a> Node<'a, '_> {
-    pub fn text(self) -> Result<Text<'a>, Fault> {
+    pub fn text(self) -> Result<Text<'a>, ApiError> {
         match self.value {
             Json::Str(text) => Ok(text),
             _ => Err(self.path.wrong("a string")),
         }
     }
 
-    pub fn f64(self) -> Result<f64, Fault> {
+    pub fn f64(self) -> Result<f64, ApiError> {
         self.value
             .as_f64()
             .ok_or_else(|| self.path.wrong("a number"))
     }
 
     /// Whole numbers may be spelled `40.0`.
-    pub fn i64(self) -> Result<i64, Fault> {
+    pub fn i64(self) -> Result<i64, ApiError> {
         let whole = |number: f64| (number.fract() == 0.0).then_some(number as i64);
         self.value
             .as_i64()
@@ -65,12 +65,12 @@ impl<'a> Node<'a, '_> {
             .ok_or_else(|| self.path.wrong("an integer"))
     }
 
-    pub fn u64(self) -> Result<u64, Fault> {
+    pub fn u64(self) -> Result<u64, ApiError> {
         let path = self.path;
         u64::try_from(self.i64()?).map_err(|_| path.wrong("a non-negative integer"))
     }
 
-    pub fn bool(self) -> Result<bool, Fault> {
+    pub fn bool(self) -> Result<bool, ApiError> {
         self.value
             .as_bool()
             .ok_or_else(|| self.path.wrong("true or false"))
@@ -78,8 +78,8 @@ impl<'a> Node<'a, '_> {
 
     pub fn fields<T>(
         self,
-        read: impl FnOnce(Fields<'a, '_>) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        read: impl FnOnce(Fields<'a, '_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
         match self.value {
             Json::Object(object) => read(Fields::new(object, self.path)),
             _ => Err(self.path.wrong("an object")),
@@ -88,8 +88,8 @@ impl<'a> Node<'a, '_> {
 
     pub fn each(
         self,
-        mut read: impl FnMut(u32, Node<'a, '_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut read: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
         let Json::Array(items) = self.value else {
             return Err(self.path.wrong("an array"));
         };
@@ -118,13 +118,13 @@ const fn length_of(key: &str) -> u64 {
 
 impl<'a> Fields<'a, 'static> {
     /// A whole request body.
-    pub fn of_body(body: &'a [u8]) -> Result<Self, Fault> {
+    pub fn of_body(body: &'a [u8]) -> Result<Self, ApiError> {
         let wrong =
-            |why: &dyn Display| Fault::invalid(format!("the body is not valid JSON: {why}"));
+            |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
         let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
         match read_text(text).map_err(|error| wrong(&error))? {
             Json::Object(object) => Ok(Fields::new(object, Path::Root)),
-            _ => Err(Fault::invalid("the body must be a JSON object")),
+            _ => Err(ApiError::invalid("the body must be a JSON object")),
         }
     }
 }
@@ -140,7 +140,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     }
 
     /// What is there against a table of rules; nothing is taken.
-    pub fn hold(&self, shape: &'static Shape) -> Result<Vec<Noted>, Fault> {
+    pub fn hold(&self, shape: &'static Shape) -> Result<Vec<Noted>, ApiError> {
         walk(&self.object, shape, &self.path)
     }
 
@@ -179,8 +179,8 @@ impl<'a, 'p> Fields<'a, 'p> {
     fn one<T>(
         &mut self,
         key: &str,
-        read: fn(Node<'a, '_>) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        read: fn(Node<'a, '_>) -> Result<T, ApiError>,
+    ) -> Result<Option<T>, ApiError> {
         match self.lacks(key) {
             true => Ok(None),
             false => self.read(key, read),
@@ -191,52 +191,52 @@ impl<'a, 'p> Fields<'a, 'p> {
     fn read<T>(
         &mut self,
         key: &str,
-        read: fn(Node<'a, '_>) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
+        read: fn(Node<'a, '_>) -> Result<T, ApiError>,
+    ) -> Result<Option<T>, ApiError> {
         self.node(key).map(read).transpose()
     }
 
     #[inline]
-    pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, Fault> {
+    pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, ApiError> {
         self.one(key, |node| node.text())
     }
 
     #[inline]
-    pub fn f64(&mut self, key: &str) -> Result<Option<f64>, Fault> {
+    pub fn f64(&mut self, key: &str) -> Result<Option<f64>, ApiError> {
         self.one(key, |node| node.f64())
     }
 
     #[inline]
-    pub fn u64(&mut self, key: &str) -> Result<Option<u64>, Fault> {
+    pub fn u64(&mut self, key: &str) -> Result<Option<u64>, ApiError> {
         self.one(key, |node| node.u64())
     }
 
     #[inline]
-    pub fn i64(&mut self, key: &str) -> Result<Option<i64>, Fault> {
+    pub fn i64(&mut self, key: &str) -> Result<Option<i64>, ApiError> {
         self.one(key, |node| node.i64())
     }
 
     #[inline]
-    pub fn bool(&mut self, key: &str) -> Result<Option<bool>, Fault> {
+    pub fn bool(&mut self, key: &str) -> Result<Option<bool>, ApiError> {
         self.one(key, |node| node.bool())
     }
 
     pub fn each(
         &mut self,
         key: &str,
-        read: impl FnMut(u32, Node<'a, '_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        read: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
         match self.node(key) {
             Some(node) => node.each(read),
             None => Ok(()),
         }
     }
 
-    /// The fault for a key that must be there.
-    pub fn need<T>(&self, key: &str, value: Option<T>) -> Result<T, Fault> {
+    /// The error for a key that must be there.
+    pub fn need<T>(&self, key: &str, value: Option<T>) -> Result<T, ApiError> {
         value.ok_or_else(|| {
             let path = Path::Key(&self.path, key);
-            Fault::invalid(format!("missing required field {path}")).at(path.to_string())
+            ApiError::invalid(format!("missing required field {path}")).at(path.to_string())
         })
     }
 
@@ -245,7 +245,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         for (key, value) in self.object.iter() {
             if !value.is_null() {
                 let path = Path::Key(&self.path, key).to_string();
-                losses.dropped(Place::Path(path.into()));
+                losses.dropped(FieldLocation::Path(path.into()));
             }
         }
     }

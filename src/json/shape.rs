@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::fields::Path;
-use crate::model::Fault;
+use crate::model::ApiError;
 
 /// What a value must be. `null` is the same as absent, everywhere.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub const UNSPECIFIED: &str = "_UNSPECIFIED";
 
 #[derive(Debug)]
 pub struct Field {
-    /// The documented spelling first; faults name the one that was written.
+    /// The documented spelling first; errors name the one that was written.
     pub spellings: &'static [&'static str],
     pub rule: Rule,
     pub required: bool,
@@ -214,10 +214,10 @@ impl Seen {
     }
 
     /// What is missing, or cannot stand together, once all of the object has been seen.
-    pub(super) fn fault(&self, path: &Path<'_>) -> Option<Fault> {
+    pub(super) fn api_error(&self, path: &Path<'_>) -> Option<ApiError> {
         if let Some(number) = each_of(self.shape.required & !self.there).next() {
             let path = Path::Key(path, self.shape.fields[number].spellings[0]).to_string();
-            return Some(Fault::invalid(format!("missing required field {path}")).at(path));
+            return Some(ApiError::invalid(format!("missing required field {path}")).at(path));
         }
         let clash = (self.shape.beside)(self)?;
         let at = clash.field.map(|name| {
@@ -271,17 +271,21 @@ impl Rule {
     }
 
     #[cold]
-    pub(super) fn broken(&self, path: &Path<'_>) -> Fault {
+    pub(super) fn broken(&self, path: &Path<'_>) -> ApiError {
         path.wrong(&self.name())
     }
 
     #[cold]
-    pub(super) fn too_many(most: usize, path: &Path<'_>) -> Fault {
+    pub(super) fn too_many(most: usize, path: &Path<'_>) -> ApiError {
         path.wrong(&format!("at most {most} of them"))
     }
 
     /// What comes of a value that is neither a list nor an object; `None`: it counts as absent.
-    pub(super) fn hold(&self, given: &impl Given, path: &Path<'_>) -> Result<Option<Value>, Fault> {
+    pub(super) fn hold(
+        &self,
+        given: &impl Given,
+        path: &Path<'_>,
+    ) -> Result<Option<Value>, ApiError> {
         if given.is_null() {
             return Ok(None);
         }

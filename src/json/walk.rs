@@ -6,14 +6,14 @@ use serde_json_borrow::ObjectAsVec;
 
 use super::fields::Path;
 use super::shape::{Given, Noted, Rule, Seen, Shape, Value, whole};
-use crate::model::{Fault, Json};
+use crate::model::{ApiError, Json};
 
 /// The first breach is named, as where bytes are held.
 pub(super) fn walk(
     given: &ObjectAsVec<'_>,
     shape: &'static Shape,
     path: &Path<'_>,
-) -> Result<Vec<Noted>, Fault> {
+) -> Result<Vec<Noted>, ApiError> {
     let mut noted = Vec::new();
     object(given, shape, path, &mut noted)?;
     Ok(noted)
@@ -24,7 +24,7 @@ fn object(
     shape: &'static Shape,
     path: &Path<'_>,
     noted: &mut Vec<Noted>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let mut seen = Seen::new(shape);
     for (name, given) in given.iter() {
         let Some(known) = shape.find(name) else {
@@ -38,7 +38,7 @@ fn object(
             seen.note(known, value);
         }
     }
-    seen.fault(path).map_or(Ok(()), Err)
+    seen.api_error(path).map_or(Ok(()), Err)
 }
 
 /// `None`: it counts as absent.
@@ -47,7 +47,7 @@ fn value(
     rule: &Rule,
     path: &Path<'_>,
     noted: &mut Vec<Noted>,
-) -> Result<Option<Value>, Fault> {
+) -> Result<Option<Value>, ApiError> {
     match (rule, given) {
         (Rule::Noted(rule), _) => return value(given, rule, path, noted),
         (Rule::Object(shape), Json::Object(inner)) => object(inner, shape, path, noted)?,
@@ -64,7 +64,7 @@ fn list(
     most: usize,
     path: &Path<'_>,
     noted: &mut Vec<Noted>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     for (number, item) in items.iter().enumerate() {
         value(item, rule, &Path::Index(path, number), noted)?;
         if number == most {

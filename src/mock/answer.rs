@@ -103,8 +103,8 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
             Answer::Shaped => kinds.push(say(shaped(&asking.request.output.shape))),
             Answer::Echo => kinds.push(say((asking.echo)())),
             Answer::Digest => kinds.push(say(asking.fingerprint.told())),
-            Answer::Picture if plan.ending == Ending::Filtered => {}
-            Answer::Picture => {
+            Answer::Image if plan.ending == Ending::Filtered => {}
+            Answer::Image => {
                 kinds.push(say("Here is a picture.".to_owned()));
                 kinds.push(PartKind::Media(picture(plan)));
             }
@@ -158,18 +158,18 @@ fn shaped(shape: &Shape<'_>) -> String {
 /// The format's own kind of proof goes where the format's own models put it.
 fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
     let mark = asking.fingerprint.short();
-    let mut seal = proofs::of_thought(asking.format, mark, THOUGHT);
+    let mut signature = proofs::of_thought(asking.format, mark, THOUGHT);
     let mut calls = kinds.iter_mut().filter_map(|kind| match kind {
         PartKind::Call(call) => Some(call),
         _ => None,
     });
     if let (Format::Native, Some(call)) = (asking.format, calls.next()) {
-        call.seal = Some(proofs::of_call(mark, &call.name));
-        seal = None;
+        call.signature = Some(proofs::of_call(mark, &call.name));
+        signature = None;
     }
-    let thought = PartKind::Thought {
+    let thought = PartKind::Reasoning {
         text: THOUGHT.into(),
-        seal,
+        signature,
     };
     kinds.insert(0, thought);
 }
@@ -199,7 +199,7 @@ fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'st
         id: id.map(Text::from),
         name: name.to_owned().into(),
         arguments: Arguments::Text(arguments.into()),
-        seal: None,
+        signature: None,
         kind,
     })
 }
@@ -239,7 +239,7 @@ fn finish(request: &Request<'_>, plan: &Plan, parts: &[Part<'_>]) -> Finish<'sta
 
 /// One word is one token.
 fn count(request: &Request<'_>, parts: &[Part<'_>], choices: u32) -> Usage {
-    let thought = |part: &&Part<'_>| matches!(part.kind, PartKind::Thought { .. });
+    let thought = |part: &&Part<'_>| matches!(part.kind, PartKind::Reasoning { .. });
     let thinking: u64 = parts.iter().filter(thought).map(words_of_part).sum();
     let all: u64 = parts.iter().map(words_of_part).sum();
     Usage {
@@ -259,7 +259,7 @@ pub(super) fn words_of_request(request: &Request<'_>) -> u64 {
 
 fn words_of_part(part: &Part<'_>) -> u64 {
     match &part.kind {
-        PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. } => {
+        PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Reasoning { text, .. } => {
             words(text)
         }
         PartKind::Call(call) => 1 + words(&call.arguments.to_text()),
@@ -393,24 +393,31 @@ mod tests {
 
     #[test]
     fn thoughts_carry_the_proof_of_the_answering_format() {
-        let seal = |format| match &reply(format, &request(), "mock:thinking hi").choices[0].parts[0]
+        let signature = |format| match &reply(format, &request(), "mock:thinking hi").choices[0]
+            .parts[0]
             .kind
         {
-            PartKind::Thought { seal, .. } => seal.as_ref().map(|seal| seal.issuer),
+            PartKind::Reasoning { signature, .. } => {
+                signature.as_ref().map(|signature| signature.issuer)
+            }
             other => panic!("a thought comes first, not {other:?}"),
         };
-        assert_eq!(seal(Format::Chat), None);
-        assert_eq!(seal(Format::Messages), Some(Issuer::Thinking));
-        assert_eq!(seal(Format::Native), Some(Issuer::Native));
-        assert_eq!(seal(Format::Responses), Some(Issuer::Responses));
+        assert_eq!(signature(Format::Chat), None);
+        assert_eq!(signature(Format::Messages), Some(Issuer::Thinking));
+        assert_eq!(signature(Format::Native), Some(Issuer::Native));
+        assert_eq!(signature(Format::Responses), Some(Issuer::Responses));
         let native = reply(Format::Native, &request(), "mock:thinking mock:tool");
         let kinds = native.choices[0].parts.iter().map(|part| &part.kind);
-        let [PartKind::Thought { seal: None, .. }, PartKind::Call(call)] =
-            kinds.collect::<Vec<_>>()[..]
+        let [
+            PartKind::Reasoning {
+                signature: None, ..
+            },
+            PartKind::Call(call),
+        ] = kinds.collect::<Vec<_>>()[..]
         else {
             panic!("a thought without a proof, then the call that carries it");
         };
-        assert!(call.seal.is_some() && call.id.is_none());
+        assert!(call.signature.is_some() && call.id.is_none());
         let usage = native.usage.unwrap();
         assert!(usage.thinking > 0 && usage.output > usage.thinking);
     }

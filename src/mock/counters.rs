@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::answer::words_of_request;
 use super::reply::Entry;
 use crate::formats::{Counter, Operation};
-use crate::model::{Fault, Format, Losses, Request};
+use crate::model::{ApiError, Format, Losses, Request};
 
 const MESSAGES: &[&str] = &[
     "model",
@@ -64,7 +64,7 @@ pub(super) fn read<'a>(
     counter: &dyn Counter,
     entry: &Entry,
     body: &'a [u8],
-) -> Result<Request<'a>, Fault> {
+) -> Result<Request<'a>, ApiError> {
     let question = counter.decode_question(body, &mut Losses::default())?;
     let fields = fields(body)?;
     match entry.format {
@@ -96,21 +96,21 @@ pub(super) fn count(request: &Request<'_>) -> u64 {
 
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-fn fields(body: &[u8]) -> Result<Fields<'_>, Fault> {
-    serde_json::from_slice(body).map_err(|error| Fault::invalid(error.to_string()))
+fn fields(body: &[u8]) -> Result<Fields<'_>, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError::invalid(error.to_string()))
 }
 
 fn refuse_others(
     fields: &Fields<'_>,
     known: &[&str],
     message: impl Fn(&str) -> String,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     // Native fields may be spelled in either way.
     let is = |name: &str, known: &str| name.replace('_', "") == known.to_lowercase();
     let spelled = |name: &str| known.contains(&name) || known.iter().any(|known| is(name, known));
     match fields.keys().find(|name| !spelled(name)) {
         None => Ok(()),
-        Some(name) => Err(Fault::invalid(message(name)).at(name.as_str())),
+        Some(name) => Err(ApiError::invalid(message(name)).at(name.as_str())),
     }
 }
 
@@ -119,7 +119,7 @@ fn unknown_name(name: &str) -> String {
 }
 
 /// The model must be named here too, and be the one of the path.
-fn read_wrapped(inside: &[u8], entry: &Entry) -> Result<(), Fault> {
+fn read_wrapped(inside: &[u8], entry: &Entry) -> Result<(), ApiError> {
     let inside = fields(inside)?;
     refuse_others(&inside, NATIVE_INSIDE, unknown_name)?;
     let path_model = entry.path_model.as_deref().unwrap_or_default();
@@ -129,5 +129,5 @@ fn read_wrapped(inside: &[u8], entry: &Entry) -> Result<(), Fault> {
         return Ok(());
     }
     let message = format!("GenerateContentRequest.model: expected {expected}, got {given}");
-    Err(Fault::invalid(message).at("model"))
+    Err(ApiError::invalid(message).at("model"))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::answer::Fingerprint;
 use super::received::Received;
 use super::script::{Answer, Plan};
-use crate::model::Fault;
+use crate::model::ApiError;
 use crate::sse::SseWriter;
 
 /// A valid PNG of one blue pixel, in base64.
@@ -19,7 +19,7 @@ const PICTURE: &str =
 const MOST_PICTURES: usize = 10;
 const PICTURE_TOKENS: usize = 272;
 
-/// The picture, made heavier by what readers of such files skip.
+/// The image, made heavier by what readers of such files skip.
 pub(super) fn picture(plan: &Plan) -> String {
     let mut text = PICTURE.to_owned();
     let more = plan.weight.saturating_sub(text.len()).div_ceil(4);
@@ -34,13 +34,13 @@ pub(super) fn file() -> Vec<u8> {
         .expect("base64, as it stands above")
 }
 
-pub(super) fn refused() -> Fault {
-    let mut fault = Fault::invalid("Your request was rejected by the safety system.");
-    fault.code = Some("moderation_blocked".to_owned());
-    fault
+pub(super) fn refused() -> ApiError {
+    let mut api_error = ApiError::invalid("Your request was rejected by the safety system.");
+    api_error.code = Some("moderation_blocked".to_owned());
+    api_error
 }
 
-/// What a request for pictures says, as far as the mock cares.
+/// What a request for images says, as far as the mock cares.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Wanted {
@@ -54,7 +54,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Wanted, Fault> {
+    pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Wanted, ApiError> {
         if content_type.starts_with("multipart/") {
             let field = |name| form_field(body, name);
             return Ok(Wanted {
@@ -68,11 +68,11 @@ impl Wanted {
             });
         }
         serde_json::from_slice(body)
-            .map_err(|error| Fault::invalid(format!("the body is not valid JSON: {error}")))
+            .map_err(|error| ApiError::invalid(format!("the body is not valid JSON: {error}")))
     }
 }
 
-/// A request for pictures about to be answered.
+/// A request for images about to be answered.
 pub(super) struct Painting<'p> {
     pub wanted: &'p Wanted,
     pub plan: &'p Plan,
@@ -95,7 +95,7 @@ impl Painting<'_> {
         body.to_string().into_bytes()
     }
 
-    /// The drafts, then the picture.
+    /// The drafts, then the image.
     pub(super) fn pieces(&self) -> Vec<Bytes> {
         let edits = self.received.head.uri.path().ends_with("/edits");
         let kind = if edits {
@@ -156,7 +156,7 @@ impl Painting<'_> {
         }
     }
 
-    /// Where the picture can be fetched; `mock:text=gone` names one that cannot.
+    /// Where the image can be fetched; `mock:text=gone` names one that cannot.
     fn address(&self) -> String {
         let host = self.received.head.headers.get(http::header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or("mock");
@@ -168,7 +168,7 @@ impl Painting<'_> {
     }
 }
 
-/// A short text field of a form. Pictures are stepped over unread: nothing here needs them.
+/// A short text field of a form. Images are stepped over unread: nothing here needs them.
 fn form_field(body: &[u8], name: &str) -> Option<String> {
     let mark = format!("name=\"{name}\"\r\n");
     let head = memmem::find(body, mark.as_bytes())?;

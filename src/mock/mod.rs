@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind, Format};
+use crate::model::{ApiError, ApiErrorKind, Format};
 use deliver::deliver;
 use received::Received;
 use reply::{Entry, JSON, Reply};
@@ -160,8 +160,11 @@ async fn respond(
         Ok(body) => make(&Received { head, body }),
         Err(error) => {
             let message = format!("the body cannot be read or is larger than 256 MiB: {error}");
-            let fault = Fault::new(FaultKind::TooLarge, message);
-            (Reply::fault(format, &fault, "mock"), Delivery::default())
+            let api_error = ApiError::new(ApiErrorKind::TooLarge, message);
+            (
+                Reply::api_error(format, &api_error, "mock"),
+                Delivery::default(),
+            )
         }
     };
     deliver(stage, reply, delivery, visit).await
@@ -181,7 +184,7 @@ async fn signal(State(stage): Shared, Path(name): Path<String>) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
-/// The one picture there is; one called `gone.png` is not there any more.
+/// The one image there is; one called `gone.png` is not there any more.
 async fn file(Path(name): Path<String>) -> Response {
     match name.as_str() {
         "gone.png" => StatusCode::NOT_FOUND.into_response(),
@@ -205,9 +208,9 @@ async fn unknown(uri: Uri) -> Response {
         _ => Format::Chat,
     };
     let message = format!("the mock has no {}", uri.path());
-    let mut fault = Fault::new(FaultKind::NotFound, message);
-    fault.code = Some("unknown_path".to_owned());
-    let (status, body) = format.codec().encode_error(&fault, "mock");
+    let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
+    api_error.code = Some("unknown_path".to_owned());
+    let (status, body) = format.codec().encode_error(&api_error, "mock");
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_FOUND);
     (status, [(header::CONTENT_TYPE, JSON)], body).into_response()
 }

@@ -3,13 +3,13 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Fault, Format, Issuer, Part, PartKind, Request, Role, Seal};
+use crate::model::{ApiError, Format, Issuer, Part, PartKind, Request, Role, Signature};
 
 const PREFIX: &str = "mock";
 const DIGITS: usize = 12;
 
 /// The proof of a thought, in the formats that have one.
-pub(super) fn of_thought(format: Format, mark: &str, text: &str) -> Option<Seal<'static>> {
+pub(super) fn of_thought(format: Format, mark: &str, text: &str) -> Option<Signature<'static>> {
     let (issuer, data) = match format {
         Format::Chat | Format::Images => return None,
         Format::Messages => (Issuer::Thinking, signed(format, mark, text)),
@@ -22,12 +22,12 @@ pub(super) fn of_thought(format: Format, mark: &str, text: &str) -> Option<Seal<
         }
     };
     let data = data.into();
-    Some(Seal { issuer, data })
+    Some(Signature { issuer, data })
 }
 
 /// The proof of a call, in the one format that has it.
-pub(super) fn of_call(mark: &str, name: &str) -> Seal<'static> {
-    Seal {
+pub(super) fn of_call(mark: &str, name: &str) -> Signature<'static> {
+    Signature {
         issuer: Issuer::Native,
         data: signed(Format::Native, mark, name).into(),
     }
@@ -41,7 +41,7 @@ fn signed(format: Format, mark: &str, what: &str) -> String {
 }
 
 /// How many of its own proofs a request holds; one that is not what it was is refused.
-pub(super) fn count(request: &Request<'_>, format: Format) -> Result<usize, Fault> {
+pub(super) fn count(request: &Request<'_>, format: Format) -> Result<usize, ApiError> {
     let turns = request.turns.iter().filter(|turn| turn.role == Role::Model);
     let mut found = 0;
     for part in turns.flat_map(|turn| &turn.parts) {
@@ -50,24 +50,24 @@ pub(super) fn count(request: &Request<'_>, format: Format) -> Result<usize, Faul
     Ok(found)
 }
 
-fn is_ours(part: &Part<'_>, format: Format) -> Result<bool, Fault> {
-    let (seal, what) = match &part.kind {
-        PartKind::Thought {
+fn is_ours(part: &Part<'_>, format: Format) -> Result<bool, ApiError> {
+    let (signature, what) = match &part.kind {
+        PartKind::Reasoning {
             text,
-            seal: Some(seal),
-        } => (seal, text.as_ref()),
-        PartKind::Call(call) => match &call.seal {
-            Some(seal) => (seal, call.name.as_ref()),
+            signature: Some(signature),
+        } => (signature, text.as_ref()),
+        PartKind::Call(call) => match &call.signature {
+            Some(signature) => (signature, call.name.as_ref()),
             None => return Ok(false),
         },
         _ => return Ok(false),
     };
-    if seal.issuer.format() != format || seal.issuer == Issuer::Redacted {
+    if signature.issuer.format() != format || signature.issuer == Issuer::Redacted {
         return Ok(false);
     }
-    let (what, data) = match (format, seal.data.split_once('\n')) {
+    let (what, data) = match (format, signature.data.split_once('\n')) {
         (Format::Responses, Some((id, data))) => (id, data),
-        _ => (what, seal.data.as_ref()),
+        _ => (what, signature.data.as_ref()),
     };
     let Some(rest) = data.strip_prefix(PREFIX) else {
         return Ok(false);
@@ -78,7 +78,7 @@ fn is_ours(part: &Part<'_>, format: Format) -> Result<bool, Fault> {
     if fits(what) || (format == Format::Native && fits("")) {
         return Ok(true);
     }
-    Err(Fault::invalid(format!(
+    Err(ApiError::invalid(format!(
         "the signature {data} does not belong to what it stands on"
     )))
 }
@@ -88,9 +88,13 @@ mod tests {
     use super::*;
     use crate::model::Turn;
 
-    fn counted(format: Format, text: &'static str, seal: Option<Seal<'static>>) -> Option<usize> {
+    fn counted(
+        format: Format,
+        text: &'static str,
+        signature: Option<Signature<'static>>,
+    ) -> Option<usize> {
         let text = text.into();
-        let kind = PartKind::Thought { text, seal };
+        let kind = PartKind::Reasoning { text, signature };
         let turn = Turn {
             role: Role::Model,
             parts: vec![Part { kind, at: None }],
@@ -107,18 +111,21 @@ mod tests {
     fn a_proof_holds_for_its_own_words_and_format_only() {
         let mark = "0123456789ab";
         for format in [Format::Messages, Format::Native, Format::Responses] {
-            let seal = of_thought(format, mark, "So be it.");
-            assert_eq!(counted(format, "So be it.", seal.clone()), Some(1));
-            assert_eq!(counted(Format::Chat, "So be it.", seal.clone()), Some(0));
-            let mut broken = seal.expect("a seal");
+            let signature = of_thought(format, mark, "So be it.");
+            assert_eq!(counted(format, "So be it.", signature.clone()), Some(1));
+            assert_eq!(
+                counted(Format::Chat, "So be it.", signature.clone()),
+                Some(0)
+            );
+            let mut broken = signature.expect("a signature");
             let mut data = broken.data.into_owned();
             data.pop();
             broken.data = data.into();
             assert_eq!(counted(format, "So be it.", Some(broken)), None);
         }
-        let seal = of_thought(Format::Messages, mark, "So be it.");
-        assert_eq!(counted(Format::Messages, "So be it!", seal), None);
-        let foreign = Some(Seal {
+        let signature = of_thought(Format::Messages, mark, "So be it.");
+        assert_eq!(counted(Format::Messages, "So be it!", signature), None);
+        let foreign = Some(Signature {
             issuer: Issuer::Thinking,
             data: "EqQBCkYIBRgC".into(),
         });

@@ -12,8 +12,8 @@ use super::proofs;
 use super::received::Received;
 use super::script::{Delivery, Ending, Instead, Plan};
 use super::stream::{broken_off, pieces};
-use crate::formats::{Asked, Framing, Head, Operation};
-use crate::model::{Fault, FaultKind, Format, Losses, Memory};
+use crate::formats::{Framing, Operation, RequestHead, ResponseOptions};
+use crate::model::{ApiError, ApiErrorKind, Format, Losses, TranslationState};
 use crate::sse::SseWriter;
 
 pub(super) const JSON: &str = "application/json";
@@ -51,13 +51,13 @@ impl Reply {
         Reply::whole(StatusCode::OK, JSON, body)
     }
 
-    pub(super) fn fault(format: Format, fault: &Fault, request_id: &str) -> Reply {
-        let (_, body) = format.codec().encode_error(fault, request_id);
-        let status = StatusCode::from_u16(fault.status);
+    pub(super) fn api_error(format: Format, api_error: &ApiError, request_id: &str) -> Reply {
+        let (_, body) = format.codec().encode_error(api_error, request_id);
+        let status = StatusCode::from_u16(api_error.status);
         let mut reply = Reply::json(body);
         // The status that was asked for, even where the format would have chosen its own.
         reply.status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        reply.header = fault
+        reply.header = api_error
             .retry_after
             .map(|delay| (header::RETRY_AFTER, HeaderValue::from(delay.as_secs())));
         reply
@@ -73,8 +73,8 @@ pub(super) struct Entry {
 
 pub(super) fn converse(entry: &Entry, received: &Received) -> (Reply, Delivery) {
     let fingerprint = Fingerprint::of(&received.body);
-    plan_conversation(entry, received, &fingerprint).unwrap_or_else(|fault| {
-        let reply = Reply::fault(entry.format, &fault, &fingerprint.id(entry.format));
+    plan_conversation(entry, received, &fingerprint).unwrap_or_else(|api_error| {
+        let reply = Reply::api_error(entry.format, &api_error, &fingerprint.id(entry.format));
         (reply, Delivery::default())
     })
 }
@@ -83,7 +83,7 @@ fn plan_conversation(
     entry: &Entry,
     received: &Received,
     fingerprint: &Fingerprint,
-) -> Result<(Reply, Delivery), Fault> {
+) -> Result<(Reply, Delivery), ApiError> {
     let codec = entry.format.codec();
     let peek = codec.peek(&received.body)?;
     let (stream, framing) = match entry.operation {
@@ -91,11 +91,11 @@ fn plan_conversation(
         Operation::Stream(framing) => (true, framing),
         Operation::CountTokens => (false, Framing::Sse),
     };
-    let head = Head {
+    let head = RequestHead {
         path_model: entry.path_model.as_deref(),
         stream,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     };
     let counter = counters::of(entry);
     let request = match counter {
@@ -107,14 +107,14 @@ fn plan_conversation(
     let plan = Plan::for_request(&request, model)?;
     let proofs = proofs::count(&request, entry.format)?;
     let created = if plan.now { unix_now() } else { CREATED };
-    let asked = Asked {
+    let asked = ResponseOptions {
         model: model.to_owned(),
         stream,
         framing,
         include_usage: peek.ask_usage.is_none(),
         request_id: fingerprint.id(entry.format),
         at: created,
-        memory: Memory::of_tools(&request.tools),
+        memory: TranslationState::of_tools(&request.tools),
     };
     let make = || {
         let asking = Asking {
@@ -144,7 +144,7 @@ fn plan_conversation(
 /// A conversation about to be answered.
 struct Conversation<'c> {
     format: Format,
-    asked: &'c Asked,
+    asked: &'c ResponseOptions,
     plan: &'c Plan,
 }
 
@@ -156,7 +156,7 @@ impl Conversation<'_> {
             return self.stream(self.pieces(make));
         }
         if self.plan.stream_error.is_some() {
-            return Reply::fault(self.format, &broken_off(), &self.asked.request_id);
+            return Reply::api_error(self.format, &broken_off(), &self.asked.request_id);
         }
         Reply::json(self.format.codec().encode_response(
             &make(),
@@ -187,7 +187,7 @@ impl Conversation<'_> {
             Instead::ErrorAsSuccess if streamed => {
                 let mut writer = SseWriter::default();
                 let mut encoder = self.format.codec().stream_encoder(self.asked);
-                encoder.fault(&broken_off(), &mut writer);
+                encoder.encode_error(&broken_off(), &mut writer);
                 self.stream(vec![writer.take()])
             }
             Instead::Garbage { after } if streamed => {
@@ -208,11 +208,11 @@ impl Conversation<'_> {
 fn instead_of_json(instead: &Instead, format: Format, request_id: &str) -> Reply {
     match instead {
         Instead::Error { status, message } => {
-            let fault = fault(*status, message.as_deref());
-            Reply::fault(format, &fault, request_id)
+            let api_error = api_error(*status, message.as_deref());
+            Reply::api_error(format, &api_error, request_id)
         }
         Instead::ErrorAsSuccess => {
-            let mut reply = Reply::fault(format, &broken_off(), request_id);
+            let mut reply = Reply::api_error(format, &broken_off(), request_id);
             reply.status = StatusCode::OK;
             reply
         }
@@ -228,36 +228,38 @@ fn instead_of_json(instead: &Instead, format: Format, request_id: &str) -> Reply
     }
 }
 
-fn fault(status: u16, message: Option<&str>) -> Fault {
-    let kind = FaultKind::of_status(status);
+fn api_error(status: u16, message: Option<&str>) -> ApiError {
+    let kind = ApiErrorKind::of_status(status);
     let message = message.unwrap_or(match kind {
-        FaultKind::Unauthenticated => "The API key is not valid.",
-        FaultKind::Forbidden => "This key may not use this model.",
-        FaultKind::NotFound => "There is no such model.",
-        FaultKind::TooLarge => "The request is too large.",
-        FaultKind::RateLimited => "Too many requests, try again later.",
-        FaultKind::OverQuota => "The quota is used up.",
-        FaultKind::Overloaded => "The model is overloaded, try again later.",
-        FaultKind::Timeout => "The model took too long.",
-        FaultKind::Internal | FaultKind::BadGateway => "Something went wrong inside.",
+        ApiErrorKind::Unauthenticated => "The API key is not valid.",
+        ApiErrorKind::Forbidden => "This key may not use this model.",
+        ApiErrorKind::NotFound => "There is no such model.",
+        ApiErrorKind::TooLarge => "The request is too large.",
+        ApiErrorKind::RateLimited => "Too many requests, try again later.",
+        ApiErrorKind::OverQuota => "The quota is used up.",
+        ApiErrorKind::Overloaded => "The model is overloaded, try again later.",
+        ApiErrorKind::Timeout => "The model took too long.",
+        ApiErrorKind::Internal | ApiErrorKind::BadGateway => "Something went wrong inside.",
         _ => "The mock does not like this request.",
     });
-    let mut fault = Fault::new(kind, message);
-    fault.status = status;
-    fault.retry_after = (status == 429).then_some(RETRY_AFTER);
-    fault
+    let mut api_error = ApiError::new(kind, message);
+    api_error.status = status;
+    api_error.retry_after = (status == 429).then_some(RETRY_AFTER);
+    api_error
 }
 
-/// Pictures, whose wire shape the mock knows by itself.
+/// Images, whose wire shape the mock knows by itself.
 pub(super) fn paint(received: &Received) -> (Reply, Delivery) {
     let fingerprint = Fingerprint::of(&received.body);
     let id = fingerprint.id(Format::Images);
-    let refuse = |fault: &Fault, delivery| (Reply::fault(Format::Images, fault, &id), delivery);
+    let refuse = |api_error: &ApiError, delivery| {
+        (Reply::api_error(Format::Images, api_error, &id), delivery)
+    };
     let planned = Wanted::read(received.content_type(), &received.body)
         .and_then(|wanted| Ok((Plan::for_prompt(&wanted.prompt, &wanted.model)?, wanted)));
     let (plan, wanted) = match planned {
         Ok(planned) => planned,
-        Err(fault) => return refuse(&fault, Delivery::default()),
+        Err(api_error) => return refuse(&api_error, Delivery::default()),
     };
     if let Some(instead) = &plan.instead {
         let reply = instead_of_json(instead, Format::Images, &id);

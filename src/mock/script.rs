@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::words::{Prompt, Word, of_model};
-use crate::model::{Fault, PartKind, Request, Role, Shape, ToolChoice, ToolResult, Usage};
+use crate::model::{ApiError, PartKind, Request, Role, Shape, ToolChoice, ToolResult, Usage};
 
 /// Everything that was decided before a byte is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub stream_error: Option<usize>,
     pub no_end: bool,
     pub now: bool,
-    /// How many bytes of base64 a picture has at least.
+    /// How many bytes of base64 an image has at least.
     pub weight: usize,
     pub delivery: Delivery,
 }
@@ -34,8 +34,8 @@ pub(super) enum Answer {
     Calls(Vec<WantedCall>),
     /// What the requested shape of the output asks for.
     Shaped,
-    /// A picture beside the text.
-    Picture,
+    /// An image beside the text.
+    Image,
     /// The request itself, as JSON.
     Echo,
     /// The SHA-256 of the request body.
@@ -107,7 +107,7 @@ const MOST_CALLS: usize = 64;
 const REPEATED_CHARACTERS: usize = 1000;
 
 impl Plan {
-    pub(super) fn for_request(request: &Request<'_>, model: &str) -> Result<Plan, Fault> {
+    pub(super) fn for_request(request: &Request<'_>, model: &str) -> Result<Plan, ApiError> {
         let said = Said::last(request);
         let prompt = Prompt::read(said.texts.iter().copied());
         let steered = !prompt.words.is_empty();
@@ -123,14 +123,14 @@ impl Plan {
     }
 
     /// For requests of no conversation format: only the words count.
-    pub(super) fn for_prompt(text: &str, model: &str) -> Result<Plan, Fault> {
+    pub(super) fn for_prompt(text: &str, model: &str) -> Result<Plan, ApiError> {
         let prompt = Prompt::read([text]);
         let (mut plan, answer) = Plan::by_words(&prompt, model)?;
         plan.answer = answer.unwrap_or_else(|| Answer::Text(repeat(&prompt)));
         Ok(plan)
     }
 
-    fn by_words(prompt: &Prompt<'_>, model: &str) -> Result<(Plan, Option<Answer>), Fault> {
+    fn by_words(prompt: &Prompt<'_>, model: &str) -> Result<(Plan, Option<Answer>), ApiError> {
         let named = if prompt.words.is_empty() {
             of_model(model)
         } else {
@@ -150,7 +150,7 @@ impl Plan {
         Ok((plan, answer))
     }
 
-    fn reply_word(&mut self, word: &Word<'_>) -> Result<bool, Fault> {
+    fn reply_word(&mut self, word: &Word<'_>) -> Result<bool, ApiError> {
         match word.key {
             "thinking" => self.thinking = true,
             "proofs" => self.proofs = true,
@@ -180,7 +180,7 @@ impl Plan {
 }
 
 impl Delivery {
-    fn word(&mut self, word: &Word<'_>) -> Result<bool, Fault> {
+    fn word(&mut self, word: &Word<'_>) -> Result<bool, ApiError> {
         match word.key {
             "slow" => self.slow = Some(duration(word)?),
             "pace" => self.pace = Some(duration(word)?),
@@ -196,7 +196,7 @@ impl Delivery {
 }
 
 /// Each `tool` is one more call, and `arguments` are those of the call before.
-fn call_word(word: &Word<'_>, answer: &mut Option<Answer>) -> Result<bool, Fault> {
+fn call_word(word: &Word<'_>, answer: &mut Option<Answer>) -> Result<bool, ApiError> {
     match word.key {
         "tool" | "tools" => {
             let mut calls = match answer.take() {
@@ -224,7 +224,7 @@ fn call_word(word: &Word<'_>, answer: &mut Option<Answer>) -> Result<bool, Fault
     Ok(true)
 }
 
-fn answer_word(word: &Word<'_>) -> Result<Option<Answer>, Fault> {
+fn answer_word(word: &Word<'_>) -> Result<Option<Answer>, ApiError> {
     Ok(Some(match word.key {
         "text" => Answer::Text(text(word)?),
         "long" => Answer::Long(number(word, Some(LONG_WORDS))?.min(MOST_WORDS)),
@@ -233,7 +233,7 @@ fn answer_word(word: &Word<'_>) -> Result<Option<Answer>, Fault> {
             Answer::Calls(vec![WantedCall::default(); count])
         }
         "schema" => Answer::Shaped,
-        "image" => Answer::Picture,
+        "image" => Answer::Image,
         "echo" => Answer::Echo,
         "sha256" => Answer::Digest,
         _ => return Ok(None),
@@ -250,7 +250,7 @@ fn unasked(request: &Request<'_>, plan: &Plan, prompt: &Prompt<'_>) -> Answer {
     match plan.events {
         _ if forced => Answer::Calls(vec![WantedCall::default()]),
         _ if request.output.shape != Shape::Text => Answer::Shaped,
-        _ if request.output.images => Answer::Picture,
+        _ if request.output.images => Answer::Image,
         // So many events need as many words.
         Some(events) => Answer::Long(events),
         None => Answer::Text(repeat(prompt)),
@@ -332,30 +332,30 @@ impl<'r> Said<'r> {
     }
 }
 
-fn wrong(word: &Word<'_>) -> Fault {
+fn wrong(word: &Word<'_>) -> ApiError {
     let Word { key, value } = word;
-    Fault::invalid(match value {
+    ApiError::invalid(match value {
         Some(value) => format!("the mock cannot read the word {key}={value}; see its help"),
         None => format!("the mock cannot read the word {key}; see its help"),
     })
 }
 
-fn text(word: &Word<'_>) -> Result<String, Fault> {
+fn text(word: &Word<'_>) -> Result<String, ApiError> {
     word.value.map(str::to_owned).ok_or_else(|| wrong(word))
 }
 
-fn number(word: &Word<'_>, absent: Option<usize>) -> Result<usize, Fault> {
+fn number(word: &Word<'_>, absent: Option<usize>) -> Result<usize, ApiError> {
     match word.value {
         Some(value) => value.parse().map_err(|_| wrong(word)),
         None => absent.ok_or_else(|| wrong(word)),
     }
 }
 
-fn duration(word: &Word<'_>) -> Result<Duration, Fault> {
+fn duration(word: &Word<'_>) -> Result<Duration, ApiError> {
     humantime::parse_duration(word.value.unwrap_or_default()).map_err(|_| wrong(word))
 }
 
-fn usage(word: &Word<'_>) -> Result<Usage, Fault> {
+fn usage(word: &Word<'_>) -> Result<Usage, ApiError> {
     let numbers: Vec<u64> = word
         .value
         .unwrap_or_default()
@@ -376,7 +376,7 @@ fn usage(word: &Word<'_>) -> Result<Usage, Fault> {
     })
 }
 
-fn error(word: &Word<'_>) -> Result<Instead, Fault> {
+fn error(word: &Word<'_>) -> Result<Instead, ApiError> {
     let value = word.value.unwrap_or("500");
     let (status, message) = match value.split_once(',') {
         Some((status, message)) => (status, Some(message.to_owned())),

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use super::script::Plan;
-use crate::formats::{Asked, Codec, Framing, StreamEncoder};
-use crate::model::{Block, Delta, Event, Fault, FaultKind, Response};
+use crate::formats::{Codec, Framing, ResponseOptions, StreamEncoder};
+use crate::model::{ApiError, ApiErrorKind, Block, Delta, Event, Response};
 use crate::sse::SseWriter;
 
 /// Arguments come in pieces of so many characters, as models write them.
@@ -14,7 +14,7 @@ const ARGUMENT_CHARACTERS: usize = 12;
 pub(super) fn pieces(
     codec: &dyn Codec,
     response: &Response<'_>,
-    asked: &Asked,
+    asked: &ResponseOptions,
     plan: &Plan,
 ) -> Vec<Bytes> {
     let mut telling = Telling {
@@ -29,7 +29,7 @@ pub(super) fn pieces(
     let mut thinking = false;
     response.unfold(&mut |event| {
         if let Event::Open { block, .. } = &event {
-            thinking = *block == Block::Thought;
+            thinking = *block == Block::Reasoning;
         }
         let count = plan.events.filter(|_| !thinking);
         split_event(event, count, &mut |event| telling.tell(event));
@@ -37,8 +37,11 @@ pub(super) fn pieces(
     telling.pieces
 }
 
-pub(super) fn broken_off() -> Fault {
-    Fault::new(FaultKind::Internal, "The mock broke off, as it was told.")
+pub(super) fn broken_off() -> ApiError {
+    ApiError::new(
+        ApiErrorKind::Internal,
+        "The mock broke off, as it was told.",
+    )
 }
 
 /// Writes events until the plan says otherwise.
@@ -70,7 +73,7 @@ impl Telling {
             _ => false,
         };
         if failing {
-            self.encoder.fault(&broken_off(), &mut self.writer);
+            self.encoder.encode_error(&broken_off(), &mut self.writer);
         } else if !(ending && self.no_end) {
             self.encoder.event(event, &mut self.writer);
         }

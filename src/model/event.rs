@@ -4,7 +4,7 @@
 
 use super::owned::own;
 use super::{
-    Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Seal,
+    Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Signature,
     Text, ToolKind, Usage,
 };
 
@@ -38,7 +38,7 @@ pub enum Event<'a> {
 pub enum Block<'a> {
     Text,
     Refusal,
-    Thought,
+    Reasoning,
     Call {
         id: Option<Text<'a>>,
         name: Text<'a>,
@@ -53,7 +53,7 @@ pub enum Delta<'a> {
     Text(Text<'a>),
     Arguments(Text<'a>),
     /// Of a thought block, or of a call before its arguments: some formats must write it first.
-    Seal(Seal<'a>),
+    Signature(Signature<'a>),
     /// May come outside of a block: sources are often known only at the end.
     Citation(Citation<'a>),
     Logprob(Logprob<'a>),
@@ -101,7 +101,7 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
     let block = match part {
         PartKind::Text(_) => Block::Text,
         PartKind::Refusal(_) => Block::Refusal,
-        PartKind::Thought { .. } => Block::Thought,
+        PartKind::Reasoning { .. } => Block::Reasoning,
         PartKind::Call(call) => Block::Call {
             id: call.id.clone(),
             name: call.name.clone(),
@@ -114,18 +114,18 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
     let mut delta = |delta| out(Event::Delta { choice, delta });
     match part {
         PartKind::Text(text) | PartKind::Refusal(text) => delta(Delta::Text(text.clone())),
-        PartKind::Thought { text, seal } => {
+        PartKind::Reasoning { text, signature } => {
             if !text.is_empty() {
                 delta(Delta::Text(text.clone()));
             }
-            if let Some(seal) = seal {
-                delta(Delta::Seal(seal.clone()));
+            if let Some(signature) = signature {
+                delta(Delta::Signature(signature.clone()));
             }
         }
-        // The seal first: most formats say it before the call it belongs to.
+        // The signature first: most formats say it before the call it belongs to.
         PartKind::Call(call) => {
-            if let Some(seal) = &call.seal {
-                delta(Delta::Seal(seal.clone()));
+            if let Some(signature) = &call.signature {
+                delta(Delta::Signature(signature.clone()));
             }
             delta(Delta::Arguments(call.arguments.to_text()));
         }
@@ -201,15 +201,15 @@ fn open_part(block: Block<'_>) -> Part<'static> {
     let kind = match block {
         Block::Text => PartKind::Text(Text::default()),
         Block::Refusal => PartKind::Refusal(Text::default()),
-        Block::Thought => PartKind::Thought {
+        Block::Reasoning => PartKind::Reasoning {
             text: Text::default(),
-            seal: None,
+            signature: None,
         },
         Block::Call { id, name, kind } => PartKind::Call(Call {
             id: id.map(own),
             name: own(name),
             arguments: Arguments::Text(Text::default()),
-            seal: None,
+            signature: None,
             kind,
         }),
         Block::Media(media) => PartKind::Media(media.into_owned()),
@@ -222,7 +222,7 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
         (_, Delta::Citation(citation)) => choice.citations.push(citation.into_owned()),
         (_, Delta::Logprob(logprob)) => choice.logprobs.push(logprob.into_owned()),
         (
-            Some(PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. }),
+            Some(PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Reasoning { text, .. }),
             Delta::Text(more),
         ) => text.to_mut().push_str(&more),
         (Some(PartKind::Call(call)), Delta::Arguments(more)) => {
@@ -230,10 +230,14 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
                 text.to_mut().push_str(&more);
             }
         }
-        (Some(PartKind::Thought { seal, .. }), Delta::Seal(new)) => *seal = Some(new.into_owned()),
-        (Some(PartKind::Call(call)), Delta::Seal(new)) => call.seal = Some(new.into_owned()),
+        (Some(PartKind::Reasoning { signature, .. }), Delta::Signature(new)) => {
+            *signature = Some(new.into_owned())
+        }
+        (Some(PartKind::Call(call)), Delta::Signature(new)) => {
+            call.signature = Some(new.into_owned())
+        }
         // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
-        (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => {}
+        (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Signature(_)) => {}
     }
 }
 

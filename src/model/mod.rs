@@ -1,33 +1,31 @@
 //! What a conversation is, in no wire format's words.
 
 mod allowance;
+mod api_error;
 mod event;
-mod fault;
+mod image_options;
 mod lease;
-mod lost;
-mod memory;
+mod loss;
 mod money;
 mod owned;
-mod picture;
 mod proofs;
-mod receipt;
 mod request;
 mod response;
-mod seal;
+mod signature;
 mod size;
 mod spending;
 mod text;
+mod translation_state;
+mod usage_record;
 
 pub use allowance::{Allowance, Rate};
+pub use api_error::{ApiError, ApiErrorKind};
 pub use event::{Block, Delta, Event, Fold};
-pub use fault::{Fault, FaultKind};
+pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGiven, LeaseNeed};
-pub use lost::{Action, Losses, Lost, PartField, PictureSetting, Place, Setting};
-pub use memory::{Memory, Namespaced, Renamed, Thread};
+pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
 pub use money::{LONGEST_AMOUNT, MAX_DIGITS, Money};
-pub use picture::{Picture, PictureSize, Scale};
 pub use proofs::{Proof, Proofs, Recall};
-pub use receipt::Receipt;
 pub use request::{
     Arguments, Call, Depth, Effort, HostedTool, Labels, Output, Part, PartKind, Request, Role,
     Sampling, Search, Shape, Spelled, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
@@ -35,9 +33,11 @@ pub use request::{
 pub use response::{
     Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,
 };
-pub use seal::{Issuer, Seal};
+pub use signature::{Issuer, Signature};
 pub use spending::Spending;
 pub use text::{Detail, Json, Media, Source, Text, shortened, split_data_url};
+pub use translation_state::{ConversationState, Namespaced, Renamed, TranslationState};
+pub use usage_record::UsageRecord;
 
 /// The wire formats spoken on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub enum Format {
     Messages,
     Native,
     Responses,
-    /// Pictures by request: no conversation is held in it.
+    /// Images by request: no conversation is held in it.
     Images,
 }
 

@@ -1,6 +1,6 @@
 //! Pieces of a reply that must outlive the bytes they were read from.
 
-use super::{Block, Citation, Delta, Finish, Logprob, Media, Seal, Source, Text};
+use super::{Block, Citation, Delta, Finish, Logprob, Media, Signature, Source, Text};
 
 pub(super) fn own<'b>(text: Text<'_>) -> Text<'b> {
     Text::Owned(text.into_owned())
@@ -11,7 +11,7 @@ impl Block<'_> {
         match self {
             Block::Text => Block::Text,
             Block::Refusal => Block::Refusal,
-            Block::Thought => Block::Thought,
+            Block::Reasoning => Block::Reasoning,
             Block::Call { id, name, kind } => Block::Call {
                 id: id.map(own),
                 name: own(name),
@@ -27,7 +27,7 @@ impl Delta<'_> {
         match self {
             Delta::Text(text) => Delta::Text(own(text)),
             Delta::Arguments(text) => Delta::Arguments(own(text)),
-            Delta::Seal(seal) => Delta::Seal(seal.into_owned()),
+            Delta::Signature(signature) => Delta::Signature(signature.into_owned()),
             Delta::Citation(citation) => Delta::Citation(citation.into_owned()),
             Delta::Logprob(logprob) => Delta::Logprob(logprob.into_owned()),
         }
@@ -50,9 +50,9 @@ impl Media<'_> {
     }
 }
 
-impl Seal<'_> {
-    pub fn into_owned(self) -> Seal<'static> {
-        Seal {
+impl Signature<'_> {
+    pub fn into_owned(self) -> Signature<'static> {
+        Signature {
             issuer: self.issuer,
             data: own(self.data),
         }

@@ -4,22 +4,22 @@ use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Format, Issuer, Seal};
+use super::{Format, Issuer, Signature};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proofs(pub Vec<Proof>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Proof {
-    Thought {
+    Reasoning {
         text: String,
-        seal: Option<Seal<'static>>,
+        signature: Option<Signature<'static>>,
     },
     /// A call as the client knows it.
     Call {
         id: String,
         name: String,
-        seal: Option<Seal<'static>>,
+        signature: Option<Signature<'static>>,
     },
 }
 
@@ -29,9 +29,11 @@ pub trait Recall: Debug {
 }
 
 impl Proof {
-    pub const fn seal(&self) -> Option<&Seal<'static>> {
+    pub const fn signature(&self) -> Option<&Signature<'static>> {
         match self {
-            Proof::Thought { seal, .. } | Proof::Call { seal, .. } => seal.as_ref(),
+            Proof::Reasoning { signature, .. } | Proof::Call { signature, .. } => {
+                signature.as_ref()
+            }
         }
     }
 }
@@ -39,14 +41,14 @@ impl Proof {
 impl Proofs {
     /// Whether an upstream of this format issued any of them.
     pub fn are_of(&self, format: Format) -> bool {
-        let mut seals = self.0.iter().filter_map(Proof::seal);
-        seals.any(|seal| seal.issuer.format() == format)
+        let mut signatures = self.0.iter().filter_map(Proof::signature);
+        signatures.any(|signature| signature.issuer.format() == format)
     }
 
     pub fn call_ids(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|proof| match proof {
             Proof::Call { id, .. } => Some(id.as_str()),
-            Proof::Thought { .. } => None,
+            Proof::Reasoning { .. } => None,
         })
     }
 
@@ -54,10 +56,14 @@ impl Proofs {
     pub fn size(&self) -> usize {
         let size = |proof: &Proof| {
             let words = match proof {
-                Proof::Thought { text, .. } => text.len(),
+                Proof::Reasoning { text, .. } => text.len(),
                 Proof::Call { id, name, .. } => id.len() + name.len(),
             };
-            words + proof.seal().map_or(0, |seal| seal.data.len()) + size_of::<Proof>()
+            words
+                + proof
+                    .signature()
+                    .map_or(0, |signature| signature.data.len())
+                + size_of::<Proof>()
         };
         self.0.iter().map(size).sum()
     }

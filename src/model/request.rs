@@ -1,6 +1,6 @@
 //! A conversation as a client sends it.
 
-use super::{Json, Media, Picture, Seal, Setting, Text};
+use super::{ImageOptions, Json, Media, Setting, Signature, Text};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request<'a> {
@@ -57,9 +57,9 @@ pub struct Part<'a> {
 pub enum PartKind<'a> {
     Text(Text<'a>),
     Media(Media<'a>),
-    Thought {
+    Reasoning {
         text: Text<'a>,
-        seal: Option<Seal<'a>>,
+        signature: Option<Signature<'a>>,
     },
     Call(Call<'a>),
     Result(ToolResult<'a>),
@@ -71,7 +71,7 @@ pub struct Call<'a> {
     pub id: Option<Text<'a>>,
     pub name: Text<'a>,
     pub arguments: Arguments<'a>,
-    pub seal: Option<Seal<'a>>,
+    pub signature: Option<Signature<'a>>,
     pub kind: ToolKind,
 }
 
@@ -163,7 +163,7 @@ pub struct Output<'a> {
     pub shape: Shape<'a>,
     pub images: bool,
     /// How they are to be made.
-    pub picture: Picture<'a>,
+    pub picture: ImageOptions<'a>,
     pub sound: bool,
     pub verbosity: Option<Text<'a>>,
 }

@@ -51,7 +51,7 @@ pub struct Usage {
     /// Of the input and of the output, what was sound.
     pub audio_input: u64,
     pub audio_output: u64,
-    /// Of the input and of the output, what was pictures, where the upstream tells it apart.
+    /// Of the input and of the output, what was images, where the upstream tells it apart.
     pub image_input: u64,
     pub image_output: u64,
 }

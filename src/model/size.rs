@@ -34,8 +34,11 @@ fn size(part: &PartKind<'_>) -> usize {
                 text.len()
             }
         },
-        PartKind::Thought { text, seal } => {
-            text.len() + seal.as_ref().map_or(0, |seal| seal.data.len())
+        PartKind::Reasoning { text, signature } => {
+            text.len()
+                + signature
+                    .as_ref()
+                    .map_or(0, |signature| signature.data.len())
         }
         PartKind::Call(call) => match &call.arguments {
             Arguments::Text(text) => text.len(),
@@ -47,7 +50,7 @@ fn size(part: &PartKind<'_>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::formats::Head;
+    use crate::formats::RequestHead;
     use crate::model::{Format, Losses};
 
     #[test]
@@ -59,8 +62,11 @@ mod tests {
                 {{"functionResponse": {{"name": "f", "response": {{"output": "{text}"}}}}}}]}}]}}"#
         );
         let codec = Format::Native.codec();
-        let request =
-            codec.decode_request(&Head::default(), body.as_bytes(), &mut Losses::default());
+        let request = codec.decode_request(
+            &RequestHead::default(),
+            body.as_bytes(),
+            &mut Losses::default(),
+        );
         let size = request.expect("a request").size();
         assert!((15_000..16_000).contains(&size), "{size}");
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{PartField, Place};
+use super::{FieldLocation, PartField};
 
 /// Borrowed unless the wire form held escapes.
 pub type Text<'a> = Cow<'a, str>;
@@ -21,7 +21,7 @@ pub struct Media<'a> {
 
 impl Media<'_> {
     /// Where its name stands, if it has one.
-    pub fn place_of_name(&self, place: &Place) -> Option<Place> {
+    pub fn place_of_name(&self, place: &FieldLocation) -> Option<FieldLocation> {
         self.name.as_ref()?;
         Some(place.field(match self.source {
             Source::Url(_) => PartField::AddressName,

@@ -1,4 +1,4 @@
-//! Everything that is answered here: lists, the catalog, and faults in the client's format.
+//! Everything that is answered here: lists, the catalog, and errors in the client's format.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use http::response::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use pingora_core::{Error, ErrorType, Result};
 
+use super::context::RequestContext;
 use super::entry::Entry;
-use super::exchange::Exchange;
 use super::patience::within;
 use super::receipt;
 use super::{bill, outgoing};
 use crate::catalog;
 use crate::config;
-use crate::formats::Fields;
-use crate::model::{Fault, FaultKind, shortened};
-use crate::translate::ReplyKind;
+use crate::formats::HeaderFields;
+use crate::model::{ApiError, ApiErrorKind, shortened};
+use crate::translate::ResponseMode;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
 const DRAIN_REQUEST: Duration = Duration::from_secs(10);
@@ -30,32 +30,39 @@ const WRITE_PIECE: usize = 256 << 10;
 /// A JSON document with its length; HTTP/1.1 and HTTP/2 alike.
 pub(super) async fn json(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     status: u16,
     body: Vec<u8>,
-    extra: Fields,
+    extra: HeaderFields,
 ) -> Result<()> {
     let kind = HeaderValue::from_static("application/json");
     whole(session, exchange, (status, kind), body.into(), extra).await
 }
 
-/// A picture that is kept here.
+/// An image that is kept here.
 pub(super) async fn file(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     mime: &'static str,
     body: Bytes,
 ) -> Result<()> {
     let kind = HeaderValue::from_static(mime);
-    whole(session, exchange, (200, kind), body, Fields::default()).await
+    whole(
+        session,
+        exchange,
+        (200, kind),
+        body,
+        HeaderFields::default(),
+    )
+    .await
 }
 
 async fn whole(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     (status, kind): (u16, HeaderValue),
     body: Bytes,
-    mut extra: Fields,
+    mut extra: HeaderFields,
 ) -> Result<()> {
     let mut header = head(StatusCode::from_u16(status).unwrap_or_default());
     let headers = &mut header.headers;
@@ -117,14 +124,14 @@ fn too_slow() -> Result<()> {
     Error::e_explain(ErrorType::WriteTimedout, "the client takes nothing")
 }
 
-/// A fault, as the status and body of the client's format; inside the stream once that has begun.
-pub(super) async fn fault(
+/// An error, as the status and body of the client's format; inside the stream once that has begun.
+pub(super) async fn api_error(
     session: &mut Session,
-    exchange: &mut Exchange,
-    fault: &Fault,
+    exchange: &mut RequestContext,
+    api_error: &ApiError,
 ) -> Result<()> {
     if exchange.header_sent {
-        let last = exchange.reply.as_mut().map(|reply| reply.cut(fault));
+        let last = exchange.reply.as_mut().map(|reply| reply.cut(api_error));
         let last = last.unwrap_or_default();
         receipt::before_piece(exchange, true);
         exchange.sent += last.len() as u64;
@@ -132,15 +139,15 @@ pub(super) async fn fault(
         return deliver(session, limit, last, true).await;
     }
     let codec = exchange.format.codec();
-    let (status, body) = codec.encode_error(fault, &exchange.request_id);
-    let mut extra = Fields::default();
-    if let Some(delay) = fault.retry_after {
+    let (status, body) = codec.encode_error(api_error, &exchange.request_id);
+    let mut extra = HeaderFields::default();
+    if let Some(delay) = api_error.retry_after {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
         extra.measure(RETRY_AFTER, seconds, "");
     }
-    if fault.status == 426 {
+    if api_error.status == 426 {
         extra.say(UPGRADE, "HTTP/1.1");
-    } else if let Some(allowed) = &fault.allowed {
+    } else if let Some(allowed) = &api_error.allowed {
         extra.say(ALLOW, &**allowed);
     }
     if exchange.tried > 0 {
@@ -168,8 +175,8 @@ pub(super) fn head(status: StatusCode) -> Parts {
 }
 
 /// What a reply's header says beside its kind and length.
-pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<()> {
-    let mut fields = Fields::default();
+pub(super) fn dress(exchange: &mut RequestContext, headers: &mut HeaderMap) -> Result<()> {
+    let mut fields = HeaderFields::default();
     identify(exchange, &mut fields);
     provenance(exchange, &mut fields);
     if !exchange.losses.0.is_empty() {
@@ -177,20 +184,20 @@ pub(super) fn dress(exchange: &mut Exchange, headers: &mut HeaderMap) -> Result<
     }
     allowance(exchange, &mut fields);
     let reply = exchange.reply.as_ref().map(|reply| reply.kind());
-    if reply == Some(ReplyKind::Whole) {
+    if reply == Some(ResponseMode::Whole) {
         bill::headers(exchange, &mut fields);
     }
     put(fields, headers)
 }
 
-fn put(fields: Fields, headers: &mut HeaderMap) -> Result<()> {
+fn put(fields: HeaderFields, headers: &mut HeaderMap) -> Result<()> {
     fields
         .put_into(headers)
         .map_err(|error| Error::because(ErrorType::InvalidHTTPHeader, "a value of our own", error))
 }
 
 /// Under our own name, and under the one that the SDKs of the client's format look for.
-fn identify(exchange: &Exchange, fields: &mut Fields) {
+fn identify(exchange: &RequestContext, fields: &mut HeaderFields) {
     let id = exchange.request_id.as_bytes();
     if let Some(theirs) = exchange.format.codec().request_id_header() {
         fields.spell(theirs, id);
@@ -199,13 +206,13 @@ fn identify(exchange: &Exchange, fields: &mut Fields) {
 }
 
 /// Who answered, and after how many attempts.
-pub(super) fn provenance(exchange: &Exchange, fields: &mut Fields) {
+pub(super) fn provenance(exchange: &RequestContext, fields: &mut HeaderFields) {
     fields.spell(UPSTREAM, exchange.upstream_name().as_bytes());
     fields.measure(ATTEMPTS, exchange.tried as u64, "");
 }
 
 /// What the key may still ask for, in the words of the client's format.
-fn allowance(exchange: &Exchange, fields: &mut Fields) {
+fn allowance(exchange: &RequestContext, fields: &mut HeaderFields) {
     if let Some(key) = exchange.key.as_ref().filter(|key| key.is_limited()) {
         let allowance = key.used.allowance(&key.limits, Instant::now());
         let codec = exchange.format.codec();
@@ -215,10 +222,10 @@ fn allowance(exchange: &Exchange, fields: &mut Fields) {
 
 /// The answer to what needs no model.
 pub(super) fn listing(
-    exchange: &Exchange,
+    exchange: &RequestContext,
     entry: &Entry,
     query: Option<&str>,
-) -> std::result::Result<Vec<u8>, Fault> {
+) -> std::result::Result<Vec<u8>, ApiError> {
     let key = exchange.key.as_ref();
     let visible: Vec<&config::Model> = exchange
         .snapshot
@@ -236,13 +243,13 @@ pub(super) fn listing(
             .map(|model| catalog::single(*shape, model))
             .ok_or_else(|| unknown_model(id)),
         Entry::Call { .. } | Entry::Kept(..) | Entry::Tasks(_) | Entry::File(_) => {
-            Err(Fault::new(FaultKind::Internal, "this is no list"))
+            Err(ApiError::new(ApiErrorKind::Internal, "this is no list"))
         }
     }
 }
 
-pub(super) fn unknown_model(id: &str) -> Fault {
+pub(super) fn unknown_model(id: &str) -> ApiError {
     let id = shortened(id);
     let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
-    Fault::new(FaultKind::NotFound, message).at("model")
+    ApiError::new(ApiErrorKind::NotFound, message).at("model")
 }

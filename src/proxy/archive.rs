@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::formats::{Items, Keeper};
-use crate::model::{Fault, FaultKind, Format};
-use crate::runtime::{Conversations, KeptReply};
+use crate::formats::{ConversationCodec, Items};
+use crate::model::{ApiError, ApiErrorKind, Format};
+use crate::runtime::{Conversations, StoredConversationTurn};
 use crate::store::{Store, StoreError, StoredReply};
 
 /// What may wait to be written; beyond that replies are only in memory.
@@ -66,7 +66,13 @@ impl Archive {
         (archive, writer.run(waiting))
     }
 
-    pub(super) fn keep(&self, owner: &str, id: &str, kept: &KeptReply, keeper: &dyn Keeper) {
+    pub(super) fn keep(
+        &self,
+        owner: &str,
+        id: &str,
+        kept: &StoredConversationTurn,
+        keeper: &dyn ConversationCodec,
+    ) {
         let [input, _] = kept.items(keeper);
         let reply = StoredReply {
             previous: kept.previous.clone(),
@@ -127,7 +133,7 @@ impl Archive {
         brought
     }
 
-    pub(super) async fn forget(&self, owner: &str, id: &str) -> Result<(), Fault> {
+    pub(super) async fn forget(&self, owner: &str, id: &str) -> Result<(), ApiError> {
         let (done, deleted) = oneshot::channel();
         let work = Work::Forget {
             owner: owner.to_owned(),
@@ -141,7 +147,7 @@ impl Archive {
             return Ok(());
         }
         let message = "the response cannot be deleted now; try again";
-        Err(Fault::new(FaultKind::Overloaded, message))
+        Err(ApiError::new(ApiErrorKind::Overloaded, message))
     }
 
     /// Returns when all that waits has been written, or when that takes too long.
@@ -161,13 +167,13 @@ fn size_of_reply(reply: &StoredReply) -> usize {
 }
 
 /// As it was kept in memory: its output is a part of it.
-fn kept(format: Format, found: StoredReply) -> Option<KeptReply> {
+fn kept(format: Format, found: StoredReply) -> Option<StoredConversationTurn> {
     let keeper = format.codec().keeper()?;
     let input = Items {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
     };
-    KeptReply::known(found.previous, &input, found.reply.into(), keeper)
+    StoredConversationTurn::known(found.previous, &input, found.reply.into(), keeper)
 }
 
 struct Writer {

@@ -10,18 +10,18 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use std::net::SocketAddr;
 
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::head::Head;
 use crate::access::KEY_PARAMETER;
 use crate::config::UpstreamTimeouts;
 use crate::metrics::Cause;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::{Attempt, fingerprint};
 
 pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
 /// The same upstream at another of its addresses, when this one cannot be reached at all.
-pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<SocketAddr> {
+pub(super) fn elsewhere(exchange: &mut RequestContext, error: &Error) -> Option<SocketAddr> {
     use ErrorType::*;
     let unreachable = matches!(
         error.etype(),
@@ -36,7 +36,7 @@ pub(super) fn elsewhere(exchange: &mut Exchange, error: &Error) -> Option<Socket
 
 /// The header of a request for an attempt, whose body is so long.
 pub(super) fn request(
-    exchange: &Exchange,
+    exchange: &RequestContext,
     attempt: &Attempt,
     client: &RequestHeader,
     length: usize,
@@ -50,7 +50,7 @@ pub(super) fn request(
     Ok(head)
 }
 
-fn target(exchange: &Exchange, attempt: &Attempt, query: Option<&str>) -> Result<String> {
+fn target(exchange: &RequestContext, attempt: &Attempt, query: Option<&str>) -> Result<String> {
     let wanted = exchange.wanted.as_ref().ok_or_else(no_request)?;
     let codec = attempt.upstream.format.codec();
     let base = &attempt.upstream.base;
@@ -125,9 +125,14 @@ fn without_key(query: &str, key: Option<[u8; 32]>) -> Option<String> {
 }
 
 /// What an error on the way to, or from, an upstream means; details stay in the log.
-pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (Fault, Cause) {
+pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, Cause) {
     use ErrorType::*;
-    let timeout = |message: String| (Fault::new(FaultKind::Timeout, message), Cause::Timeout);
+    let timeout = |message: String| {
+        (
+            ApiError::new(ApiErrorKind::Timeout, message),
+            Cause::Timeout,
+        )
+    };
     match error.etype() {
         ConnectTimedout | TLSHandshakeTimedout => timeout(format!(
             "the upstream did not accept a connection within {:?}",
@@ -141,20 +146,20 @@ pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (Fault, Cau
         Custom(super::retry::TOO_LATE) => timeout("the upstream took too long".to_owned()),
         WriteTimedout => timeout("the upstream did not take the request in time".to_owned()),
         TLSHandshakeFailure | InvalidCert | HandshakeError => (
-            Fault::bad_gateway("no secure connection to the upstream could be made"),
+            ApiError::bad_gateway("no secure connection to the upstream could be made"),
             Cause::Tls,
         ),
         ConnectRefused | ConnectNoRoute | ConnectError | BindError | ConnectProxyFailure
         | SocketError => (
-            Fault::bad_gateway("the upstream cannot be reached"),
+            ApiError::bad_gateway("the upstream cannot be reached"),
             Cause::Connect,
         ),
         InvalidHTTPHeader => (
-            Fault::bad_gateway("the upstream's reply cannot be read"),
+            ApiError::bad_gateway("the upstream's reply cannot be read"),
             Cause::Unreadable,
         ),
         _ => (
-            Fault::bad_gateway("the connection to the upstream broke"),
+            ApiError::bad_gateway("the connection to the upstream broke"),
             Cause::Reset,
         ),
     }

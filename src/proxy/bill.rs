@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use crate::access::{self, Leases, Reserved, Waiting};
-use crate::formats::{Fields, Operation};
-use crate::model::{Fault, LONGEST_AMOUNT, Money};
+use crate::formats::{HeaderFields, Operation};
+use crate::model::{ApiError, LONGEST_AMOUNT, Money};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{Bulk, Metered};
 
@@ -30,8 +30,8 @@ pub(super) struct Bill {
 /// Holds back what the dearest of the attempts may cost, for a key with a cap; or says what to wait for.
 pub(super) fn reserve(
     leases: Option<&Leases>,
-    exchange: &mut Exchange,
-) -> Result<Option<Waiting>, Fault> {
+    exchange: &mut RequestContext,
+) -> Result<Option<Waiting>, ApiError> {
     let Some(key) = exchange.key.as_ref().filter(|key| key.cap.is_some()) else {
         return Ok(None);
     };
@@ -65,14 +65,14 @@ pub(super) fn reserve(
 }
 
 /// The one bill of a request, by the prices of the model that answered.
-pub(super) fn of(exchange: &mut Exchange) -> Option<Bill> {
+pub(super) fn of(exchange: &mut RequestContext) -> Option<Bill> {
     if exchange.bill.is_none() {
         exchange.bill = make(exchange);
     }
     exchange.bill
 }
 
-fn make(exchange: &Exchange) -> Option<Bill> {
+fn make(exchange: &RequestContext) -> Option<Bill> {
     let metered = metered(exchange)?;
     let prices = exchange.attempt()?.settings.prices;
     let took = exchange.asked_at.map(|since| since.elapsed());
@@ -86,14 +86,14 @@ fn make(exchange: &Exchange) -> Option<Bill> {
 
 /// What is answered with an error costs nothing. A stream that breaks off costs what came of it,
 /// and a client that leaves what it had asked until then.
-fn metered(exchange: &Exchange) -> Option<Metered> {
+fn metered(exchange: &RequestContext) -> Option<Metered> {
     if is_count(exchange) {
         return None;
     }
     let left = exchange.client_left;
     let reply = exchange.reply.as_ref().filter(|reply| {
         let watch = reply.watch();
-        let is_whole = watch.ended && watch.fault.is_none();
+        let is_whole = watch.ended && watch.api_error.is_none();
         (is_whole || exchange.status == 200 || left) && (watch.begun || watch.usage.is_some())
     });
     match reply {
@@ -104,12 +104,12 @@ fn metered(exchange: &Exchange) -> Option<Metered> {
 }
 
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
-pub(super) fn input(exchange: &Exchange) -> u64 {
+pub(super) fn input(exchange: &RequestContext) -> u64 {
     let known = exchange.input;
     known.unwrap_or_else(|| Bulk::of(&exchange.body).tokens())
 }
 
-fn is_count(exchange: &Exchange) -> bool {
+fn is_count(exchange: &RequestContext) -> bool {
     let wanted = exchange.wanted.as_ref();
     wanted.is_some_and(|wanted| wanted.operation == Operation::CountTokens)
 }
@@ -122,7 +122,7 @@ const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
 pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-omniglot-estimated");
 
 /// For the header of a JSON reply: a stream's cost is known only when its header is long out.
-pub(super) fn headers(exchange: &mut Exchange, fields: &mut Fields) {
+pub(super) fn headers(exchange: &mut RequestContext, fields: &mut HeaderFields) {
     let Some(bill) = of(exchange) else {
         return;
     };

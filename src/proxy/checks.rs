@@ -17,7 +17,7 @@ use super::patience::Bell;
 use super::send::send;
 use crate::config::HealthCheck;
 use crate::json::Pieces;
-use crate::runtime::{Names, Runtime, Upstream};
+use crate::runtime::{Resolver, Runtime, Upstream};
 
 /// How soon a reloaded config is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ struct Tools {
     options: ConnectorOptions,
     /// Made for the first check.
     connections: OnceLock<Connections>,
-    names: Names,
+    names: Resolver,
 }
 
 impl Tools {
@@ -47,7 +47,7 @@ impl Checks {
         let tools = Tools {
             options,
             connections: OnceLock::new(),
-            names: Names::default(),
+            names: Resolver::default(),
         };
         Checks {
             runtime,

@@ -4,20 +4,20 @@ use super::Session;
 use pingora_core::Result;
 
 use super::bill::ESTIMATED;
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::{Gateway, answer, outgoing};
-use crate::formats::{Fields, Operation};
-use crate::model::Fault;
+use crate::formats::{HeaderFields, Operation};
+use crate::model::ApiError;
 use crate::translate;
 
 /// Whether the next attempt is at an upstream whose format has no way to ask for a count.
-pub(super) fn is_ours(exchange: &Exchange) -> bool {
+pub(super) fn is_ours(exchange: &RequestContext) -> bool {
     let next = exchange.attempts.get(exchange.tried);
     counts(exchange)
         && next.is_some_and(|attempt| attempt.upstream.format.codec().counter().is_none())
 }
 
-fn counts(exchange: &Exchange) -> bool {
+fn counts(exchange: &RequestContext) -> bool {
     let wanted = exchange.wanted.as_ref();
     wanted.is_some_and(|wanted| wanted.operation == Operation::CountTokens)
 }
@@ -26,27 +26,27 @@ fn counts(exchange: &Exchange) -> bool {
 pub(super) async fn estimate(
     gateway: &Gateway,
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
 ) -> Result<()> {
     exchange.begin_attempt();
     gateway.prepare(exchange)?;
     exchange.withdraw_attempt();
     match estimated(exchange) {
         Ok(body) => tell(session, exchange, body).await,
-        Err(fault) => Err(gateway.park(exchange, fault)),
+        Err(api_error) => Err(gateway.park(exchange, api_error)),
     }
 }
 
 /// Whether an upstream's refusal says that it has no counter, though its format has one. Where
 /// it speaks of the model instead, nothing would answer for that model either.
-pub(super) fn is_missing(exchange: &Exchange, status: u16, fault: &Fault) -> bool {
+pub(super) fn is_missing(exchange: &RequestContext, status: u16, api_error: &ApiError) -> bool {
     let Some(attempt) = exchange.attempt().filter(|_| counts(exchange)) else {
         return false;
     };
     let codec = attempt.upstream.format.codec();
     let path = codec.upstream_path(Operation::CountTokens, &attempt.model);
     let counter = path.rsplit(['/', ':']).next().unwrap_or(&path);
-    let (message, model) = (&fault.message, &*attempt.model);
+    let (message, model) = (&api_error.message, &*attempt.model);
     let names_model = message.contains(model) && !message.contains(counter);
     match status {
         405 | 501 => true,
@@ -55,18 +55,18 @@ pub(super) fn is_missing(exchange: &Exchange, status: u16, fault: &Fault) -> boo
     }
 }
 
-pub(super) fn estimated(exchange: &mut Exchange) -> Result<Vec<u8>, Fault> {
+pub(super) fn estimated(exchange: &mut RequestContext) -> Result<Vec<u8>, ApiError> {
     translate::estimated(exchange.format, &exchange.body, &mut exchange.losses)
 }
 
 pub(super) async fn tell(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     body: Vec<u8>,
 ) -> Result<()> {
     // No upstream answers, not even one that was asked.
     exchange.attempts.clear();
-    let mut extra = Fields::default();
+    let mut extra = HeaderFields::default();
     outgoing::lost(exchange, &mut extra);
     extra.say(ESTIMATED, true);
     answer::json(session, exchange, 200, body, extra).await

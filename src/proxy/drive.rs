@@ -14,14 +14,14 @@ use tokio::time::{Instant, sleep_until};
 use super::Gateway;
 use super::attempt;
 use super::connections::{Destination, Line};
+use super::context::RequestContext;
 use super::counting;
 use super::essentials::Essentials;
-use super::exchange::Exchange;
 use super::patience::within;
 use super::plain::Plain;
 use super::{relay, retry, send};
 use crate::json::Pieces;
-use crate::translate::ReplyKind;
+use crate::translate::ResponseMode;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
 /// which fails at once can still be answered by another upstream.
@@ -29,7 +29,11 @@ const HOLD: Duration = Duration::from_secs(1);
 
 impl Gateway {
     /// Attempts in order, until one has answered or none is left.
-    pub(super) async fn drive(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    pub(super) async fn drive(
+        &self,
+        session: &mut Session,
+        exchange: &mut RequestContext,
+    ) -> Result<()> {
         loop {
             let outcome = self.attempt(session, exchange).await;
             exchange.place = None;
@@ -51,7 +55,7 @@ impl Gateway {
         }
     }
 
-    async fn attempt(&self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    async fn attempt(&self, session: &mut Session, exchange: &mut RequestContext) -> Result<()> {
         if counting::is_ours(exchange) {
             return counting::estimate(self, session, exchange).await;
         }
@@ -100,7 +104,7 @@ impl Gateway {
     async fn ask(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         destination: &mut Destination,
         body: &Pieces,
     ) -> Result<Box<Upstreaming>> {
@@ -151,7 +155,7 @@ impl Gateway {
     async fn relay(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         upstream: &mut Upstreaming,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
@@ -161,10 +165,10 @@ impl Gateway {
         self.understand(&header, exchange)?;
         match exchange.reply.as_ref().map(|reply| reply.kind()) {
             None => relay::error(self, session, exchange, upstream, &header, plain).await,
-            Some(ReplyKind::Whole) => {
+            Some(ResponseMode::Whole) => {
                 relay::whole(self, session, exchange, upstream, header, plain).await
             }
-            Some(ReplyKind::Stream) => {
+            Some(ResponseMode::Stream) => {
                 relay::stream(self, session, exchange, upstream, header, plain).await
             }
         }

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use super::later::TaskAsk;
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, FaultKind, Format, shortened};
+use crate::model::{ApiError, ApiErrorKind, Format, shortened};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -19,9 +19,9 @@ pub(super) enum Entry {
     },
     /// A reply of the responses format, or what led to it, by its id.
     Kept(Ask, String),
-    /// A picture that is kept, by its id.
+    /// An image that is kept, by its id.
     File(String),
-    /// Pictures that are made later.
+    /// Images that are made later.
     Tasks(TaskAsk),
     Models(Format),
     Model(Format, String),
@@ -84,7 +84,7 @@ pub(super) fn read(
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
-) -> Result<Entry, Fault> {
+) -> Result<Entry, ApiError> {
     refuse_upgrade(method, path, headers)?;
     if let Some(rest) = path.strip_prefix("/v1/responses/")
         && !matches!(rest, "" | "input_tokens")
@@ -125,28 +125,28 @@ pub(super) fn read(
     Err(not_allowed(method, allowed.as_str()))
 }
 
-fn not_allowed(method: &Method, allowed: &str) -> Fault {
+fn not_allowed(method: &Method, allowed: &str) -> ApiError {
     let message = format!("{method} is not allowed here, use {allowed}");
-    let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
-    fault.allowed = Some(allowed.to_owned());
-    fault
+    let mut api_error = ApiError::new(ApiErrorKind::MethodNotAllowed, message);
+    api_error.allowed = Some(allowed.to_owned());
+    api_error
 }
 
 /// Some clients of the responses format try a websocket first, and go on at once when they are
 /// told that there is none.
-fn refuse_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Fault> {
+fn refuse_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
     let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
     let is_websocket = upgrade.is_some_and(|word| word.eq_ignore_ascii_case("websocket"));
     if *method == Method::GET && path == "/v1/responses" && is_websocket {
         let message = "there is no websocket here, use POST";
-        let mut fault = Fault::new(FaultKind::MethodNotAllowed, message);
-        fault.status = 426;
-        return Err(fault);
+        let mut api_error = ApiError::new(ApiErrorKind::MethodNotAllowed, message);
+        api_error.status = 426;
+        return Err(api_error);
     }
     Ok(())
 }
 
-fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, Fault> {
+fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, ApiError> {
     let (id, below) = rest.split_once('/').unwrap_or((rest, ""));
     let ask = match (below, method) {
         ("", &Method::GET) => Ask::Reply,
@@ -159,7 +159,7 @@ fn kept(method: &Method, path: &str, rest: &str) -> Result<Entry, Fault> {
     Ok(Entry::Kept(ask, known_id(id, path)?))
 }
 
-fn task(method: &Method, path: &str, id: &str) -> Result<Entry, Fault> {
+fn task(method: &Method, path: &str, id: &str) -> Result<Entry, ApiError> {
     if id.is_empty() || id.contains('/') {
         return Err(unknown(path));
     }
@@ -172,7 +172,7 @@ fn task(method: &Method, path: &str, id: &str) -> Result<Entry, Fault> {
 }
 
 /// We have given out none with characters that a store refuses.
-fn known_id(segment: &str, path: &str) -> Result<String, Fault> {
+fn known_id(segment: &str, path: &str) -> Result<String, ApiError> {
     let id = percent_decode_str(segment).decode_utf8_lossy();
     if id.chars().any(char::is_control) {
         return Err(unknown(path));
@@ -204,7 +204,7 @@ fn below_models(
     path: &str,
     query: Option<&str>,
     headers: &HeaderMap,
-) -> Result<(Entry, Method), Fault> {
+) -> Result<(Entry, Method), ApiError> {
     let (rest, shape) = if let Some(rest) = path.strip_prefix("/v1beta/models/") {
         (rest, Format::Native)
     } else if let Some(rest) = path.strip_prefix("/v1/models/") {
@@ -229,7 +229,7 @@ fn below_models(
             let known = OPERATORS.join(", ");
             let other = shortened(other);
             let message = format!("unknown operator `{other}`: use one of {known}");
-            return Err(Fault::new(FaultKind::NotFound, message));
+            return Err(ApiError::new(ApiErrorKind::NotFound, message));
         }
     };
     let model = decode(model)?;
@@ -260,23 +260,23 @@ fn verb(path: &str) -> Option<&str> {
 }
 
 /// An operation with one JSON document for an answer.
-fn whole(operation: Operation, query: Option<&str>) -> Result<Operation, Fault> {
+fn whole(operation: Operation, query: Option<&str>) -> Result<Operation, ApiError> {
     match framing(query)? {
         Framing::Array => Ok(operation),
         Framing::Sse => {
             let message = "alt: sse goes with streamGenerateContent only";
-            Err(Fault::invalid(message).at("alt"))
+            Err(ApiError::invalid(message).at("alt"))
         }
     }
 }
 
-fn framing(query: Option<&str>) -> Result<Framing, Fault> {
+fn framing(query: Option<&str>) -> Result<Framing, ApiError> {
     match parameter(query, "alt").as_deref() {
         Some("sse") => Ok(Framing::Sse),
         None | Some("json") => Ok(Framing::Array),
         Some(other) => {
             let other = shortened(other);
-            Err(Fault::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
+            Err(ApiError::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
         }
     }
 }
@@ -287,27 +287,27 @@ fn parameter(query: Option<&str>, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-fn decode(segment: &str) -> Result<String, Fault> {
+fn decode(segment: &str) -> Result<String, ApiError> {
     let text = percent_decode_str(segment)
         .decode_utf8()
-        .map_err(|_| Fault::invalid("the model id in the path is not valid text").at("model"))?;
+        .map_err(|_| ApiError::invalid("the model id in the path is not valid text").at("model"))?;
     if text.is_empty() || text.chars().any(char::is_control) {
-        return Err(Fault::invalid("the path does not name a model").at("model"));
+        return Err(ApiError::invalid("the path does not name a model").at("model"));
     }
     Ok(text.into_owned())
 }
 
-fn no_file_storage() -> Fault {
+fn no_file_storage() -> ApiError {
     let message = "files cannot be stored here: send media in the request, as inlineData, \
                    or as a public https URL in fileData.fileUri";
-    Fault::new(FaultKind::Unsupported, message)
+    ApiError::new(ApiErrorKind::Unsupported, message)
 }
 
-fn unknown(path: &str) -> Fault {
+fn unknown(path: &str) -> ApiError {
     let message = format!("unknown path {}", shortened(path));
-    let mut fault = Fault::new(FaultKind::NotFound, message);
-    fault.code = Some("unknown_path".to_owned());
-    fault
+    let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
+    api_error.code = Some("unknown_path".to_owned());
+    api_error
 }
 
 #[cfg(test)]
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     fn ask(method: &Method, path: &str, query: Option<&str>) -> Result<Entry, u16> {
-        read(method, path, query, &HeaderMap::new()).map_err(|fault| fault.status)
+        read(method, path, query, &HeaderMap::new()).map_err(|api_error| api_error.status)
     }
 
     fn native(operation: Operation, model: &str) -> Entry {

@@ -1,4 +1,4 @@
-//! Pictures that come as addresses, which expire: fetched at once, and served from here for a while.
+//! Images that come as addresses, which expire: fetched at once, and served from here for a while.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, USER_AGENT};
@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::attempt::OUR_NAME;
+use super::context::RequestContext;
 use super::drive::unless_gone;
-use super::exchange::Exchange;
 use super::{Gateway, Session};
 use crate::config::{self, BaseUrl};
 use crate::formats::{is_public, is_public_https, picture_addresses, picture_type, quoted};
@@ -20,17 +20,17 @@ use crate::json::{Edit, replace};
 use crate::model::Format;
 
 /// Whether the reply may hold addresses that are to be replaced.
-pub(super) fn are_kept(exchange: &Exchange) -> bool {
+pub(super) fn are_kept(exchange: &RequestContext) -> bool {
     exchange.format == Format::Images && exchange.snapshot.images.persist
 }
 
 impl Gateway {
-    /// The reply with addresses of our own. One whose picture cannot be fetched stays as it is:
+    /// The reply with addresses of our own. One whose image cannot be fetched stays as it is:
     /// the client may have more luck.
     pub(super) async fn persist(
         &self,
         session: &mut Session,
-        exchange: &Exchange,
+        exchange: &RequestContext,
         body: Bytes,
     ) -> pingora_core::Result<Bytes> {
         let settings = &exchange.snapshot.images;
@@ -168,7 +168,7 @@ fn base_of(url: &Url) -> Option<BaseUrl> {
 }
 
 /// What addresses of our own begin with.
-pub(super) fn origin(session: &Session, exchange: &Exchange) -> String {
+pub(super) fn origin(session: &Session, exchange: &RequestContext) -> String {
     if let Some(public) = &exchange.snapshot.images.public_url {
         return public.trim_end_matches('/').to_owned();
     }

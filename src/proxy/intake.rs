@@ -8,29 +8,29 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use pingora_core::{Error, Result};
 
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::patience::within;
-use crate::model::{Fault, FaultKind, Format, shortened};
+use crate::model::{ApiError, ApiErrorKind, Format, shortened};
 use crate::translate::Gathered;
 
-/// What keeps a body from being read: a fault to tell, or a client that is gone.
+/// What keeps a body from being read: an error to tell, or a client that is gone.
 pub(super) enum Refused {
-    Fault(Fault),
+    ApiError(ApiError),
     Client(Box<Error>),
 }
 
 pub(super) async fn read(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
 ) -> std::result::Result<Bytes, Refused> {
     let limit = exchange.snapshot.server.body_limit;
     let length = length(session);
     if length.is_some_and(|length| length > limit as u64) {
-        return Err(Refused::Fault(too_large(limit)));
+        return Err(Refused::ApiError(too_large(limit)));
     }
     let takes_forms = exchange.format == Format::Images;
-    right_type(session, takes_forms).map_err(Refused::Fault)?;
-    plain(session).map_err(Refused::Fault)?;
+    right_type(session, takes_forms).map_err(Refused::ApiError)?;
+    plain(session).map_err(Refused::ApiError)?;
     // Else pingora would set a timer for what has long arrived.
     session.set_read_timeout(None);
     if session.get_header(EXPECT).is_some() {
@@ -42,12 +42,12 @@ pub(super) async fn read(
     let timeouts = exchange.snapshot.server.timeouts;
     let reading = pin!(gather(session, exchange, length, limit));
     let read = within(timeouts.body, reading).await;
-    read.unwrap_or_else(|| Err(Refused::Fault(too_slow())))
+    read.unwrap_or_else(|| Err(Refused::ApiError(too_slow())))
 }
 
 async fn gather(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     length: Option<u64>,
     limit: usize,
 ) -> std::result::Result<Bytes, Refused> {
@@ -56,7 +56,7 @@ async fn gather(
     while let Some(piece) = next(session, idle).await? {
         exchange.received += piece.len() as u64;
         if body.len() + piece.len() > limit {
-            return Err(Refused::Fault(too_large(limit)));
+            return Err(Refused::ApiError(too_large(limit)));
         }
         body.add(piece);
     }
@@ -69,14 +69,14 @@ async fn next(
 ) -> std::result::Result<Option<Bytes>, Refused> {
     match within(idle, pin!(session.read_request_body())).await {
         Some(piece) => piece.map_err(|error| Refused::Client(error.into_down())),
-        None => Err(Refused::Fault(too_slow())),
+        None => Err(Refused::ApiError(too_slow())),
     }
 }
 
-fn too_slow() -> Fault {
-    let mut fault = Fault::new(FaultKind::Timeout, "the body did not arrive in time");
-    fault.status = 408;
-    fault
+fn too_slow() -> ApiError {
+    let mut api_error = ApiError::new(ApiErrorKind::Timeout, "the body did not arrive in time");
+    api_error.status = 408;
+    api_error
 }
 
 fn length(session: &Session) -> Option<u64> {
@@ -84,7 +84,7 @@ fn length(session: &Session) -> Option<u64> {
     value.to_str().ok()?.trim().parse().ok()
 }
 
-fn right_type(session: &Session, takes_forms: bool) -> Result<(), Fault> {
+fn right_type(session: &Session, takes_forms: bool) -> Result<(), ApiError> {
     let Some(value) = session.get_header(CONTENT_TYPE) else {
         return Ok(());
     };
@@ -99,29 +99,29 @@ fn right_type(session: &Session, takes_forms: bool) -> Result<(), Fault> {
     if takes_forms && mime == "multipart/form-data" {
         return Ok(());
     }
-    let mut fault = Fault::invalid(format!(
+    let mut api_error = ApiError::invalid(format!(
         "the content type `{mime}` is not accepted here, send application/json"
     ));
-    fault.status = 415;
-    Err(fault)
+    api_error.status = 415;
+    Err(api_error)
 }
 
 /// What is small on the way could be anything once it is unpacked.
-fn plain(session: &Session) -> Result<(), Fault> {
+fn plain(session: &Session) -> Result<(), ApiError> {
     let coding = session.get_header(CONTENT_ENCODING);
     let coding = coding.map_or("identity", |value| value.to_str().unwrap_or("?").trim());
     if coding.is_empty() || coding.eq_ignore_ascii_case("identity") {
         return Ok(());
     }
     let coding = shortened(coding);
-    let mut fault = Fault::invalid(format!(
+    let mut api_error = ApiError::invalid(format!(
         "the content encoding `{coding}` is not accepted here, send the body as it is"
     ));
-    fault.status = 415;
-    Err(fault)
+    api_error.status = 415;
+    Err(api_error)
 }
 
-fn too_large(limit: usize) -> Fault {
+fn too_large(limit: usize) -> ApiError {
     let message = format!("the body is larger than {limit} bytes (server.body_limit)");
-    Fault::new(FaultKind::TooLarge, message)
+    ApiError::new(ApiErrorKind::TooLarge, message)
 }

@@ -3,17 +3,17 @@
 use bytes::Bytes;
 
 use super::archive::Archive;
+use super::context::RequestContext;
 use super::entry::Ask;
-use super::exchange::Exchange;
-use crate::formats::{Items, Keeper};
-use crate::model::{self, Fault, FaultKind, Format, Losses, shortened};
-use crate::runtime::{Attempt, Broken, Conversations, KeptReply};
+use crate::formats::{ConversationCodec, Items};
+use crate::model::{self, ApiError, ApiErrorKind, Format, Losses, shortened};
+use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 
 /// Where a request stands in its conversation.
 #[derive(Default)]
-pub(super) struct Thread {
+pub(super) struct ConversationState {
     /// What the client says of it, in formats that have a way to.
-    said: Option<model::Thread>,
+    said: Option<model::ConversationState>,
     /// What it adds to the conversation, as it says it.
     added: Bytes,
     /// Its body holds the whole conversation, in the place of what was sent.
@@ -26,7 +26,7 @@ pub(super) struct Thread {
     missing: Option<String>,
 }
 
-impl Thread {
+impl ConversationState {
     pub(super) const fn misses_a_reply(&self) -> bool {
         self.missing.is_some()
     }
@@ -37,12 +37,12 @@ impl Thread {
     }
 
     /// What a reply of this attempt says of it. An upstream that keeps replies itself is left alone.
-    pub(super) fn told(&self, attempt: &Attempt) -> Option<model::Thread> {
+    pub(super) fn told(&self, attempt: &Attempt) -> Option<model::ConversationState> {
         let capabilities = &attempt.settings.capabilities;
         let keeps_itself =
             attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
         let said = self.said.clone().filter(|_| self.can_keep && !keeps_itself);
-        said.map(|said| model::Thread {
+        said.map(|said| model::ConversationState {
             previous: said.previous.filter(|_| self.is_resumed),
             ..said
         })
@@ -58,19 +58,19 @@ impl Thread {
         }
     }
 
-    pub(super) fn explain(&self, mut fault: Fault) -> Fault {
+    pub(super) fn explain(&self, mut api_error: ApiError) -> ApiError {
         if self.is_resumed {
             let earlier = format!(
                 " ({} kept items come before the request's own)",
                 self.replayed
             );
-            fault.message.push_str(&earlier);
+            api_error.message.push_str(&earlier);
         }
-        fault
+        api_error
     }
 }
 
-fn owner(exchange: &Exchange) -> &str {
+fn owner(exchange: &RequestContext) -> &str {
     exchange.key.as_ref().map_or("", |key| &*key.name)
 }
 
@@ -78,9 +78,9 @@ fn owner(exchange: &Exchange) -> &str {
 /// from nothing, or from a reply that only its upstream knows.
 pub(super) fn resume(
     conversations: &Conversations,
-    exchange: &mut Exchange,
-    said: Option<model::Thread>,
-) -> Result<bool, Fault> {
+    exchange: &mut RequestContext,
+    said: Option<model::ConversationState>,
+) -> Result<bool, ApiError> {
     exchange.thread.can_keep = conversations.are_kept();
     exchange.thread.said = said;
     let said = exchange.thread.said.as_ref();
@@ -94,13 +94,13 @@ pub(super) fn resume(
     let limit = exchange.snapshot.server.body_limit;
     let replies = match conversations.thread(owner(exchange), previous, limit) {
         Ok(replies) => replies,
-        Err(Broken::Missing(id)) => {
+        Err(ConversationError::Missing(id)) => {
             let is_first = id == previous;
             let broken = keeper.broken(&id);
             exchange.thread.missing = Some(id);
             return if is_first { Ok(false) } else { Err(broken) };
         }
-        Err(Broken::TooLong) => return Err(too_long(limit)),
+        Err(ConversationError::TooLong) => return Err(too_long(limit)),
     };
     let before = replies.iter().flat_map(|reply| reply.items(keeper));
     let before: Vec<Items> = before.collect();
@@ -114,16 +114,16 @@ pub(super) fn resume(
     Ok(true)
 }
 
-fn too_long(limit: usize) -> Fault {
+fn too_long(limit: usize) -> ApiError {
     let message = format!("the whole conversation is longer than {limit} bytes");
-    Fault::new(FaultKind::TooLarge, message)
+    ApiError::new(ApiErrorKind::TooLarge, message)
 }
 
 /// What the reply leaves behind, before the client can ask for it.
 pub(super) fn keep(
     conversations: &Conversations,
     archive: Option<&Archive>,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
 ) {
     let Some(reply) = &mut exchange.reply else {
         return;
@@ -147,7 +147,7 @@ pub(super) fn keep(
 pub(super) async fn bring_back(
     conversations: &Conversations,
     archive: &Archive,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
 ) -> bool {
     let Some(id) = exchange.thread.missing.take() else {
         return false;
@@ -159,19 +159,26 @@ pub(super) async fn bring_back(
         .await
 }
 
-fn kept(keeper: &dyn Keeper, exchange: &Exchange, whole: Bytes) -> Option<(String, KeptReply)> {
+fn kept(
+    keeper: &dyn ConversationCodec,
+    exchange: &RequestContext,
+    whole: Bytes,
+) -> Option<(String, StoredConversationTurn)> {
     let thread = &exchange.thread;
     let id = keeper.id(&whole)?;
     let said = thread.said.as_ref().filter(|_| thread.is_resumed);
     let previous = said.and_then(|said| said.previous.clone());
-    Some((id, KeptReply::new(previous, thread.added.clone(), whole)))
+    Some((
+        id,
+        StoredConversationTurn::new(previous, thread.added.clone(), whole),
+    ))
 }
 
 /// Before [`answer`]: what it is about is in memory, if it is kept at all.
 pub(super) async fn prepare(
     conversations: &Conversations,
     archive: &Archive,
-    exchange: &Exchange,
+    exchange: &RequestContext,
     id: &str,
 ) {
     let (owner, format) = (owner(exchange), exchange.format);
@@ -182,22 +189,26 @@ pub(super) async fn prepare(
 }
 
 /// After [`answer`]: what was deleted is gone for good.
-pub(super) async fn forget(archive: &Archive, exchange: &Exchange, id: &str) -> Result<(), Fault> {
+pub(super) async fn forget(
+    archive: &Archive,
+    exchange: &RequestContext,
+    id: &str,
+) -> Result<(), ApiError> {
     archive.forget(owner(exchange), id).await
 }
 
 /// What is asked of a reply that was kept.
 pub(super) fn answer(
     conversations: &Conversations,
-    exchange: &Exchange,
+    exchange: &RequestContext,
     ask: Ask,
     id: &str,
     query: Option<&str>,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     let unknown = || {
         let id = shortened(id);
         let message = format!("no response `{id}` is kept here (any more)");
-        Fault::new(FaultKind::NotFound, message)
+        ApiError::new(ApiErrorKind::NotFound, message)
     };
     let keeper = exchange.format.codec().keeper().ok_or_else(unknown)?;
     let owner = owner(exchange);

@@ -1,4 +1,4 @@
-//! Pictures that are made later: requests handed in, tasks asked for, and the work itself.
+//! Images that are made later: requests handed in, tasks asked for, and the work itself.
 
 use std::pin::pin;
 
@@ -12,11 +12,11 @@ use pingora_http::RequestHeader;
 use tokio::io::{DuplexStream, duplex};
 use tokio::sync::Notify;
 
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::{Gateway, Session, answer, files, settle};
-use crate::formats::Fields;
-use crate::images::{self, Job, Painted, Painter};
-use crate::model::{Fault, Format};
+use crate::formats::HeaderFields;
+use crate::images::{self, ImageWorker, Job, TaskResult};
+use crate::model::{ApiError, Format};
 
 /// What is on its way between the two ends of a request of our own.
 const PIPE: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub(super) enum TaskAsk {
 }
 
 /// Whether the reply is to be fetched later.
-pub(super) fn is_wanted(exchange: &Exchange, client: &HeaderMap) -> bool {
+pub(super) fn is_wanted(exchange: &RequestContext, client: &HeaderMap) -> bool {
     if exchange.format != Format::Images || exchange.job.is_some() {
         return false;
     }
@@ -54,13 +54,13 @@ impl Gateway {
     pub(super) async fn accept(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
     ) -> Result<()> {
         let task = match self.hand_in(session, exchange).await {
             Ok(task) => task,
-            Err(fault) => return Err(self.park(exchange, fault)),
+            Err(api_error) => return Err(self.park(exchange, api_error)),
         };
-        let mut extra = Fields::default();
+        let mut extra = HeaderFields::default();
         extra.say(LOCATION, format_args!("/v1/images/tasks/{}", task.id));
         extra.say(PREFERENCE_APPLIED, "respond-async");
         exchange.attempts.clear();
@@ -70,14 +70,14 @@ impl Gateway {
     async fn hand_in(
         &self,
         session: &Session,
-        exchange: &mut Exchange,
-    ) -> std::result::Result<images::Task, Fault> {
+        exchange: &mut RequestContext,
+    ) -> std::result::Result<images::Task, ApiError> {
         let (Some(wanted), Some(key)) = (&exchange.wanted, exchange.key.clone()) else {
-            return Err(Fault::invalid("nothing is asked for"));
+            return Err(ApiError::invalid("nothing is asked for"));
         };
         if wanted.stream {
             let message = "stream: a reply that is fetched later is no stream";
-            return Err(Fault::invalid(message).at("stream"));
+            return Err(ApiError::invalid(message).at("stream"));
         }
         let header = session.req_header();
         let job = Job {
@@ -96,10 +96,10 @@ impl Gateway {
     /// What is asked of tasks that were handed in.
     pub(super) async fn tasks(
         &self,
-        exchange: &Exchange,
+        exchange: &RequestContext,
         ask: &TaskAsk,
         query: Option<&str>,
-    ) -> std::result::Result<(u16, Vec<u8>), Fault> {
+    ) -> std::result::Result<(u16, Vec<u8>), ApiError> {
         let key = exchange.key.as_ref().map_or("", |key| &*key.name);
         match ask {
             TaskAsk::List => {
@@ -112,7 +112,7 @@ impl Gateway {
     }
 
     /// A request whose client is this process.
-    async fn work(&self, server: DuplexStream, task: &str, job: &Job) -> Exchange {
+    async fn work(&self, server: DuplexStream, task: &str, job: &Job) -> RequestContext {
         let mut session = Session::new_http1(Box::new(server));
         let mut exchange = self.exchange();
         // The same for every time that the work is begun: nothing of it is paid for twice.
@@ -137,8 +137,8 @@ impl Gateway {
 }
 
 #[async_trait]
-impl Painter for Gateway {
-    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<Painted> {
+impl ImageWorker for Gateway {
+    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<TaskResult> {
         let (client, server) = duplex(PIPE);
         let asking = async {
             // Without a client the upstream is left at once, as it would be by any other.
@@ -152,7 +152,7 @@ impl Painter for Gateway {
         let busy = exchange.take_in_flight();
         // A process that leaves has not done the work: another will.
         let is_cut = status != 200 && self.is_leaving();
-        (!is_cut).then_some(Painted { status, body, busy })
+        (!is_cut).then_some(TaskResult { status, body, busy })
     }
 }
 
@@ -178,7 +178,7 @@ async fn ask(client: DuplexStream, job: &Job) -> Result<(u16, Bytes)> {
     Ok((status, body.freeze()))
 }
 
-fn most(query: Option<&str>) -> std::result::Result<usize, Fault> {
+fn most(query: Option<&str>) -> std::result::Result<usize, ApiError> {
     let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let Some((_, limit)) = pairs.into_iter().find(|(name, _)| name == "limit") else {
         return Ok(SHOWN);
@@ -186,5 +186,5 @@ fn most(query: Option<&str>) -> std::result::Result<usize, Fault> {
     let limit = limit.parse().ok();
     let limit = limit.filter(|limit| (1..=MOST_SHOWN).contains(limit));
     let message = format!("limit: expected 1 to {MOST_SHOWN}");
-    limit.ok_or_else(|| Fault::invalid(message).at("limit"))
+    limit.ok_or_else(|| ApiError::invalid(message).at("limit"))
 }

@@ -6,11 +6,11 @@ mod attempt;
 mod bill;
 mod checks;
 mod connections;
+mod context;
 mod counting;
 mod drive;
 mod entry;
 mod essentials;
-mod exchange;
 mod files;
 mod front;
 mod head;
@@ -45,17 +45,17 @@ use tokio::sync::futures::Notified;
 pub use archive::Archive;
 pub use checks::Checks;
 pub use connections::Connections;
-pub use exchange::Exchange;
+pub use context::RequestContext;
 pub use front::{Door, Front};
 pub use settle::AccessLog;
 
 use patience::Bell;
 
 use crate::access::{Keyring, Leases, SharedLimits};
-use crate::images::{Desk, Files};
+use crate::images::{Files, TaskQueue};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::Runtime;
 
 pub struct Gateway {
@@ -77,7 +77,7 @@ pub struct Gateway {
     pub stop: Arc<Notify>,
     /// And then this says so for good.
     pub stopped: Arc<AtomicBool>,
-    pub desk: Arc<Desk>,
+    pub desk: Arc<TaskQueue>,
     pub files: Arc<Files>,
 }
 
@@ -105,16 +105,16 @@ impl Gateway {
         told
     }
 
-    fn exchange(&self) -> Exchange {
+    fn exchange(&self) -> RequestContext {
         let (metrics, journal) = (self.metrics.clone(), self.journal.clone());
-        Exchange::new(self.runtime.snapshot(), metrics, journal)
+        RequestContext::new(self.runtime.snapshot(), metrics, journal)
     }
 
     /// The request is answered, or it has failed.
     async fn handle(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         stop: Pin<&mut Notified<'_>>,
     ) -> Result<()> {
         tokio::select! {
@@ -127,15 +127,22 @@ impl Gateway {
             return Error::e_explain(ErrorType::ConnectionClosed, "stopped while writing")
                 .map_err(|error: Box<Error>| error.into_down());
         }
-        let fault = Fault::new(FaultKind::Overloaded, "the gateway is shutting down");
-        Err(self.park(exchange, fault))
+        let api_error = ApiError::new(ApiErrorKind::Overloaded, "the gateway is shutting down");
+        Err(self.park(exchange, api_error))
     }
 
-    /// The one place where a fault is told; whether the client has got it whole.
-    async fn tell(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> bool {
-        exchange.told = exchange.fault.as_ref().map(|fault| fault.kind);
-        match exchange.fault.take() {
-            Some(fault) => answer::fault(session, exchange, &fault).await.is_ok(),
+    /// The one place where an error is told; whether the client has got it whole.
+    async fn tell(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        exchange: &mut RequestContext,
+    ) -> bool {
+        exchange.told = exchange.api_error.as_ref().map(|api_error| api_error.kind);
+        match exchange.api_error.take() {
+            Some(api_error) => answer::api_error(session, exchange, &api_error)
+                .await
+                .is_ok(),
             None if drive::is_downstream(error) => {
                 exchange.client_left = true;
                 exchange.status = 499;
@@ -143,24 +150,29 @@ impl Gateway {
             }
             None => {
                 log::error!("{}: {error}", exchange.request_id);
-                let fault = Fault::new(FaultKind::Internal, "the gateway failed");
-                answer::fault(session, exchange, &fault).await.is_ok()
+                let api_error = ApiError::new(ApiErrorKind::Internal, "the gateway failed");
+                answer::api_error(session, exchange, &api_error)
+                    .await
+                    .is_ok()
             }
         }
     }
 
-    /// Keeps a fault for `tell`; the error says whether another attempt may follow.
-    fn park(&self, exchange: &mut Exchange, mut fault: Fault) -> Box<Error> {
+    /// Keeps an error for `tell`; the error says whether another attempt may follow.
+    fn park(&self, exchange: &mut RequestContext, mut api_error: ApiError) -> Box<Error> {
         if let Some(attempt) = exchange.attempt() {
-            secrets::hide_in_fault(&attempt.upstream, &mut fault);
+            secrets::hide_in_fault(&attempt.upstream, &mut api_error);
         }
-        let mut error = Error::explain(ErrorType::HTTPStatus(fault.status), fault.message.clone());
+        let mut error = Error::explain(
+            ErrorType::HTTPStatus(api_error.status),
+            api_error.message.clone(),
+        );
         error.set_retry(
             exchange.tried > 0
                 && exchange.may_try_again()
-                && retry::may_be_better_elsewhere(fault.kind),
+                && retry::may_be_better_elsewhere(api_error.kind),
         );
-        exchange.fault = Some(fault);
+        exchange.api_error = Some(api_error);
         error
     }
 }

@@ -3,13 +3,15 @@
 use bytes::Bytes;
 use http::HeaderName;
 
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use crate::config::OnUnsupported;
-use crate::formats::{Asked, Fields, Framing, Head, Operation, Target};
+use crate::formats::{
+    Framing, HeaderFields, Operation, RequestHead, ResponseOptions, UpstreamTarget,
+};
 use crate::json::{Pieces, splice};
-use crate::model::{Action, Fault, FaultKind, Losses, Memory, Seal};
+use crate::model::{Action, ApiError, ApiErrorKind, Losses, Signature, TranslationState};
 use crate::runtime::{Attempt, Conversations};
-use crate::translate::{self, Outgoing, Wanted};
+use crate::translate::{self, RequestSummary, TranslatedRequest};
 
 /// Longer lists of losses are cut: they must fit into a header.
 const LOST_LIMIT: usize = 4096;
@@ -18,21 +20,27 @@ const LOST_LIMIT: usize = 4096;
 pub(super) struct Prepared {
     pub(super) body: Pieces,
     pub(super) losses: Losses,
-    pub(super) memory: Memory,
+    pub(super) memory: TranslationState,
     /// What the upstream is asked to do with it.
     pub(super) operation: Operation,
 }
 
 /// The client's own bytes for its own format, a translation for any other.
-pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result<Prepared, Fault> {
+pub(super) fn body(
+    conversations: &Conversations,
+    exchange: &RequestContext,
+) -> Result<Prepared, ApiError> {
     let (Some(wanted), Some(attempt)) = (&exchange.wanted, exchange.attempt()) else {
-        return Err(Fault::new(FaultKind::Internal, "no attempt is under way"));
+        return Err(ApiError::new(
+            ApiErrorKind::Internal,
+            "no attempt is under way",
+        ));
     };
     let mut losses = Losses::default();
     let (body, memory, operation) = match attempt.upstream.format == exchange.format {
         true => {
             let body = own_bytes(exchange, wanted, attempt, &mut losses);
-            (body, Memory::default(), wanted.operation)
+            (body, TranslationState::default(), wanted.operation)
         }
         false => {
             let translated = translated(conversations, exchange, wanted, attempt, &mut losses)?;
@@ -45,12 +53,12 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
         let message = format!(
             "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
         );
-        return Err(Fault::invalid(message).at(dropped));
+        return Err(ApiError::invalid(message).at(dropped));
     }
     Ok(Prepared {
         body,
         losses,
-        memory: Memory {
+        memory: TranslationState {
             thread: exchange.thread.told(attempt),
             ..memory
         },
@@ -60,37 +68,37 @@ pub(super) fn body(conversations: &Conversations, exchange: &Exchange) -> Result
 
 /// But for what others have sealed in an earlier turn: it says nothing to this upstream, which would refuse it.
 fn own_bytes(
-    exchange: &Exchange,
-    wanted: &Wanted,
+    exchange: &RequestContext,
+    wanted: &RequestSummary,
     attempt: &Attempt,
     losses: &mut Losses,
 ) -> Pieces {
     let (upstream, codec) = (&attempt.upstream, exchange.format.codec());
     let body = wanted.body_for(codec, &exchange.body, &attempt.model, &upstream.brand);
-    if !Seal::may_be_in(&exchange.body) {
+    if !Signature::may_be_in(&exchange.body) {
         return body;
     }
     let whole = body.joined();
     let text = std::str::from_utf8(&whole).unwrap_or_default();
-    splice(&whole, &codec.take_out_seals(text, losses))
+    splice(&whole, &codec.strip_foreign_signatures(text, losses))
 }
 
 fn translated(
     conversations: &Conversations,
-    exchange: &Exchange,
-    wanted: &Wanted,
+    exchange: &RequestContext,
+    wanted: &RequestSummary,
     attempt: &Attempt,
     losses: &mut Losses,
-) -> Result<Outgoing, Fault> {
+) -> Result<TranslatedRequest, ApiError> {
     let upstream = &attempt.upstream;
     let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
     let recall = conversations.recall(owner);
-    let head = Head {
+    let head = RequestHead {
         keeps: conversations.are_kept(),
         recall: Some(&recall),
         ..wanted.head(&exchange.traits())
     };
-    let target = Target {
+    let target = UpstreamTarget {
         model: &attempt.model,
         stream: wanted.stream,
         max_output_tokens: attempt.settings.settings.max_output_tokens,
@@ -101,23 +109,27 @@ fn translated(
     let (from, to, given) = (exchange.format, upstream.format, &exchange.body);
     let outgoing = if wanted.operation == Operation::CountTokens {
         let question = translate::question(from, to, given, &target, losses)?;
-        Outgoing {
+        TranslatedRequest {
             // Without a counter nobody is asked; then only the losses matter.
             body: question.unwrap_or_default(),
-            memory: Memory::default(),
+            memory: TranslationState::default(),
             operation: Operation::CountTokens,
         }
     } else {
         let translated = translate::request(from, to, &head, given, &target, losses);
-        translated.map_err(|fault| exchange.thread.explain(fault))?
+        translated.map_err(|api_error| exchange.thread.explain(api_error))?
     };
     exchange.thread.only_own(from, losses);
     Ok(outgoing)
 }
 
 /// What the reply must know of this request.
-pub(super) fn asked(exchange: &Exchange, wanted: &Wanted, memory: Memory) -> Asked {
-    Asked {
+pub(super) fn asked(
+    exchange: &RequestContext,
+    wanted: &RequestSummary,
+    memory: TranslationState,
+) -> ResponseOptions {
+    ResponseOptions {
         model: wanted.model.clone(),
         stream: wanted.stream,
         framing: match wanted.operation {
@@ -135,7 +147,7 @@ const DROPPED: HeaderName = HeaderName::from_static("x-omniglot-dropped");
 const ADJUSTED: HeaderName = HeaderName::from_static("x-omniglot-adjusted");
 
 /// The headers that tell a client what did not arrive as it was written.
-pub(super) fn lost(exchange: &Exchange, fields: &mut Fields) {
+pub(super) fn lost(exchange: &RequestContext, fields: &mut HeaderFields) {
     for (name, dropped) in [(DROPPED, true), (ADJUSTED, false)] {
         let of_kind = |action| (action == Action::Dropped) == dropped;
         let paths = paths(exchange, &exchange.losses, of_kind);
@@ -147,7 +159,7 @@ pub(super) fn lost(exchange: &Exchange, fields: &mut Fields) {
 
 /// What a reply could not say goes to the log: the headers speak of the request alone. A part that
 /// says something else now may explain what a client does next; one that is missing is common.
-pub(super) fn report_reply(exchange: &mut Exchange) {
+pub(super) fn report_reply(exchange: &mut RequestContext) {
     let Some(reply) = &mut exchange.reply else {
         return;
     };
@@ -173,7 +185,7 @@ pub(super) fn report_reply(exchange: &mut Exchange) {
     }
 }
 
-fn paths(exchange: &Exchange, losses: &Losses, which: impl Fn(Action) -> bool) -> String {
+fn paths(exchange: &RequestContext, losses: &Losses, which: impl Fn(Action) -> bool) -> String {
     let codec = exchange.format.codec();
     let mut list = String::new();
     for lost in losses.0.iter().filter(|lost| which(lost.action)) {

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use super::bill::{self, Bill};
-use super::exchange::Exchange;
-use crate::model::Receipt;
+use super::context::RequestContext;
+use crate::model::UsageRecord;
 
 /// A piece is about to go out. With the last one, or with the one that readers stop at, the bill
 /// is final: nothing that comes later can change it.
-pub(super) fn before_piece(exchange: &mut Exchange, is_last: bool) {
-    let closed = |exchange: &Exchange| {
+pub(super) fn before_piece(exchange: &mut RequestContext, is_last: bool) {
+    let closed = |exchange: &RequestContext| {
         let reply = exchange.reply.as_ref();
         reply.is_some_and(|reply| reply.watch().closed)
     };
@@ -19,7 +19,7 @@ pub(super) fn before_piece(exchange: &mut Exchange, is_last: bool) {
 }
 
 /// There is one for every request that took something, however often this is called, and it is paid with it.
-pub(super) fn write(exchange: &mut Exchange) {
+pub(super) fn write(exchange: &mut RequestContext) {
     if exchange.receipted {
         return;
     }
@@ -35,7 +35,7 @@ pub(super) fn write(exchange: &mut Exchange) {
 }
 
 /// Before the store can know of it: what it knows and the account does not counts as spent by somebody else.
-fn spend(exchange: &mut Exchange, bill: &Bill, now: Timestamp) {
+fn spend(exchange: &mut RequestContext, bill: &Bill, now: Timestamp) {
     let cost = bill.cost.unwrap_or_default();
     match (exchange.hold.take(), &exchange.key) {
         (Some(hold), _) => hold.settle(cost, now),
@@ -44,10 +44,10 @@ fn spend(exchange: &mut Exchange, bill: &Bill, now: Timestamp) {
     }
 }
 
-fn receipt<'a>(exchange: &'a Exchange, bill: &Bill, now: Timestamp) -> Receipt<'a> {
+fn receipt<'a>(exchange: &'a RequestContext, bill: &Bill, now: Timestamp) -> UsageRecord<'a> {
     let (key, model) = (exchange.key.as_ref(), exchange.model.as_ref());
     let upstream = exchange.attempt().map(|attempt| &*attempt.upstream.name);
-    Receipt {
+    UsageRecord {
         id: (&*exchange.request_id).into(),
         at: now.as_millisecond(),
         key: key.map_or("", |key| &*key.name).into(),

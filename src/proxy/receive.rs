@@ -3,28 +3,28 @@
 use super::Session;
 use pingora_core::Result;
 
+use super::context::RequestContext;
 use super::entry::{self, Ask, Entry};
-use super::exchange::Exchange;
 use super::intake::{self, Refused};
 use super::{Gateway, answer, bill, kept, later, route};
 use crate::access::{self, Caller};
 use crate::config::Limits;
-use crate::formats::Fields;
-use crate::model::Fault;
+use crate::formats::HeaderFields;
+use crate::model::ApiError;
 
 impl Gateway {
     /// From the header to the point where upstreams are tried, or the answer itself.
     pub(super) async fn receive(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
     ) -> Result<()> {
         let entry = match self.enter(session, exchange) {
             Ok((entry, caller)) => match self.identify(exchange, &entry, caller).await {
                 Ok(()) => entry,
-                Err(fault) => return Err(self.park(exchange, fault)),
+                Err(api_error) => return Err(self.park(exchange, api_error)),
             },
-            Err(fault) => return Err(self.park(exchange, fault)),
+            Err(api_error) => return Err(self.park(exchange, api_error)),
         };
         let Entry::Call {
             operation, model, ..
@@ -34,20 +34,20 @@ impl Gateway {
                 let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
                 return match self.files.get(owner, id) {
                     Ok(file) => answer::file(session, exchange, file.mime, file.bytes).await,
-                    Err(fault) => Err(self.park(exchange, fault)),
+                    Err(api_error) => Err(self.park(exchange, api_error)),
                 };
             }
             return match self.answer_here(session, exchange, &entry).await {
                 Ok((status, body)) => {
-                    answer::json(session, exchange, status, body, Fields::default()).await
+                    answer::json(session, exchange, status, body, HeaderFields::default()).await
                 }
-                Err(fault) => Err(self.park(exchange, fault)),
+                Err(api_error) => Err(self.park(exchange, api_error)),
             };
         };
         exchange.body = match intake::read(session, exchange).await {
             Ok(body) => body,
             Err(Refused::Client(error)) => return Err(error),
-            Err(Refused::Fault(fault)) => return Err(self.park(exchange, fault)),
+            Err(Refused::ApiError(api_error)) => return Err(self.park(exchange, api_error)),
         };
         let conversations = &self.runtime.conversations;
         let model = model.as_deref();
@@ -67,16 +67,16 @@ impl Gateway {
         }
         let reserved = match routed {
             Ok(()) => self.reserve(exchange).await,
-            Err(fault) => Err(fault),
+            Err(api_error) => Err(api_error),
         };
         match reserved {
             Ok(()) => self.drive(session, exchange).await,
-            Err(fault) => Err(self.park(exchange, fault)),
+            Err(api_error) => Err(self.park(exchange, api_error)),
         }
     }
 
     /// Holds back what the request may cost; where the rest of the cap is elsewhere, that is waited for.
-    pub(super) async fn reserve(&self, exchange: &mut Exchange) -> Result<(), Fault> {
+    pub(super) async fn reserve(&self, exchange: &mut RequestContext) -> Result<(), ApiError> {
         if let Some(waiting) = bill::reserve(self.leases.as_deref(), exchange)? {
             exchange.hold = Some(Box::pin(waiting.end()).await?);
         }
@@ -87,9 +87,9 @@ impl Gateway {
     async fn answer_here(
         &self,
         session: &mut Session,
-        exchange: &Exchange,
+        exchange: &RequestContext,
         entry: &Entry,
-    ) -> Result<(u16, Vec<u8>), Fault> {
+    ) -> Result<(u16, Vec<u8>), ApiError> {
         let conversations = &self.runtime.conversations;
         let query = session.req_header().uri.query();
         let (ask, id) = match entry {
@@ -113,8 +113,8 @@ impl Gateway {
     fn enter(
         &self,
         session: &Session,
-        exchange: &mut Exchange,
-    ) -> Result<(Entry, Option<Caller>), Fault> {
+        exchange: &mut RequestContext,
+    ) -> Result<(Entry, Option<Caller>), ApiError> {
         let header = session.req_header();
         let (path, query) = (header.uri.path(), header.uri.query());
         exchange.format = entry::error_format(path);
@@ -137,10 +137,10 @@ impl Gateway {
     /// The key of the caller, and its place among all that are served.
     async fn identify(
         &self,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         entry: &Entry,
         caller: Option<Caller>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let key = match (caller, &self.keyring) {
             (None, _) => return Ok(()),
             (Some(Caller::Known(key)), _) => key,

@@ -14,19 +14,19 @@ use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use tokio::time::Instant;
 
 use super::bill;
+use super::context::RequestContext;
 use super::counting;
 use super::drive::{is_downstream, piece as next_piece, piece_or_hold, unless_gone};
 use super::essentials::Essentials;
-use super::exchange::Exchange;
 use super::plain::Plain;
 use super::receipt;
 use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
 use super::{Gateway, answer, files, secrets};
-use crate::formats::Fields;
+use crate::formats::HeaderFields;
 use crate::metrics::Cause;
-use crate::model::{Fault, FaultKind};
-use crate::translate::{Gathered, Reply};
+use crate::model::{ApiError, ApiErrorKind};
+use crate::translate::{Gathered, ResponseTranslator};
 
 /// How much of a stream may go out in one write.
 const BATCH_LIMIT: usize = 64 << 10;
@@ -41,7 +41,7 @@ const ERROR_BODY_LIMIT: usize = 1 << 20;
 pub(super) async fn whole(
     gateway: &Gateway,
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     upstream: &mut Upstreaming,
     header: Essentials,
     mut plain: Plain,
@@ -66,7 +66,7 @@ pub(super) async fn whole(
     let mut rest = exchange
         .reply
         .as_mut()
-        .map(Reply::take_rest)
+        .map(ResponseTranslator::take_rest)
         .unwrap_or_default();
     let mut out = answer::head(header.status);
     pass_headers(exchange, &header, &mut out.headers);
@@ -84,7 +84,7 @@ pub(super) async fn whole(
 pub(super) async fn stream(
     gateway: &Gateway,
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     upstream: &mut Upstreaming,
     header: Essentials,
     mut plain: Plain,
@@ -141,7 +141,7 @@ pub(super) async fn stream(
 /// One piece through the filters and into the batch; `true`: it was the last.
 fn take(
     gateway: &Gateway,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     plain: &mut Plain,
     piece: Result<Option<Bytes>>,
     batch: &mut Gathered,
@@ -163,9 +163,9 @@ fn take(
     filtered.map(|()| end)
 }
 
-fn has_ended(exchange: &Exchange) -> bool {
+fn has_ended(exchange: &RequestContext) -> bool {
     let watch = exchange.reply.as_ref().map(|reply| reply.watch());
-    watch.is_some_and(|watch| watch.ended && (watch.fault.is_none() || exchange.header_sent))
+    watch.is_some_and(|watch| watch.ended && (watch.api_error.is_none() || exchange.header_sent))
 }
 
 /// The header of a stream and what came before its first content.
@@ -187,7 +187,7 @@ impl Held {
     async fn pass(
         &mut self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         piece: Option<Bytes>,
         end: bool,
     ) -> Result<()> {
@@ -218,13 +218,21 @@ impl Held {
         Ok(())
     }
 
-    async fn release(&mut self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    async fn release(
+        &mut self,
+        session: &mut Session,
+        exchange: &mut RequestContext,
+    ) -> Result<()> {
         self.send_header(session, exchange).await?;
         let bytes = self.bytes.split().freeze();
         write(session, exchange, Some(bytes), false).await
     }
 
-    async fn send_header(&mut self, session: &mut Session, exchange: &mut Exchange) -> Result<()> {
+    async fn send_header(
+        &mut self,
+        session: &mut Session,
+        exchange: &mut RequestContext,
+    ) -> Result<()> {
         match self.header.take() {
             Some(header) => send_header(session, exchange, header).await,
             None => Ok(()),
@@ -234,7 +242,7 @@ impl Held {
 
 pub(super) async fn write(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     piece: Option<Bytes>,
     end: bool,
 ) -> Result<()> {
@@ -250,7 +258,7 @@ pub(super) async fn write(
 
 async fn send_header(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     mut header: Parts,
 ) -> Result<()> {
     answer::dress(exchange, &mut header.headers)?;
@@ -265,7 +273,11 @@ async fn send_header(
         exchange.input = Some(bill::input(exchange));
     }
     exchange.body = Bytes::new();
-    if !exchange.reply.as_ref().is_some_and(Reply::is_to_be_kept) {
+    if !exchange
+        .reply
+        .as_ref()
+        .is_some_and(ResponseTranslator::is_to_be_kept)
+    {
         exchange.thread.let_go();
     }
     exchange.note_first_byte();
@@ -276,11 +288,11 @@ async fn send_header(
     written
 }
 
-/// An upstream's refusal: kept as it is where it is the client's to know, a fault of ours otherwise.
+/// An upstream's refusal: kept as it is where it is the client's to know, an error of ours otherwise.
 pub(super) async fn error(
     gateway: &Gateway,
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     upstream: &mut Upstreaming,
     header: &Essentials,
     mut plain: Plain,
@@ -290,32 +302,32 @@ pub(super) async fn error(
     let upstream_format = exchange
         .attempt()
         .map_or(exchange.format, |attempt| attempt.upstream.format);
-    let fault = upstream_format.codec().decode_error(status, &body);
+    let api_error = upstream_format.codec().decode_error(status, &body);
     // What cannot be read here cannot be estimated either: then the refusal stands.
-    if counting::is_missing(exchange, status, &fault)
+    if counting::is_missing(exchange, status, &api_error)
         && let Ok(body) = counting::estimated(exchange)
     {
         return counting::tell(session, exchange, body).await;
     }
-    let mut fault = told(fault, exchange, header);
+    let mut api_error = told(api_error, exchange, header);
     if is_failure(status) {
-        gateway.upstream_failed(exchange, Cause::Status, &fault);
+        gateway.upstream_failed(exchange, Cause::Status, &api_error);
     }
-    if matches!(fault.kind, FaultKind::OverQuota) || matches!(status, 401 | 403) {
+    if matches!(api_error.kind, ApiErrorKind::OverQuota) || matches!(status, 401 | 403) {
         exchange.forsake_upstream();
     }
     let own_words = upstream_format == exchange.format
         && (400..=599).contains(&status)
-        && fault.kind != FaultKind::BadGateway
+        && api_error.kind != ApiErrorKind::BadGateway
         && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&body).is_ok();
-    let goes_on = may_be_better_elsewhere(fault.kind) && exchange.may_try_again();
+    let goes_on = may_be_better_elsewhere(api_error.kind) && exchange.may_try_again();
     if goes_on || !own_words {
-        if upstream_format == exchange.format && fault.kind != FaultKind::BadGateway {
-            fault.status = status;
+        if upstream_format == exchange.format && api_error.kind != ApiErrorKind::BadGateway {
+            api_error.status = status;
         }
-        return Err(gateway.park(exchange, fault));
+        return Err(gateway.park(exchange, api_error));
     }
-    let mut extra = Fields::default();
+    let mut extra = HeaderFields::default();
     answer::provenance(exchange, &mut extra);
     if let Some(value) = &header.retry_after {
         extra.spell(RETRY_AFTER, value.as_bytes());
@@ -331,7 +343,7 @@ pub(super) async fn error(
 /// upstream is there.
 async fn error_body(
     session: &mut Session,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     upstream: &mut Upstreaming,
     plain: &mut Plain,
 ) -> Result<BytesMut> {
@@ -365,17 +377,17 @@ async fn error_body(
 }
 
 /// What a client may know of an upstream's error.
-fn told(mut fault: Fault, exchange: &Exchange, header: &Essentials) -> Fault {
+fn told(mut api_error: ApiError, exchange: &RequestContext, header: &Essentials) -> ApiError {
     let status = header.status.as_u16();
-    if matches!(status, 401 | 403) || is_about_credentials(fault.kind) {
+    if matches!(status, 401 | 403) || is_about_credentials(api_error.kind) {
         return refused_credentials(exchange.upstream_name(), status);
     }
     if !(400..=599).contains(&status) {
         let message = format!("the upstream answered with status {status}, which is not followed");
-        return Fault::bad_gateway(message);
+        return ApiError::bad_gateway(message);
     }
-    fault.retry_after = header.pause().or(fault.retry_after);
-    fault
+    api_error.retry_after = header.pause().or(api_error.retry_after);
+    api_error
 }
 
 /// A client's own mistake is no failure of the upstream.
@@ -384,19 +396,25 @@ const fn is_failure(status: u16) -> bool {
 }
 
 /// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.
-pub(super) const fn is_about_credentials(kind: FaultKind) -> bool {
-    matches!(kind, FaultKind::Unauthenticated | FaultKind::Forbidden)
+pub(super) const fn is_about_credentials(kind: ApiErrorKind) -> bool {
+    matches!(
+        kind,
+        ApiErrorKind::Unauthenticated | ApiErrorKind::Forbidden
+    )
 }
 
 /// What a client is told of it; an upstream's own words may name an account.
-pub(super) fn refused_credentials(upstream: &str, status: u16) -> Fault {
+pub(super) fn refused_credentials(upstream: &str, status: u16) -> ApiError {
     log::error!("upstream {upstream} refuses the gateway's credentials with status {status}");
-    Fault::bad_gateway("the upstream refuses the gateway's own credentials")
+    ApiError::bad_gateway("the upstream refuses the gateway's own credentials")
 }
 
 /// This much of it reaches a client; a translation has a type of its own.
-fn pass_headers(exchange: &Exchange, from: &Essentials, to: &mut HeaderMap) {
-    let translated = exchange.reply.as_ref().and_then(Reply::content_type);
+fn pass_headers(exchange: &RequestContext, from: &Essentials, to: &mut HeaderMap) {
+    let translated = exchange
+        .reply
+        .as_ref()
+        .and_then(ResponseTranslator::content_type);
     let translated = translated.map(HeaderValue::from_static);
     let given = || from.kind.clone();
     if let Some(kind) = translated.or_else(given) {

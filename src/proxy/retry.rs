@@ -9,11 +9,11 @@ use rand::RngExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::Gateway;
+use super::context::RequestContext;
 use super::drive::{is_downstream, unless_gone};
-use super::exchange::Exchange;
 use crate::metrics::Cause;
-use crate::model::{Fault, FaultKind};
-use crate::runtime::{Full, Place};
+use crate::model::{ApiError, ApiErrorKind};
+use crate::runtime::{QueueError, UpstreamPermit};
 
 /// A client that is told to come back later waits better than one that is kept.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -24,21 +24,26 @@ const DOUBLINGS: usize = 6;
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Whether another upstream may do better with the same request.
-pub(super) const fn may_be_better_elsewhere(kind: FaultKind) -> bool {
+pub(super) const fn may_be_better_elsewhere(kind: ApiErrorKind) -> bool {
     matches!(
         kind,
-        FaultKind::RateLimited
-            | FaultKind::OverQuota
-            | FaultKind::Internal
-            | FaultKind::BadGateway
-            | FaultKind::Overloaded
-            | FaultKind::Timeout
+        ApiErrorKind::RateLimited
+            | ApiErrorKind::OverQuota
+            | ApiErrorKind::Internal
+            | ApiErrorKind::BadGateway
+            | ApiErrorKind::Overloaded
+            | ApiErrorKind::Timeout
     )
 }
 
 impl Gateway {
     /// The upstream of this attempt has failed: counted, and remembered against it.
-    pub(super) fn upstream_failed(&self, exchange: &mut Exchange, cause: Cause, fault: &Fault) {
+    pub(super) fn upstream_failed(
+        &self,
+        exchange: &mut RequestContext,
+        cause: Cause,
+        api_error: &ApiError,
+    ) {
         exchange.troubled = true;
         let Some(attempt) = exchange.attempt() else {
             return;
@@ -46,9 +51,9 @@ impl Gateway {
         let name = &attempt.upstream.name;
         self.metrics.upstream_failed(name, cause);
         let now = std::time::Instant::now();
-        if let Some(pause) = fault.retry_after {
+        if let Some(pause) = api_error.retry_after {
             attempt.health.cool_down(pause, now);
-            if fault.kind == FaultKind::RateLimited {
+            if api_error.kind == ApiErrorKind::RateLimited {
                 return;
             }
         }
@@ -61,8 +66,8 @@ impl Gateway {
         }
     }
 
-    /// The attempt is over, and nothing of it was the upstream's fault.
-    pub(super) fn upstream_served(&self, exchange: &Exchange) {
+    /// The attempt is over, and nothing of it was the upstream's error.
+    pub(super) fn upstream_served(&self, exchange: &RequestContext) {
         let Some(attempt) = exchange.attempt().filter(|_| !exchange.troubled) else {
             return;
         };
@@ -76,8 +81,8 @@ impl Gateway {
     pub(super) async fn enter_upstream(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> Result<Place> {
+        exchange: &mut RequestContext,
+    ) -> Result<UpstreamPermit> {
         let attempt = exchange.attempt();
         let attempt = attempt.ok_or_else(super::drive::no_attempt)?;
         if let Some(place) = attempt.upstream.load.enter_at_once(&attempt.upstream.room) {
@@ -90,27 +95,27 @@ impl Gateway {
             Ok(Err(full)) => full,
             Err(error) if is_downstream(&error) => return Err(error),
             // The time of the attempt is up before that of the queue.
-            Err(_) => Full::Patience,
+            Err(_) => QueueError::TimedOut,
         };
         let reason = match full {
-            Full::Queue => "and no more may wait",
-            Full::Patience => "and the wait was too long",
+            QueueError::Full => "and no more may wait",
+            QueueError::TimedOut => "and the wait was too long",
         };
-        let mut fault = Fault::new(
-            FaultKind::Overloaded,
+        let mut api_error = ApiError::new(
+            ApiErrorKind::Overloaded,
             format!("the upstream is serving as many requests as it may, {reason}"),
         );
-        fault.retry_after = Some(ASK_AGAIN);
+        api_error.retry_after = Some(ASK_AGAIN);
         self.metrics.upstream_failed(&upstream.name, Cause::Full);
         exchange.troubled = true;
-        Err(self.park(exchange, fault))
+        Err(self.park(exchange, api_error))
     }
 
     /// Waits before an upstream is asked again; `false`: it is not worth it.
     pub(super) async fn pause(
         &self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
     ) -> Result<bool> {
         let Some(pause) = pause_before_next(exchange) else {
             return Ok(true);
@@ -131,7 +136,7 @@ impl Gateway {
 }
 
 /// Nothing where the next upstream has not been asked yet.
-fn pause_before_next(exchange: &Exchange) -> Option<Duration> {
+fn pause_before_next(exchange: &RequestContext) -> Option<Duration> {
     let next = exchange.attempts.get(exchange.tried)?;
     let earlier = exchange.attempts[..exchange.tried].iter();
     let times = earlier.filter(|tried| tried.is_same_as(next)).count();

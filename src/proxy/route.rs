@@ -5,14 +5,14 @@ use pingora_http::RequestHeader;
 use tokio::time::Instant;
 
 use super::answer;
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::kept;
 use crate::access;
 use crate::config::Balance;
 use crate::formats::Operation;
-use crate::model::{Fault, Format};
+use crate::model::{ApiError, Format};
 use crate::runtime::{Conversations, Model, attempts};
-use crate::translate::Wanted;
+use crate::translate::RequestSummary;
 
 /// More than any client needs; what is longer is an accident or an attack.
 const HEADER_LIMIT: usize = 64 << 10;
@@ -20,15 +20,15 @@ const HEADER_LIMIT: usize = 64 << 10;
 /// The model that is wanted, if the key opens it, and who may answer for it.
 pub(super) fn route(
     conversations: &Conversations,
-    exchange: &mut Exchange,
+    exchange: &mut RequestContext,
     client: &HeaderMap,
     operation: Operation,
     path_model: Option<&str>,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let codec = exchange.format.codec();
-    let mut wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+    let mut wanted = RequestSummary::of(codec, operation, path_model, &exchange.body)?;
     if kept::resume(conversations, exchange, wanted.thread.take())? {
-        wanted = Wanted::of(codec, operation, path_model, &exchange.body)?;
+        wanted = RequestSummary::of(codec, operation, path_model, &exchange.body)?;
     }
     if let Some(key) = &exchange.key {
         access::allow(key, &wanted.model)?;
@@ -58,19 +58,23 @@ pub(super) fn route(
     Ok(())
 }
 
-fn must_draw(model: &Model) -> Result<(), Fault> {
+fn must_draw(model: &Model) -> Result<(), ApiError> {
     if model.settings.has_image_output() {
         return Ok(());
     }
     let id = &model.settings.id;
     let message = format!("invalid model: `{id}` makes no pictures");
-    let mut fault = Fault::invalid(message).at("model");
-    fault.code = Some("invalid_model".to_owned());
-    Err(fault)
+    let mut api_error = ApiError::invalid(message).at("model");
+    api_error.code = Some("invalid_model".to_owned());
+    Err(api_error)
 }
 
 /// What ties a conversation to one of several upstreams.
-fn affinity<'a>(exchange: &'a Exchange, client: &'a HeaderMap, model: &Model) -> Option<&'a [u8]> {
+fn affinity<'a>(
+    exchange: &'a RequestContext,
+    client: &'a HeaderMap,
+    model: &Model,
+) -> Option<&'a [u8]> {
     let key = || exchange.key.as_ref().map(|key| key.name.as_bytes());
     match &model.settings.balance {
         Balance::Weighted | Balance::LeastInFlight => None,
@@ -80,7 +84,7 @@ fn affinity<'a>(exchange: &'a Exchange, client: &'a HeaderMap, model: &Model) ->
     }
 }
 
-pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
+pub(super) fn within_limit(header: &RequestHeader) -> Result<(), ApiError> {
     let fields: usize = header
         .headers
         .iter()
@@ -93,7 +97,8 @@ pub(super) fn within_limit(header: &RequestHeader) -> Result<(), Fault> {
     if fields + target <= HEADER_LIMIT {
         return Ok(());
     }
-    let mut fault = Fault::invalid(format!("the header is longer than {HEADER_LIMIT} bytes"));
-    fault.status = 431;
-    Err(fault)
+    let mut api_error =
+        ApiError::invalid(format!("the header is longer than {HEADER_LIMIT} bytes"));
+    api_error.status = 431;
+    Err(api_error)
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::whereabouts::Whereabouts;
-use crate::model::Fault;
+use crate::model::ApiError;
 use crate::runtime::Upstream;
 
 /// A shorter value would be found in texts that do not mean it, and is no secret.
@@ -13,9 +13,9 @@ const SHORTEST: usize = 8;
 const BEARER: &[u8] = b"Bearer ";
 const HIDDEN: &[u8] = b"***";
 
-/// A fault as it may be told and logged.
-pub(super) fn hide_in_fault(upstream: &Upstream, fault: &mut Fault) {
-    let trouble = &mut **fault;
+/// An error as it may be told and logged.
+pub(super) fn hide_in_fault(upstream: &Upstream, api_error: &mut ApiError) {
+    let trouble = &mut **api_error;
     let texts = [&mut trouble.param, &mut trouble.code];
     let texts = texts.into_iter().flatten().chain([&mut trouble.message]);
     for text in texts {

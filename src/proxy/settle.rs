@@ -10,15 +10,15 @@ use serde_json::value::RawValue;
 
 use super::Gateway;
 use super::bill::{self, Bill};
-use super::exchange::Exchange;
+use super::context::RequestContext;
 use super::receipt;
 use crate::metrics::Served;
-use crate::model::FaultKind;
+use crate::model::ApiErrorKind;
 
 /// Lines that may wait for a slow reader of stdout before lines are lost.
 const WAITING_LINES: usize = 65_536;
 
-pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchange) {
+pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut RequestContext) {
     let bill = pay(exchange);
     let total = exchange.started.elapsed();
     count(exchange, bill, total);
@@ -28,7 +28,7 @@ pub(super) fn settle(gateway: &Gateway, session: &Session, exchange: &mut Exchan
 }
 
 /// A request that nobody will come back to. To its client it is as if the client had left.
-pub(super) fn abandoned(exchange: &mut Exchange) {
+pub(super) fn abandoned(exchange: &mut RequestContext) {
     exchange.client_left = true;
     exchange.status = 499;
     let bill = pay(exchange);
@@ -37,7 +37,7 @@ pub(super) fn abandoned(exchange: &mut Exchange) {
     }
 }
 
-fn pay(exchange: &mut Exchange) -> Option<Bill> {
+fn pay(exchange: &mut RequestContext) -> Option<Bill> {
     exchange.is_settled = true;
     receipt::write(exchange);
     let bill = bill::of(exchange);
@@ -53,7 +53,7 @@ fn pay(exchange: &mut Exchange) -> Option<Bill> {
     bill
 }
 
-fn count(exchange: &Exchange, bill: Option<Bill>, total: Duration) {
+fn count(exchange: &RequestContext, bill: Option<Bill>, total: Duration) {
     exchange.metrics.served(&Served {
         format: exchange.has_format.then_some(exchange.format),
         model: exchange.model.as_ref().map_or("", |model| &model.label),
@@ -103,7 +103,7 @@ struct Line<'a> {
 
 fn line<'a>(
     session: &'a Session,
-    exchange: &'a Exchange,
+    exchange: &'a RequestContext,
     bill: Option<Bill>,
     total: Duration,
 ) -> Line<'a> {
@@ -124,7 +124,7 @@ fn line<'a>(
         attempts: exchange.tried,
         status: exchange.status,
         stream: exchange.wanted.as_ref().is_some_and(|wanted| wanted.stream),
-        fault: exchange.told.map(FaultKind::name),
+        fault: exchange.told.map(ApiErrorKind::name),
         input_tokens: usage.map(|usage| usage.input),
         cached_tokens: usage.map(|usage| usage.cached),
         output_tokens: usage.map(|usage| usage.output),

@@ -11,11 +11,11 @@ use pingora_core::protocols::http::client::HttpSession as Upstreaming;
 use pingora_core::{Error, ErrorType, Result};
 use tokio::time::{Sleep, sleep};
 
+use super::context::RequestContext;
 use super::drive::{client_gone, passing};
-use super::exchange::Exchange;
 use super::relay::write;
 use super::retry::too_late;
-use crate::translate::Reply;
+use crate::translate::ResponseTranslator;
 
 /// How long the client of a stream has heard nothing, and the gateway nothing of its upstream.
 pub(super) struct Silence {
@@ -35,7 +35,7 @@ enum Lasted {
 }
 
 impl Silence {
-    pub(super) fn watched(exchange: &Exchange) -> Silence {
+    pub(super) fn watched(exchange: &RequestContext) -> Silence {
         let sign = exchange.snapshot.server.timeouts.keep_alive;
         let end = exchange.later_silence();
         let first = sign.into_iter().chain(end).min();
@@ -51,7 +51,7 @@ impl Silence {
     pub(super) async fn next_piece(
         &mut self,
         session: &mut Session,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
         upstream: &mut Upstreaming,
     ) -> Result<Option<Bytes>> {
         let deadline = exchange.deadline();
@@ -69,7 +69,10 @@ impl Silence {
             };
             let sign = match lasted {
                 Lasted::Upstream => return Err(too_silent()),
-                Lasted::Client => exchange.reply.as_ref().and_then(Reply::keep_alive),
+                Lasted::Client => exchange
+                    .reply
+                    .as_ref()
+                    .and_then(ResponseTranslator::keep_alive),
             };
             if sign.is_some() {
                 write(session, exchange, sign, false).await?;

@@ -7,17 +7,20 @@ use pingora_core::{Error, ErrorType, Result};
 use tokio::time::timeout;
 
 use super::connections::Destination;
+use super::context::RequestContext;
 use super::essentials::Essentials;
-use super::exchange::Exchange;
 use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
 use crate::json::Pieces;
 use crate::metrics::Cause;
-use crate::model::Fault;
-use crate::translate::{Reply, ReplyKind};
+use crate::model::ApiError;
+use crate::translate::{ResponseMode, ResponseTranslator};
 
 impl Gateway {
     /// The next attempt, and where it goes.
-    pub(super) async fn next_destination(&self, exchange: &mut Exchange) -> Result<Destination> {
+    pub(super) async fn next_destination(
+        &self,
+        exchange: &mut RequestContext,
+    ) -> Result<Destination> {
         exchange.begin_attempt();
         let Some(attempt) = exchange.attempt() else {
             return Error::e_explain(ErrorType::InternalError, "no attempt is left");
@@ -45,15 +48,15 @@ impl Gateway {
             }
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", upstream.name);
-                let fault = Fault::bad_gateway("the upstream cannot be reached");
-                self.upstream_failed(exchange, Cause::Connect, &fault);
-                Err(self.park(exchange, fault))
+                let api_error = ApiError::bad_gateway("the upstream cannot be reached");
+                self.upstream_failed(exchange, Cause::Connect, &api_error);
+                Err(self.park(exchange, api_error))
             }
         }
     }
 
     /// What the attempt's upstream is sent.
-    pub(super) fn prepare(&self, exchange: &mut Exchange) -> Result<Pieces> {
+    pub(super) fn prepare(&self, exchange: &mut RequestContext) -> Result<Pieces> {
         match outgoing::body(&self.runtime.conversations, exchange) {
             Ok(prepared) => {
                 exchange.losses = prepared.losses;
@@ -61,9 +64,9 @@ impl Gateway {
                 exchange.operation = prepared.operation;
                 Ok(prepared.body)
             }
-            Err(fault) => {
+            Err(api_error) => {
                 exchange.withdraw_attempt();
-                let mut error = self.park(exchange, fault);
+                let mut error = self.park(exchange, api_error);
                 error.set_retry(exchange.may_try_again());
                 Err(error)
             }
@@ -71,7 +74,11 @@ impl Gateway {
     }
 
     /// What the upstream's header means: a reply to relay, or nothing: an error to read.
-    pub(super) fn understand(&self, header: &Essentials, exchange: &mut Exchange) -> Result<()> {
+    pub(super) fn understand(
+        &self,
+        header: &Essentials,
+        exchange: &mut RequestContext,
+    ) -> Result<()> {
         if header.status != StatusCode::OK {
             return Ok(());
         }
@@ -83,15 +90,15 @@ impl Gateway {
         let asked = outgoing::asked(exchange, wanted, memory);
         let (from, to) = (exchange.format, attempt.upstream.format);
         let limit = exchange.snapshot.server.body_limit;
-        match Reply::choose(from, to, wanted, asked, header.content_type(), limit) {
+        match ResponseTranslator::choose(from, to, wanted, asked, header.content_type(), limit) {
             Ok(mut reply) => {
                 reply.expect(header.length);
                 exchange.reply = Some(reply);
                 Ok(())
             }
-            Err(fault) => {
-                self.upstream_failed(exchange, Cause::Unreadable, &fault);
-                Err(self.park(exchange, fault))
+            Err(api_error) => {
+                self.upstream_failed(exchange, Cause::Unreadable, &api_error);
+                Err(self.park(exchange, api_error))
             }
         }
     }
@@ -101,7 +108,7 @@ impl Gateway {
         &self,
         body: &mut Option<Bytes>,
         end: bool,
-        exchange: &mut Exchange,
+        exchange: &mut RequestContext,
     ) -> Result<()> {
         let Some(reply) = &mut exchange.reply else {
             return Ok(());
@@ -109,47 +116,53 @@ impl Gateway {
         let kind = reply.kind();
         let pushed = reply.push(body, end);
         let watch = reply.watch();
-        let (begun, told) = (watch.begun, watch.fault.clone());
+        let (begun, told) = (watch.begun, watch.api_error.clone());
         if let (Some(_), Some(attempt), Some(passed)) = (&told, exchange.attempt(), &*body)
             && let Some(hidden) = secrets::hide(&attempt.upstream, passed)
         {
             *body = Some(hidden.into());
         }
         let early = told.filter(|_| !begun && !exchange.header_sent);
-        let (mut fault, cause) = match (pushed, early) {
-            (_, Some(fault)) => (fault, Cause::Status),
+        let (mut api_error, cause) = match (pushed, early) {
+            (_, Some(api_error)) => (api_error, Cause::Status),
             (Ok(()), None) => {
                 outgoing::report_reply(exchange);
                 let archive = self.archive.as_deref();
                 kept::keep(&self.runtime.conversations, archive, exchange);
                 return Ok(());
             }
-            (Err(fault), None) if end && kind == ReplyKind::Stream => (fault, Cause::Cut),
-            (Err(fault), None) => (fault, Cause::Unreadable),
+            (Err(api_error), None) if end && kind == ResponseMode::Stream => {
+                (api_error, Cause::Cut)
+            }
+            (Err(api_error), None) => (api_error, Cause::Unreadable),
         };
-        if relay::is_about_credentials(fault.kind) {
-            fault = relay::refused_credentials(exchange.upstream_name(), fault.status);
+        if relay::is_about_credentials(api_error.kind) {
+            api_error = relay::refused_credentials(exchange.upstream_name(), api_error.status);
         }
-        if retry::may_be_better_elsewhere(fault.kind) {
-            self.upstream_failed(exchange, cause, &fault);
+        if retry::may_be_better_elsewhere(api_error.kind) {
+            self.upstream_failed(exchange, cause, &api_error);
         }
-        Err(self.park(exchange, fault))
+        Err(self.park(exchange, api_error))
     }
 
     /// Every failure of an upstream passes here once, and is given its meaning.
-    pub(super) fn failed(&self, mut error: Box<Error>, exchange: &mut Exchange) -> Box<Error> {
+    pub(super) fn failed(
+        &self,
+        mut error: Box<Error>,
+        exchange: &mut RequestContext,
+    ) -> Box<Error> {
         if drive::is_downstream(&error) {
             error.set_retry(false);
             return error;
         }
-        if exchange.fault.is_some() {
+        if exchange.api_error.is_some() {
             return error;
         }
         let Some(attempt) = exchange.attempt().cloned() else {
             error.set_retry(false);
             return error;
         };
-        let (fault, cause) = attempt::meaning(&error, &attempt.timeouts);
+        let (api_error, cause) = attempt::meaning(&error, &attempt.timeouts);
         // What an unreadable header holds may name an account: it is not for the log.
         match error.etype() {
             ErrorType::InvalidHTTPHeader => {
@@ -161,7 +174,7 @@ impl Gateway {
                 log::warn!("upstream {}: {said}", attempt.upstream.name);
             }
         }
-        self.upstream_failed(exchange, cause, &fault);
-        self.park(exchange, fault)
+        self.upstream_failed(exchange, cause, &api_error);
+        self.park(exchange, api_error)
     }
 }

@@ -81,14 +81,14 @@ pub enum Refused {
 
 /// Money held back for a request.
 #[must_use = "the money is given back when this is dropped"]
-pub struct Hold {
+pub struct Reservation {
     account: Arc<Account>,
     amount: Money,
     /// Less than half of a slice of the cap is left beside it.
     leaves_little: bool,
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.amount.is_zero() {
             self.account.ledger().release(self.amount);
@@ -96,7 +96,7 @@ impl Drop for Hold {
     }
 }
 
-impl Hold {
+impl Reservation {
     /// Where the cap is shared: it is time to ask for more of it.
     pub const fn leaves_little(&self) -> bool {
         self.leaves_little
@@ -118,7 +118,7 @@ impl Account {
         most: Money,
         cap: Cap,
         now: Timestamp,
-    ) -> Result<Hold, Refused> {
+    ) -> Result<Reservation, Refused> {
         let mut ledger = self.ledger();
         ledger.turn(now);
         let hold = self.hold_of(&mut ledger, most, cap, now);
@@ -134,7 +134,7 @@ impl Account {
         most: Money,
         cap: Cap,
         now: Timestamp,
-    ) -> Result<Hold, Short> {
+    ) -> Result<Reservation, Short> {
         if !ledger.is_within(most, cap) || !ledger.is_covered(most, cap, now) {
             let spent = in_period(&ledger.spent, cap.reset);
             return Err(Short {
@@ -144,7 +144,7 @@ impl Account {
             });
         }
         ledger.held += most;
-        Ok(Hold {
+        Ok(Reservation {
             account: self.clone(),
             amount: most,
             leaves_little: ledger.is_low(cap, now),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::shelf::Shelf;
 use crate::config;
-use crate::formats::{Items, Keeper};
+use crate::formats::{ConversationCodec, Items};
 use crate::model::{Proofs, Recall};
 
 /// What a reply counts beside its content, when a conversation is measured.
@@ -20,7 +20,7 @@ pub struct Conversations {
 /// A reply and what led to it. Few conversations go on from where they are kept, so that they are
 /// taken apart only when one does.
 #[derive(Debug, PartialEq, Eq)]
-pub struct KeptReply {
+pub struct StoredConversationTurn {
     /// The reply that its conversation went on from.
     pub previous: Option<String>,
     /// As the client got it.
@@ -29,9 +29,13 @@ pub struct KeptReply {
     added: Bytes,
 }
 
-impl KeptReply {
-    pub const fn new(previous: Option<String>, added: Bytes, reply: Bytes) -> KeptReply {
-        KeptReply {
+impl StoredConversationTurn {
+    pub const fn new(
+        previous: Option<String>,
+        added: Bytes,
+        reply: Bytes,
+    ) -> StoredConversationTurn {
+        StoredConversationTurn {
             previous,
             reply,
             added,
@@ -43,15 +47,15 @@ impl KeptReply {
         previous: Option<String>,
         input: &Items,
         reply: Bytes,
-        keeper: &dyn Keeper,
-    ) -> Option<KeptReply> {
+        keeper: &dyn ConversationCodec,
+    ) -> Option<StoredConversationTurn> {
         keeper.output(&reply)?;
         let added = [b"[", input.text.as_ref(), b"]"].concat();
-        Some(KeptReply::new(previous, added.into(), reply))
+        Some(StoredConversationTurn::new(previous, added.into(), reply))
     }
 
     /// What was said in the request, and in the reply.
-    pub fn items(&self, keeper: &dyn Keeper) -> [Items; 2] {
+    pub fn items(&self, keeper: &dyn ConversationCodec) -> [Items; 2] {
         let input = keeper.input(&self.added).unwrap_or_default();
         [input, keeper.output(&self.reply).unwrap_or_default()]
     }
@@ -68,7 +72,7 @@ impl KeptReply {
         shelf.put(name, &[lengths, previous, &self.added, &self.reply]);
     }
 
-    fn get(shelf: &Shelf, name: &str) -> Option<KeptReply> {
+    fn get(shelf: &Shelf, name: &str) -> Option<StoredConversationTurn> {
         let mut value = shelf.get(name)?;
         let mut length = || {
             let bytes = value.split_to(size_of::<usize>());
@@ -80,13 +84,13 @@ impl KeptReply {
         let previous = value.split_to(previous);
         let previous = (!previous.is_empty()).then(|| String::from_utf8_lossy(&previous).into());
         let added = value.split_to(added);
-        Some(KeptReply::new(previous, added, value))
+        Some(StoredConversationTurn::new(previous, added, value))
     }
 }
 
 /// Why a conversation cannot go on.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum ConversationError {
     /// Nothing is kept under this id.
     Missing(String),
     TooLong,
@@ -103,14 +107,14 @@ impl Conversations {
         self.kept.is_some()
     }
 
-    pub fn keep(&self, owner: &str, id: &str, reply: &KeptReply) {
+    pub fn keep(&self, owner: &str, id: &str, reply: &StoredConversationTurn) {
         if let Some(shelf) = &self.kept {
             reply.put(shelf, &name(REPLY, owner, id));
         }
     }
 
-    pub fn reply(&self, owner: &str, id: &str) -> Option<KeptReply> {
-        KeptReply::get(self.kept.as_ref()?, &name(REPLY, owner, id))
+    pub fn reply(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
+        StoredConversationTurn::get(self.kept.as_ref()?, &name(REPLY, owner, id))
     }
 
     pub fn forget(&self, owner: &str, id: &str) -> bool {
@@ -119,16 +123,21 @@ impl Conversations {
     }
 
     /// The replies of a conversation up to this one, the first one first. `limit`: in bytes.
-    pub fn thread(&self, owner: &str, id: &str, limit: usize) -> Result<Vec<KeptReply>, Broken> {
+    pub fn thread(
+        &self,
+        owner: &str,
+        id: &str,
+        limit: usize,
+    ) -> Result<Vec<StoredConversationTurn>, ConversationError> {
         let mut replies = Vec::new();
         let (mut next, mut size) = (Some(id.to_owned()), 0);
         while let Some(id) = next {
             let Some(reply) = self.reply(owner, &id) else {
-                return Err(Broken::Missing(id));
+                return Err(ConversationError::Missing(id));
             };
             size += reply.size() + OVERHEAD;
             if size > limit {
-                return Err(Broken::TooLong);
+                return Err(ConversationError::TooLong);
             }
             next = reply.previous.clone();
             replies.push(reply);
@@ -183,7 +192,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{Issuer, Proof, Seal};
+    use crate::model::{Issuer, Proof, Signature};
 
     fn conversations(size: usize) -> Conversations {
         Conversations::new(Some(config::Conversations {
@@ -192,9 +201,9 @@ mod tests {
         }))
     }
 
-    fn reply(previous: Option<&str>) -> KeptReply {
+    fn reply(previous: Option<&str>) -> StoredConversationTurn {
         let reply = Bytes::from_static(b"{}");
-        KeptReply::new(previous.map(str::to_owned), Bytes::new(), reply)
+        StoredConversationTurn::new(previous.map(str::to_owned), Bytes::new(), reply)
     }
 
     #[test]
@@ -209,9 +218,9 @@ mod tests {
             .map(|reply| reply.previous.as_deref())
             .collect();
         assert_eq!(previous, [None, Some("1"), Some("2")]);
-        let missing = |id: &str| Err(Broken::Missing(id.to_owned()));
+        let missing = |id: &str| Err(ConversationError::Missing(id.to_owned()));
         assert_eq!(kept.thread("b", "3", 10_000), missing("3"));
-        assert_eq!(kept.thread("a", "3", 500), Err(Broken::TooLong));
+        assert_eq!(kept.thread("a", "3", 500), Err(ConversationError::TooLong));
         assert!(!kept.forget("b", "1"));
         assert!(kept.forget("a", "1"));
         assert!(!kept.forget("a", "1"));
@@ -222,7 +231,10 @@ mod tests {
     fn a_thread_that_leads_to_itself_ends_at_the_limit() {
         let kept = conversations(1 << 20);
         kept.keep("a", "1", &reply(Some("1")));
-        assert_eq!(kept.thread("a", "1", 1 << 20), Err(Broken::TooLong));
+        assert_eq!(
+            kept.thread("a", "1", 1 << 20),
+            Err(ConversationError::TooLong)
+        );
     }
 
     #[test]
@@ -230,7 +242,7 @@ mod tests {
         let call = |id: &str| Proof::Call {
             id: id.to_owned(),
             name: "f".to_owned(),
-            seal: Some(Seal {
+            signature: Some(Signature {
                 issuer: Issuer::Native,
                 data: "s".repeat(1000).into(),
             }),
@@ -255,7 +267,7 @@ mod tests {
     fn a_reply_comes_back_as_it_was_kept() {
         let kept = conversations(1 << 20);
         for previous in [None, Some("resp_1".to_owned())] {
-            let reply = KeptReply::new(previous, "[1]".into(), "{\"id\":2}".into());
+            let reply = StoredConversationTurn::new(previous, "[1]".into(), "{\"id\":2}".into());
             kept.keep("a", "2", &reply);
             assert_eq!(kept.reply("a", "2"), Some(reply));
         }

@@ -21,18 +21,18 @@ pub struct Load {
 
 /// Why an upstream cannot be asked now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Full {
+pub enum QueueError {
     /// Nobody else may wait.
-    Queue,
+    Full,
     /// Waited for as long as is allowed.
-    Patience,
+    TimedOut,
 }
 
 /// One request that the upstream is carrying.
 #[must_use = "the place is given back when this is dropped"]
-pub struct Place(Arc<Load>);
+pub struct UpstreamPermit(Arc<Load>);
 
-impl Drop for Place {
+impl Drop for UpstreamPermit {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
         self.0.freed.notify_one();
@@ -63,23 +63,23 @@ impl Load {
     }
 
     /// A place, where there is one now.
-    pub fn enter_at_once(self: &Arc<Load>, room: &Room) -> Option<Place> {
+    pub fn enter_at_once(self: &Arc<Load>, room: &Room) -> Option<UpstreamPermit> {
         let Some(limit) = room.max_in_flight else {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
-            return Some(Place(self.clone()));
+            return Some(UpstreamPermit(self.clone()));
         };
         // Who comes later must not overtake those who wait.
         (self.waiting() == 0).then(|| self.take(limit)).flatten()
     }
 
     /// A place now, or after a wait in the queue.
-    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<Place, Full> {
+    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<UpstreamPermit, QueueError> {
         if let Some(place) = self.enter_at_once(room) {
             return Ok(place);
         }
         let limit = room.max_in_flight.unwrap_or(u64::MAX);
         let mut may_take = self.waiting() == 0;
-        let _turn = self.queue_up(room.queue).ok_or(Full::Queue)?;
+        let _turn = self.queue_up(room.queue).ok_or(QueueError::Full)?;
         let freed = async {
             loop {
                 let mut freed = pin!(self.freed.notified());
@@ -98,15 +98,15 @@ impl Load {
         };
         timeout(room.queue_timeout, freed)
             .await
-            .map_err(|_| Full::Patience)
+            .map_err(|_| QueueError::TimedOut)
     }
 
-    fn take(self: &Arc<Load>, limit: u64) -> Option<Place> {
+    fn take(self: &Arc<Load>, limit: u64) -> Option<UpstreamPermit> {
         let below = |count: u64| (count < limit).then_some(count + 1);
         self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
             .ok()
-            .map(|_| Place(self.clone()))
+            .map(|_| UpstreamPermit(self.clone()))
     }
 
     fn queue_up(&self, queue: u64) -> Option<Turn<'_>> {

@@ -15,16 +15,16 @@ mod shelf;
 mod snapshot;
 mod upstream;
 
-pub use account::{Account, Cap, Hold, Refused, Short, Told, Wish};
+pub use account::{Account, Cap, Refused, Reservation, Short, Told, Wish};
 pub use allowance::{Permit, Reached, Used};
-pub use conversations::{Broken, Conversations, KeptReply, Recalling};
+pub use conversations::{ConversationError, Conversations, Recalling, StoredConversationTurn};
 pub use health::Health;
 pub use key::{Key, fingerprint};
 pub use live::{Call, Live};
-pub use load::{Full, Load, Place};
+pub use load::{Load, QueueError, UpstreamPermit};
 pub use period::ends;
 pub use prices::Prices;
-pub use resolve::Names;
+pub use resolve::Resolver;
 pub use route::{Attempt, attempts};
 pub use snapshot::{Model, Snapshot};
 pub use upstream::Upstream;
@@ -47,7 +47,7 @@ pub struct Runtime {
     journal: config::Journal,
     /// For files that are kept.
     started_with_room: usize,
-    pub names: Names,
+    pub names: Resolver,
     pub live: Live,
     pub conversations: Conversations,
 }
@@ -64,7 +64,7 @@ impl Runtime {
             started_with_room: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
             live,
-            names: Names::default(),
+            names: Resolver::default(),
         }
     }
 

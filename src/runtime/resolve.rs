@@ -9,11 +9,11 @@ use super::Upstream;
 
 /// The system's resolver settings and hosts file; its own cache keeps answers for their TTL.
 #[derive(Default)]
-pub struct Names {
+pub struct Resolver {
     resolver: OnceLock<TokioResolver>,
 }
 
-impl Names {
+impl Resolver {
     /// One address of each family, the one to try first at the front: names commonly have IPv6
     /// addresses that the machine has no way to, or that the server does not listen on.
     /// Must be called from within the runtime that will use the answer.

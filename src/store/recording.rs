@@ -10,7 +10,7 @@ use super::rows::{self, text};
 use super::spending::{Periods, raise};
 use super::usage::Sum;
 use super::{Store, StoreError, stored};
-use crate::model::{Money, Receipt};
+use crate::model::{Money, UsageRecord};
 
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -29,7 +29,7 @@ struct Added {
 
 impl Store {
     /// Writes down what is not written down yet, all of it or nothing; says how many those were.
-    pub async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, StoreError> {
+    pub async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
         if receipts.is_empty() {
             return Ok(0);
         }
@@ -43,8 +43,8 @@ impl Store {
         writing.rollback().await?;
         let mut writing = self.write().await?;
         let mut known: HashSet<String> = rows::known(&mut writing, self.kind, receipts).await?;
-        let is_new = |receipt: &&Receipt<'_>| known.insert(text(&receipt.id).into_owned());
-        let new: Vec<Receipt<'_>> = receipts.iter().filter(is_new).cloned().collect();
+        let is_new = |receipt: &&UsageRecord<'_>| known.insert(text(&receipt.id).into_owned());
+        let new: Vec<UsageRecord<'_>> = receipts.iter().filter(is_new).cloned().collect();
         if !rows::insert(&mut writing, self.kind, &new).await? {
             return Err(StoreError::Unreadable("id of a receipt"));
         }
@@ -56,7 +56,7 @@ impl Store {
     async fn add_up(
         &self,
         writing: &mut Writing,
-        receipts: &[Receipt<'_>],
+        receipts: &[UsageRecord<'_>],
     ) -> Result<(), StoreError> {
         let holder = self.holder.as_deref();
         let mut sums = Sums::default();

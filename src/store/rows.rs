@@ -13,7 +13,7 @@ use sqlx::error::BoxDynError;
 use sqlx::{Any, Arguments as _, AssertSqlSafe, Row as _, Transaction};
 
 use super::{Kind, StoreError, stored};
-use crate::model::Receipt;
+use crate::model::UsageRecord;
 
 /// Rows of a statement, with and without something in common.
 const ALIKE: [usize; 2] = [100, 10];
@@ -119,12 +119,12 @@ type Writing = Transaction<'static, Any>;
 pub(super) async fn insert(
     writing: &mut Writing,
     kind: Kind,
-    receipts: &[Receipt<'_>],
+    receipts: &[UsageRecord<'_>],
 ) -> Result<bool, StoreError> {
     let statements = Statements::known(kind);
-    let mut sorted: Vec<&Receipt<'_>> = receipts.iter().collect();
+    let mut sorted: Vec<&UsageRecord<'_>> = receipts.iter().collect();
     sorted.sort_by(|one, other| common(one).cmp(&common(other)));
-    let mut others: Vec<&Receipt<'_>> = Vec::new();
+    let mut others: Vec<&UsageRecord<'_>> = Vec::new();
     for mut alike in sorted.chunk_by(|one, next| common(one) == common(next)) {
         for (length, statement) in ALIKE.iter().zip(&statements.alike) {
             while let Some((rows, rest)) = alike.split_at_checked(*length) {
@@ -149,7 +149,7 @@ pub(super) async fn insert(
 }
 
 /// By this, those that have it in common come together.
-fn common(receipt: &Receipt<'_>) -> impl Ord {
+fn common(receipt: &UsageRecord<'_>) -> impl Ord {
     let usage = &receipt.usage;
     (
         (&receipt.key, &receipt.model),
@@ -164,7 +164,7 @@ fn common(receipt: &Receipt<'_>) -> impl Ord {
 async fn put(
     writing: &mut Writing,
     statement: &'static str,
-    rows: &[&Receipt<'_>],
+    rows: &[&UsageRecord<'_>],
     are_alike: bool,
 ) -> Result<bool, StoreError> {
     let values = values(rows, are_alike).map_err(sqlx::Error::Encode)?;
@@ -173,7 +173,7 @@ async fn put(
     Ok(inserted == rows.len() as u64)
 }
 
-fn values(rows: &[&Receipt<'_>], are_alike: bool) -> Result<AnyArguments, BoxDynError> {
+fn values(rows: &[&UsageRecord<'_>], are_alike: bool) -> Result<AnyArguments, BoxDynError> {
     let mut values = AnyArguments::default();
     values.reserve(rows.len() * (OWN.len() + COMMON.len()), 0);
     for receipt in rows {
@@ -188,7 +188,7 @@ fn values(rows: &[&Receipt<'_>], are_alike: bool) -> Result<AnyArguments, BoxDyn
     Ok(values)
 }
 
-fn add_own(values: &mut AnyArguments, receipt: &Receipt<'_>) -> Result<(), BoxDynError> {
+fn add_own(values: &mut AnyArguments, receipt: &UsageRecord<'_>) -> Result<(), BoxDynError> {
     let usage = &receipt.usage;
     values.add(text(&receipt.id).into_owned())?;
     values.add(receipt.at)?;
@@ -200,7 +200,7 @@ fn add_own(values: &mut AnyArguments, receipt: &Receipt<'_>) -> Result<(), BoxDy
     values.add(receipt.cost.to_string())
 }
 
-fn add_common(values: &mut AnyArguments, receipt: &Receipt<'_>) -> Result<(), BoxDynError> {
+fn add_common(values: &mut AnyArguments, receipt: &UsageRecord<'_>) -> Result<(), BoxDynError> {
     let usage = &receipt.usage;
     values.add(text(&receipt.key).into_owned())?;
     values.add(text(&receipt.model).into_owned())?;
@@ -219,7 +219,7 @@ fn add_common(values: &mut AnyArguments, receipt: &Receipt<'_>) -> Result<(), Bo
 pub(super) async fn known(
     writing: &mut Writing,
     kind: Kind,
-    receipts: &[Receipt<'_>],
+    receipts: &[UsageRecord<'_>],
 ) -> Result<HashSet<String>, StoreError> {
     let look = Statements::known(kind).look.as_str();
     let mut known = HashSet::new();

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 
 use super::spending::read_money;
 use super::{Store, StoreError, counted};
-use crate::model::{Money, Receipt};
+use crate::model::{Money, UsageRecord};
 
 /// What several requests come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Store {
 }
 
 impl Sum {
-    pub(super) fn of(receipt: &Receipt<'_>) -> Sum {
+    pub(super) fn of(receipt: &UsageRecord<'_>) -> Sum {
         Sum {
             requests: 1,
             estimated: u64::from(receipt.estimated),

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch};
 use crate::json::Elements;
-use crate::model::Fault;
+use crate::model::ApiError;
 
 pub(super) struct ArrayTap {
     codec: &'static dyn Codec,
@@ -33,29 +33,33 @@ impl ArrayTap {
         limit: usize,
         watch: &mut Watch,
         out: &mut Option<Bytes>,
-    ) -> Result<(), Fault> {
-        let (mut good, mut fault) = (0, None);
+    ) -> Result<(), ApiError> {
+        let (mut good, mut api_error) = (0, None);
         self.elements.push(chunk, |element, element_end| {
             let text = String::from_utf8_lossy(element);
-            if fault.is_none() {
-                fault = self.codec.glance_event(&text, watch).err();
-                good = if fault.is_none() { element_end } else { good };
+            if api_error.is_none() {
+                api_error = self.codec.glance_event(&text, watch).err();
+                good = if api_error.is_none() {
+                    element_end
+                } else {
+                    good
+                };
             }
         });
         match self.elements.closed() {
-            true if fault.is_none() && watch.ended => {
+            true if api_error.is_none() && watch.ended => {
                 good = chunk.len();
                 watch.closed = true;
             }
             closed if closed || end => {
                 let bare = || bare_error(self.codec, &[&self.waiting, &chunk[..]].concat());
-                fault = fault.or_else(bare).or_else(|| Some(cut_short()));
+                api_error = api_error.or_else(bare).or_else(|| Some(cut_short()));
             }
             _ => {}
         }
         *out = self.pass(chunk, good);
-        match fault {
-            Some(fault) => Err(fault),
+        match api_error {
+            Some(api_error) => Err(api_error),
             None if self.waiting.len() > limit => Err(too_long(limit)),
             None => Ok(()),
         }
@@ -101,7 +105,7 @@ mod tests {
             tap.push(&piece, end, 1024, &mut Watch::default(), &mut None)
         };
         assert_eq!(push(r#"{"error":{"code":429,"#, false), Ok(()));
-        let fault = push(r#""message":"Busy."}}"#, true).expect_err("an error");
-        assert_eq!((fault.status, &*fault.message), (429, "Busy."));
+        let api_error = push(r#""message":"Busy."}}"#, true).expect_err("an error");
+        assert_eq!((api_error.status, &*api_error.message), (429, "Busy."));
     }
 }

@@ -4,16 +4,17 @@ use super::proofs;
 use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
-use crate::formats::{Asked, Head, Operation, SearchUse, Target, Watch};
+use crate::formats::{Operation, RequestHead, ResponseOptions, SearchUse, UpstreamTarget, Watch};
 use crate::model::{
-    Fault, Format, Losses, Memory, PictureSetting, Place, Request, Setting, Spelled,
+    ApiError, FieldLocation, Format, ImageSetting, Losses, Request, Setting, Spelled,
+    TranslationState,
 };
 
 /// A body for an upstream, and what the reply to it must know to speak of the same tools.
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct TranslatedRequest {
     pub body: Vec<u8>,
-    pub memory: Memory,
+    pub memory: TranslationState,
     /// What the upstream is asked to do with it.
     pub operation: Operation,
 }
@@ -22,18 +23,18 @@ pub struct Outgoing {
 pub fn request(
     from: Format,
     to: Format,
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
     body: &[u8],
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Outgoing, Fault> {
+) -> Result<TranslatedRequest, ApiError> {
     let mut request = from.codec().decode_request(head, body, losses)?;
     if let Some(recall) = head.recall {
         proofs::restore(&mut request, to, recall);
     }
     limit_search(&mut request, target.capabilities.search, losses);
-    check_pictures(&request, from, to, target).map_err(|fault| in_words_of(from, fault))?;
-    let memory = Memory {
+    check_pictures(&request, from, to, target).map_err(|api_error| in_words_of(from, api_error))?;
+    let memory = TranslationState {
         edits: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)
@@ -43,26 +44,26 @@ pub fn request(
         spell(&mut lost.place, request.spelled);
     }
     match encoded {
-        Ok(body) => Ok(Outgoing {
+        Ok(body) => Ok(TranslatedRequest {
             body,
             memory,
             operation: to.codec().operation_of(&request, target.stream),
         }),
-        Err(mut fault) => {
-            if let Some(place) = &mut fault.place {
+        Err(mut api_error) => {
+            if let Some(place) = &mut api_error.place {
                 spell(place, request.spelled);
             }
-            Err(in_words_of(from, fault))
+            Err(in_words_of(from, api_error))
         }
     }
 }
 
 /// By the very name that the client wrote.
-fn spell(place: &mut Place, spelled: Spelled) {
-    if let Place::Setting(setting) = place
+fn spell(place: &mut FieldLocation, spelled: Spelled) {
+    if let FieldLocation::Setting(setting) = place
         && let Some(path) = spelled.path(*setting)
     {
-        *place = Place::Path(path.into());
+        *place = FieldLocation::Path(path.into());
     }
 }
 
@@ -71,18 +72,19 @@ fn check_pictures(
     request: &Request<'_>,
     from: Format,
     to: Format,
-    target: &Target<'_>,
-) -> Result<(), Fault> {
+    target: &UpstreamTarget<'_>,
+) -> Result<(), ApiError> {
     // Native models that draw do so unasked, and their clients rely on it.
     if target.pictures_only && !request.output.images && from != Format::Native {
         let message = "this model makes pictures: ask for them";
-        let mut fault = Fault::invalid(message).about(Place::Setting(Setting::Images));
-        fault.code = Some("invalid_model".to_owned());
-        return Err(fault);
+        let mut api_error =
+            ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images));
+        api_error.code = Some("invalid_model".to_owned());
+        return Err(api_error);
     }
     if request.output.picture.mask.is_some() && to != Format::Images {
-        let place = Place::Setting(Setting::Picture(PictureSetting::Mask));
-        return Err(Fault::invalid("the upstream of this model takes no mask").about(place));
+        let place = FieldLocation::Setting(Setting::Image(ImageSetting::Mask));
+        return Err(ApiError::invalid("the upstream of this model takes no mask").about(place));
     }
     Ok(())
 }
@@ -95,20 +97,20 @@ fn limit_search(request: &mut Request<'_>, allowed: SearchUse, losses: &mut Loss
         SearchUse::Never => false,
     };
     if !can_search && request.search.take().is_some() {
-        losses.dropped(Place::Setting(Setting::Search));
+        losses.dropped(FieldLocation::Setting(Setting::Search));
     }
 }
 
-/// Encoders know the place of a fault, the client's codec knows the words for it.
-pub(super) fn in_words_of(client: Format, mut fault: Fault) -> Fault {
-    if let Some(place) = &fault.place {
+/// Encoders know the place of an error, the client's codec knows the words for it.
+pub(super) fn in_words_of(client: Format, mut api_error: ApiError) -> ApiError {
+    if let Some(place) = &api_error.place {
         let path = client.codec().path_of(place);
-        if !fault.message.contains(&path) {
-            fault.message = format!("{path}: {}", fault.message);
+        if !api_error.message.contains(&path) {
+            api_error.message = format!("{path}: {}", api_error.message);
         }
-        fault.param = Some(path);
+        api_error.param = Some(path);
     }
-    fault
+    api_error
 }
 
 /// An upstream's whole reply as one for a client of another format.
@@ -116,9 +118,9 @@ pub fn response(
     from: Format,
     to: Format,
     body: &[u8],
-    asked: &Asked,
+    asked: &ResponseOptions,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     let mut response = from.codec().decode_response(body, losses)?;
     undo::whole(&mut response, asked);
     Ok(to.codec().encode_response(&response, asked, losses))
@@ -132,19 +134,19 @@ pub fn error(
     body: &[u8],
     request_id: &str,
 ) -> (u16, Vec<u8>) {
-    let fault = from.codec().decode_error(status, body);
-    to.codec().encode_error(&fault, request_id)
+    let api_error = from.codec().decode_error(status, body);
+    to.codec().encode_error(&api_error, request_id)
 }
 
 /// A whole stream at once; one that breaks ends with the client format's own error.
-pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &Asked) -> Vec<u8> {
+pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &ResponseOptions) -> Vec<u8> {
     let mut relay = Relay::new(from, to, asked);
     let mut watch = Watch::default();
     let mut out = None;
     let relayed = relay.push(bytes, true, usize::MAX, &mut watch, &mut out);
     let mut whole = out.unwrap_or_default().to_vec();
-    if let Err(fault) = relayed {
-        whole.extend_from_slice(&relay.cut(&fault));
+    if let Err(api_error) = relayed {
+        whole.extend_from_slice(&relay.cut(&api_error));
     }
     whole
 }
@@ -160,7 +162,7 @@ mod tests {
         let sent = |search: &str, tools: &str, to: Format| {
             let mut capabilities = Capabilities::default();
             capabilities.set("search", search).expect("a capability");
-            let target = Target {
+            let target = UpstreamTarget {
                 model: "m",
                 stream: false,
                 max_output_tokens: None,
@@ -170,7 +172,7 @@ mod tests {
             };
             let body = format!(r#"{{"model":"m","input":"Hi","tools":[{tools}]}}"#);
             let mut losses = Losses::default();
-            let head = Head::default();
+            let head = RequestHead::default();
             let from = Format::Responses;
             let sent = request(from, to, &head, body.as_bytes(), &target, &mut losses);
             let body = sent.expect("a body").body;
@@ -199,14 +201,14 @@ mod tests {
             piece(r#""delta":{"content":"\ude00"}"#),
             piece(r#""delta":{},"finish_reason":"stop""#),
         ];
-        let asked = Asked {
+        let asked = ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
             include_usage: false,
             request_id: "req_1".to_owned(),
             at: 1,
-            memory: crate::model::Memory::default(),
+            memory: crate::model::TranslationState::default(),
         };
         let bytes = bytes.concat();
         let said = stream(Format::Chat, Format::Messages, bytes.as_bytes(), &asked);

@@ -3,8 +3,8 @@
 use super::convert::in_words_of;
 use super::estimate;
 use super::rename::rename;
-use crate::formats::{Counter, Question, Target};
-use crate::model::{Fault, FaultKind, Format, Labels, Losses, Place, Sampling};
+use crate::formats::{Counter, Question, UpstreamTarget};
+use crate::model::{ApiError, ApiErrorKind, FieldLocation, Format, Labels, Losses, Sampling};
 
 /// What the upstream's counter is asked. `None`: its format has no counter; what the upstream
 /// could not be told of the request is reported and refused all the same.
@@ -12,9 +12,9 @@ pub fn question(
     from: Format,
     to: Format,
     body: &[u8],
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Option<Vec<u8>>, Fault> {
+) -> Result<Option<Vec<u8>>, ApiError> {
     let asked = counter(from)?.decode_question(body, losses)?;
     let Question {
         mut request,
@@ -36,40 +36,40 @@ pub fn question(
             move_into(from, field, &mut lost.place);
         }
     }
-    encoded.map_err(|mut fault| {
-        if let (Some(field), Some(place)) = (within, &mut fault.place) {
+    encoded.map_err(|mut api_error| {
+        if let (Some(field), Some(place)) = (within, &mut api_error.place) {
             move_into(from, field, place);
         }
-        in_words_of(from, fault)
+        in_words_of(from, api_error)
     })
 }
 
 /// A place in a request that stands inside a field of the client's body.
-fn move_into(client: Format, field: &str, place: &mut Place) {
+fn move_into(client: Format, field: &str, place: &mut FieldLocation) {
     // Paths were noted while the body was read, and are whole.
-    if !matches!(place, Place::Path(_)) {
+    if !matches!(place, FieldLocation::Path(_)) {
         let path = client.codec().path_of(place);
-        *place = Place::Path(format!("{field}.{path}").into());
+        *place = FieldLocation::Path(format!("{field}.{path}").into());
     }
 }
 
 /// The number of an upstream's counter, in the client's answer.
-pub(super) fn answer(from: Format, to: Format, body: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn answer(from: Format, to: Format, body: &[u8]) -> Result<Vec<u8>, ApiError> {
     let tokens = counter(from)?.decode_count(body)?;
     Ok(counter(to)?.encode_count(tokens))
 }
 
 /// An answer that nobody was asked for: about how many tokens the client's body has.
-pub fn estimated(client: Format, body: &[u8], losses: &mut Losses) -> Result<Vec<u8>, Fault> {
+pub fn estimated(client: Format, body: &[u8], losses: &mut Losses) -> Result<Vec<u8>, ApiError> {
     let counter = counter(client)?;
     // What could not be told to an upstream has been noted when that was tried.
     let question = counter.decode_question(body, &mut Losses::default())?;
-    losses.approximated(Place::Path(counter.count_path().into()));
+    losses.approximated(FieldLocation::Path(counter.count_path().into()));
     Ok(counter.encode_count(estimate::tokens(&question.request)))
 }
 
 /// Whoever counts has asked on the path of a counter, or was chosen for having one.
-fn counter(format: Format) -> Result<&'static dyn Counter, Fault> {
+fn counter(format: Format) -> Result<&'static dyn Counter, ApiError> {
     let counter = format.codec().counter();
-    counter.ok_or_else(|| Fault::new(FaultKind::Internal, "the format has no counter"))
+    counter.ok_or_else(|| ApiError::new(ApiErrorKind::Internal, "the format has no counter"))
 }

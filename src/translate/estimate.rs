@@ -12,7 +12,7 @@ const CONVERSATION: u64 = 3;
 const TURN: u64 = 4;
 /// Around a tool's declaration, a call of it and its result.
 const TOOL: u64 = 8;
-/// A picture of about a megapixel; the least of what is no text.
+/// An image of about a megapixel; the least of what is no text.
 const PICTURE: u64 = 765;
 const GLANCE: u64 = 85;
 /// A page of a document, and how many bytes one commonly takes.
@@ -35,7 +35,7 @@ fn of_part(part: &Part<'_>) -> u64 {
     match &part.kind {
         PartKind::Text(text) | PartKind::Refusal(text) => of_text(text),
         // Models do not read again what they thought before.
-        PartKind::Thought { .. } => 0,
+        PartKind::Reasoning { .. } => 0,
         PartKind::Media(media) => of_media(media),
         PartKind::Call(call) => {
             let arguments = match &call.arguments {
@@ -104,15 +104,18 @@ const fn price(letter: char) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::Head;
+    use crate::formats::RequestHead;
     use crate::model::{Format, Losses};
     use serde_json::{Value, json};
 
     fn of(body: &Value) -> u64 {
         let body = body.to_string();
         let codec = Format::Chat.codec();
-        let decoded =
-            codec.decode_request(&Head::default(), body.as_bytes(), &mut Losses::default());
+        let decoded = codec.decode_request(
+            &RequestHead::default(),
+            body.as_bytes(),
+            &mut Losses::default(),
+        );
         tokens(&decoded.expect("a request"))
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::gather::Gathered;
 use super::reply::{bare_error, unexpected};
 use crate::formats::Codec;
-use crate::model::Fault;
+use crate::model::ApiError;
 
 pub(super) struct Instead {
     codec: &'static dyn Codec,
@@ -27,7 +27,7 @@ impl Instead {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: Bytes, end: bool) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, bytes: Bytes, end: bool) -> Result<(), ApiError> {
         self.gathered.add(bytes);
         if !end && self.gathered.len() <= LIMIT {
             return Ok(());
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::model::Format;
 
-    fn told(pieces: &[&'static str]) -> Fault {
+    fn told(pieces: &[&'static str]) -> ApiError {
         let mut instead = Instead::new(Format::Native.codec(), "application/json");
         for piece in pieces {
             let pushed = instead.push(Bytes::from_static(piece.as_bytes()), false);
@@ -56,11 +56,11 @@ mod tests {
         let error = r#"{"code":429,"message":"Busy.","status":"RESOURCE_EXHAUSTED"}}"#;
         for start in [r#"{"error":"#, r#"[{"error":"#] {
             let end = if start.starts_with('[') { "]" } else { "" };
-            let fault = told(&[start, error, end]);
-            assert_eq!((fault.status, &*fault.message), (429, "Busy."));
+            let api_error = told(&[start, error, end]);
+            assert_eq!((api_error.status, &*api_error.message), (429, "Busy."));
         }
-        let fault = told(&[r#"{"candidates":[]}"#]);
-        assert_eq!(fault.status, 502);
-        assert!(fault.message.contains("application/json"));
+        let api_error = told(&[r#"{"candidates":[]}"#]);
+        assert_eq!(api_error.status, 502);
+        assert!(api_error.message.contains("application/json"));
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{Arguments, Delta, Losses, PartKind, Response, Usage};
 const BYTES_OF_TOKEN: u64 = 4;
 /// And never fewer than this in what people send: three are one letter of Chinese.
 const FEWEST_BYTES_OF_TOKEN: u64 = 3;
-/// A picture that came or went, in bytes of text that would cost as much.
+/// An image that came or went, in bytes of text that would cost as much.
 const PICTURE: u64 = 765 * BYTES_OF_TOKEN;
 
 /// The tokens of a request and its reply.
@@ -36,7 +36,7 @@ impl Metered {
 
 pub(super) fn of(watch: &Watch, input: impl FnOnce() -> u64) -> Metered {
     let told = watch.usage.unwrap_or_default();
-    if watch.ended && watch.fault.is_none() && !told.is_blank() {
+    if watch.ended && watch.api_error.is_none() && !told.is_blank() {
         // Final, and the same that a whole reply would tell.
         return Metered {
             usage: told,
@@ -77,7 +77,7 @@ pub(super) fn heard(response: &Response<'_>) -> Heard {
     for part in parts {
         match &part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) => heard.said += text.len() as u64,
-            PartKind::Thought { text, .. } => heard.thought += text.len() as u64,
+            PartKind::Reasoning { text, .. } => heard.thought += text.len() as u64,
             PartKind::Call(call) => {
                 let arguments = match &call.arguments {
                     Arguments::Text(text) => text.len(),
@@ -107,9 +107,9 @@ pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> Heard {
     response.as_ref().map(heard).unwrap_or_default()
 }
 
-/// How much of a request's body is text and how much is data, such as pictures.
+/// How much of a request's body is text and how much is data, such as images.
 ///
-/// Found out by looking at a few places only: a picture of 20 MiB must not be walked through to
+/// Found out by looking at a few places only: an image of 20 MiB must not be walked through to
 /// learn that it is one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bulk {
@@ -123,7 +123,7 @@ const STRETCH: usize = 4 << 10;
 /// How much is looked at in a place. Text has a space, a quote or a mark of some kind in it.
 const GLIMPSE: usize = 48;
 
-/// Data is mostly pictures, and then less than this; documents take about as much: a page's worth
+/// Data is mostly images, and then less than this; documents take about as much: a page's worth
 /// of tokens for what a page takes in base64.
 const TOKENS_OF_PAGE: u64 = 1000;
 const DATA_OF_PAGE: u64 = (64 << 10) / 3 * 4;

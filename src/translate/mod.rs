@@ -17,23 +17,23 @@ mod think;
 mod undo;
 mod whole;
 
-pub use convert::{Outgoing, error, request, response, stream};
+pub use convert::{TranslatedRequest, error, request, response, stream};
 pub use count::{estimated, question};
 pub use gather::Gathered;
 pub use meter::{Bulk, Metered};
-pub use reply::{Reply, ReplyKind};
+pub use reply::{ResponseMode, ResponseTranslator};
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::formats::{Codec, Head, Most, Operation};
+use crate::formats::{Codec, Operation, OutputLimit, RequestHead};
 use crate::json::{Edit, Pieces, replace, splice};
-use crate::model::{Fault, PictureSize, Thread};
+use crate::model::{ApiError, ConversationState, ImageSize};
 
 /// What routing learned of a request; it stays beside the body for every attempt.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct RequestSummary {
     /// The id the client asked for.
     pub model: String,
     /// Where the id stands in the body; `None`: it stands in the path.
@@ -41,7 +41,7 @@ pub struct Wanted {
     pub operation: Operation,
     pub stream: bool,
     ask_usage: Option<Edit>,
-    most: Option<Most>,
+    most: Option<OutputLimit>,
     /// Where a word in the body stands for the upstream's vendor.
     vendor_at: Vec<Range<usize>>,
     /// Takes out of the body what is said to the gateway alone.
@@ -49,42 +49,42 @@ pub struct Wanted {
     /// The reply is to be fetched later.
     pub later: bool,
     /// In formats in which a conversation can go on from a reply that was kept.
-    pub thread: Option<Thread>,
+    pub thread: Option<ConversationState>,
 }
 
 /// What a request must know of the model that it asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Traits<'a> {
+pub struct ModelTraits<'a> {
     /// It is known to answer with words only.
     pub text_only: bool,
-    /// The sizes that its pictures may have; empty: any.
-    pub sizes: &'a [PictureSize],
+    /// The sizes that its images may have; empty: any.
+    pub sizes: &'a [ImageSize],
 }
 
-impl Wanted {
+impl RequestSummary {
     pub fn of(
         codec: &dyn Codec,
         operation: Operation,
         path_model: Option<&str>,
         body: &[u8],
-    ) -> Result<Wanted, Fault> {
+    ) -> Result<RequestSummary, ApiError> {
         let peek = codec.peek(body)?;
         let (model, model_at) = match (path_model, peek.model) {
             (Some(model), _) => (model.to_owned(), None),
             (None, Some(named)) => (named.name.into_owned(), Some(named.range)),
             (None, None) => {
-                return Err(Fault::invalid("missing required field model").at("model"));
+                return Err(ApiError::invalid("missing required field model").at("model"));
             }
         };
         if model.is_empty() {
-            return Err(Fault::invalid("model: expected the id of a model").at("model"));
+            return Err(ApiError::invalid("model: expected the id of a model").at("model"));
         }
         let stream = match operation {
             Operation::Generate | Operation::Edit => peek.stream,
             Operation::Stream(_) => true,
             Operation::CountTokens => false,
         };
-        Ok(Wanted {
+        Ok(RequestSummary {
             model,
             model_at,
             operation,
@@ -104,27 +104,27 @@ impl Wanted {
         &mut self,
         codec: &dyn Codec,
         body: &[u8],
-        model: &Traits<'_>,
+        model: &ModelTraits<'_>,
         by_the_rules: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let head = self.head(model);
         self.vendor_at = codec.inspect(&head, body, by_the_rules)?;
         Ok(())
     }
 
-    pub fn head<'a>(&'a self, model: &Traits<'a>) -> Head<'a> {
-        Head {
+    pub fn head<'a>(&'a self, model: &ModelTraits<'a>) -> RequestHead<'a> {
+        RequestHead {
             path_model: self.model_at.is_none().then_some(self.model.as_str()),
             stream: self.stream,
             text_only: model.text_only,
             sizes: model.sizes,
             edits: self.operation == Operation::Edit,
-            ..Head::default()
+            ..RequestHead::default()
         }
     }
 
     /// How much may come back at most, as the request itself says it.
-    pub fn most(&self, codec: &dyn Codec, body: &[u8]) -> Most {
+    pub fn most(&self, codec: &dyn Codec, body: &[u8]) -> OutputLimit {
         self.most.unwrap_or_else(|| codec.most(body))
     }
 

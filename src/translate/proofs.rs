@@ -4,7 +4,7 @@
 use crate::formats::call_id;
 use crate::model::{
     Block, Call, Delta, Event, Format, Part, PartKind, Proof, Proofs, Recall, Request, Response,
-    Role, Seal, Text, Turn,
+    Role, Signature, Text, Turn,
 };
 
 /// More of a reply's thoughts is not worth keeping.
@@ -34,9 +34,9 @@ impl Noting {
 
     fn begin(&mut self, block: &Block<'_>) {
         let proof = match block {
-            Block::Thought => Proof::Thought {
+            Block::Reasoning => Proof::Reasoning {
                 text: String::new(),
-                seal: None,
+                signature: None,
             },
             Block::Call { id, name, .. } => {
                 let made = || call_id(&self.upstream_id, 0, self.calls);
@@ -45,7 +45,7 @@ impl Noting {
                 Proof::Call {
                     id,
                     name: name.to_string(),
-                    seal: None,
+                    signature: None,
                 }
             }
             Block::Text | Block::Refusal | Block::Media(_) => return,
@@ -56,15 +56,18 @@ impl Noting {
 
     fn grow(&mut self, delta: &Delta<'_>) {
         match (self.proofs.last_mut(), delta) {
-            (Some(Proof::Thought { text, .. }), Delta::Text(more)) => {
+            (Some(Proof::Reasoning { text, .. }), Delta::Text(more)) => {
                 self.size += more.len();
                 if self.size <= LIMIT {
                     text.push_str(more);
                 }
             }
-            (Some(Proof::Thought { seal, .. } | Proof::Call { seal, .. }), Delta::Seal(new)) => {
+            (
+                Some(Proof::Reasoning { signature, .. } | Proof::Call { signature, .. }),
+                Delta::Signature(new),
+            ) => {
                 self.size += new.data.len();
-                *seal = Some(owned(new));
+                *signature = Some(owned(new));
             }
             _ => {}
         }
@@ -73,7 +76,7 @@ impl Noting {
     /// Worth keeping only where a call can ask for a proof.
     pub(super) fn take(&mut self) -> Option<Proofs> {
         let proofs = Proofs(std::mem::take(&mut self.proofs));
-        let is_sealed = proofs.0.iter().any(|proof| proof.seal().is_some());
+        let is_sealed = proofs.0.iter().any(|proof| proof.signature().is_some());
         (self.calls > 0 && is_sealed && self.size <= LIMIT).then_some(proofs)
     }
 }
@@ -89,9 +92,9 @@ pub(super) fn of_reply(response: &Response<'_>) -> Option<Proofs> {
     let mut calls = 0;
     for part in parts {
         proofs.0.push(match &part.kind {
-            PartKind::Thought { text, seal } => Proof::Thought {
+            PartKind::Reasoning { text, signature } => Proof::Reasoning {
                 text: text.to_string(),
-                seal: seal.as_ref().map(owned),
+                signature: signature.as_ref().map(owned),
             },
             PartKind::Call(call) => {
                 let made = || call_id(&response.id, 0, calls);
@@ -100,7 +103,7 @@ pub(super) fn of_reply(response: &Response<'_>) -> Option<Proofs> {
                 Proof::Call {
                     id,
                     name: call.name.to_string(),
-                    seal: call.seal.as_ref().map(owned),
+                    signature: call.signature.as_ref().map(owned),
                 }
             }
             _ => continue,
@@ -109,10 +112,10 @@ pub(super) fn of_reply(response: &Response<'_>) -> Option<Proofs> {
     (proofs.size() <= LIMIT).then_some(proofs)
 }
 
-fn owned(seal: &Seal<'_>) -> Seal<'static> {
-    Seal {
-        issuer: seal.issuer,
-        data: seal.data.to_string().into(),
+fn owned(signature: &Signature<'_>) -> Signature<'static> {
+    Signature {
+        issuer: signature.issuer,
+        data: signature.data.to_string().into(),
     }
 }
 
@@ -135,8 +138,8 @@ pub(super) fn restore(request: &mut Request<'_>, upstream: Format, recall: &dyn 
 
 fn is_proven(part: &Part<'_>) -> bool {
     match &part.kind {
-        PartKind::Thought { seal, .. } => seal.is_some(),
-        PartKind::Call(call) => call.seal.is_some(),
+        PartKind::Reasoning { signature, .. } => signature.is_some(),
+        PartKind::Call(call) => call.signature.is_some(),
         _ => false,
     }
 }
@@ -162,11 +165,11 @@ fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[Proof]) -> Vec<Part<'a>> {
     let mut out: Vec<Part<'a>> = leading.iter().filter_map(thought).collect();
     for mut part in parts {
         match &mut part.kind {
-            PartKind::Thought { .. } => continue,
+            PartKind::Reasoning { .. } => continue,
             PartKind::Call(call) => {
                 if let Some(at) = rest.iter().position(|proof| is_proof_of(proof, call)) {
                     out.extend(rest[..at].iter().filter_map(thought));
-                    call.seal = rest[at].seal().cloned();
+                    call.signature = rest[at].signature().cloned();
                     rest = &rest[at + 1..];
                 }
             }
@@ -178,12 +181,12 @@ fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[Proof]) -> Vec<Part<'a>> {
 }
 
 fn thought<'a>(proof: &Proof) -> Option<Part<'a>> {
-    let Proof::Thought { text, seal } = proof else {
+    let Proof::Reasoning { text, signature } = proof else {
         return None;
     };
-    let kind = PartKind::Thought {
+    let kind = PartKind::Reasoning {
         text: text.clone().into(),
-        seal: seal.clone(),
+        signature: signature.clone(),
     };
     Some(Part { kind, at: None })
 }
@@ -194,7 +197,7 @@ fn is_proof_of(proof: &Proof, call: &Call<'_>) -> bool {
         Proof::Call { id, name, .. } => {
             call.id.as_deref() == Some(id.as_str()) && call.name == *name
         }
-        Proof::Thought { .. } => false,
+        Proof::Reasoning { .. } => false,
     }
 }
 
@@ -203,8 +206,8 @@ mod tests {
     use super::*;
     use crate::model::{Arguments, Fold, Issuer, ToolKind};
 
-    fn seal(issuer: Issuer, data: &'static str) -> Seal<'static> {
-        Seal {
+    fn signature(issuer: Issuer, data: &'static str) -> Signature<'static> {
+        Signature {
             issuer,
             data: data.into(),
         }
@@ -243,20 +246,20 @@ mod tests {
                 model: "m".into(),
                 created: 1,
             },
-            open(Block::Thought),
+            open(Block::Reasoning),
             delta(Delta::Text("Let me ".into())),
             delta(Delta::Text("look.".into())),
-            delta(Delta::Seal(seal(issuer, "one"))),
+            delta(Delta::Signature(signature(issuer, "one"))),
             close.clone(),
             open(Block::Text),
             delta(Delta::Text("Looking.".into())),
             close.clone(),
             call(None, "look"),
-            delta(Delta::Seal(seal(issuer, "two"))),
+            delta(Delta::Signature(signature(issuer, "two"))),
             delta(Delta::Arguments("{}".into())),
             close.clone(),
-            open(Block::Thought),
-            delta(Delta::Seal(seal(issuer, "three"))),
+            open(Block::Reasoning),
+            delta(Delta::Signature(signature(issuer, "three"))),
             close.clone(),
             call(Some("b"), "read"),
             close,
@@ -289,7 +292,7 @@ mod tests {
             id: Some(id.to_owned().into()),
             name: name.into(),
             arguments: Arguments::Text("{}".into()),
-            seal: None,
+            signature: None,
             kind: ToolKind::Function,
         }))
     }
@@ -306,17 +309,20 @@ mod tests {
         }
     }
 
-    /// As letters: thoughts with their seal's data, texts, calls with their seal's data.
+    /// As letters: thoughts with their signature's data, texts, calls with their signature's data.
     fn shape(request: &Request<'_>) -> Vec<String> {
         let parts = request.turns[0].parts.iter();
-        let data = |seal: &Option<Seal<'_>>| {
-            seal.as_ref()
-                .map_or(String::new(), |seal| seal.data.to_string())
+        let data = |signature: &Option<Signature<'_>>| {
+            signature
+                .as_ref()
+                .map_or(String::new(), |signature| signature.data.to_string())
         };
         parts
             .map(|part| match &part.kind {
-                PartKind::Thought { text, seal } => format!("thought {text}|{}", data(seal)),
-                PartKind::Call(call) => format!("call {}|{}", call.name, data(&call.seal)),
+                PartKind::Reasoning { text, signature } => {
+                    format!("thought {text}|{}", data(signature))
+                }
+                PartKind::Call(call) => format!("call {}|{}", call.name, data(&call.signature)),
                 _ => "text".to_owned(),
             })
             .collect()
@@ -330,9 +336,9 @@ mod tests {
         let recall = Remembered(proofs);
         let parts = || {
             vec![
-                part(PartKind::Thought {
+                part(PartKind::Reasoning {
                     text: "Let me look.".into(),
-                    seal: None,
+                    signature: None,
                 }),
                 part(PartKind::Text("Looking.".into())),
                 said(&made, "look"),
@@ -360,7 +366,7 @@ mod tests {
         let recall = Remembered(reply(Issuer::Thinking));
         let mut own = vec![said("b", "read")];
         if let PartKind::Call(call) = &mut own[0].kind {
-            call.seal = Some(seal(Issuer::Thinking, "mine"));
+            call.signature = Some(signature(Issuer::Thinking, "mine"));
         }
         let mut proven = request(own);
         restore(&mut proven, Format::Messages, &recall);
@@ -374,14 +380,14 @@ mod tests {
     fn nothing_is_noted_without_a_call_or_without_a_proof_or_beyond_all_measure() {
         assert_eq!(noted(&[call(Some("a"), "look")]), None);
         let sealed = [
-            open(Block::Thought),
-            delta(Delta::Seal(seal(Issuer::Native, "x"))),
+            open(Block::Reasoning),
+            delta(Delta::Signature(signature(Issuer::Native, "x"))),
         ];
         assert_eq!(noted(&sealed), None);
         let long = [
-            open(Block::Thought),
+            open(Block::Reasoning),
             delta(Delta::Text("a".repeat(LIMIT).into())),
-            delta(Delta::Seal(seal(Issuer::Native, "x"))),
+            delta(Delta::Signature(signature(Issuer::Native, "x"))),
             Event::Close { choice: 0 },
             call(Some("a"), "look"),
         ];

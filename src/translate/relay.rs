@@ -7,8 +7,8 @@ use super::meter;
 use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
-use crate::formats::{Asked, Codec, StreamDecoder, StreamEncoder, Watch};
-use crate::model::{Block, Event, Fault, Format, Losses, Proofs};
+use crate::formats::{Codec, ResponseOptions, StreamDecoder, StreamEncoder, Watch};
+use crate::model::{ApiError, Block, Event, Format, Losses, Proofs};
 use crate::sse::{Frame, Frames, SseWriter};
 
 pub(super) struct Relay {
@@ -26,7 +26,7 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    pub(super) fn new(from: Format, to: Format, asked: &Asked) -> Relay {
+    pub(super) fn new(from: Format, to: Format, asked: &ResponseOptions) -> Relay {
         Relay {
             frames: Frames::default(),
             halves: Halves::default(),
@@ -47,7 +47,7 @@ impl Relay {
         limit: usize,
         watch: &mut Watch,
         out: &mut Option<Bytes>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let mut step = Step {
             halves: &mut self.halves,
             codec: self.codec,
@@ -58,18 +58,18 @@ impl Relay {
             encoder: &mut *self.encoder,
             out: &mut self.out,
             watch,
-            fault: None,
+            api_error: None,
         };
         self.frames.push(chunk, |frame| step.frame(&frame));
         if end {
             self.frames.finish(|frame| step.frame(&frame));
             step.close();
         }
-        let fault = step.fault;
+        let api_error = step.api_error;
         let bytes = self.out.take();
         *out = (!bytes.is_empty()).then_some(bytes);
-        match fault {
-            Some(fault) => Err(fault),
+        match api_error {
+            Some(api_error) => Err(api_error),
             None if self.frames.held() + self.undo.held() > limit => Err(too_long(limit)),
             None => Ok(()),
         }
@@ -85,8 +85,8 @@ impl Relay {
     }
 
     /// What the client is told when the stream cannot go on.
-    pub(super) fn cut(&mut self, fault: &Fault) -> Bytes {
-        self.encoder.fault(fault, &mut self.out);
+    pub(super) fn cut(&mut self, api_error: &ApiError) -> Bytes {
+        self.encoder.encode_error(api_error, &mut self.out);
         self.out.take()
     }
 }
@@ -102,25 +102,25 @@ struct Step<'a> {
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
     watch: &'a mut Watch,
-    fault: Option<Fault>,
+    api_error: Option<ApiError>,
 }
 
 impl Step<'_> {
     fn frame(&mut self, frame: &Frame<'_>) {
-        if self.fault.is_some() {
+        if self.api_error.is_some() {
             return;
         }
         // An event without a payload keeps a connection alive and says nothing.
         match frame.data.as_deref().filter(|data| !data.is_empty()) {
             Some(data) => self.event(data),
-            None => self.fault = bare_error(self.codec, frame.raw),
+            None => self.api_error = bare_error(self.codec, frame.raw),
         }
     }
 
     fn event(&mut self, data: &str) {
         let data = self.halves.join(data);
         self.run(|decoder, out| decoder.event(&data, out));
-        if self.fault.is_some() {
+        if self.api_error.is_some() {
             self.meter(&data);
         }
         // Told again and again in some formats; what was known already measures nothing new.
@@ -144,12 +144,12 @@ impl Step<'_> {
         self.run(|decoder, out| decoder.close(out));
     }
 
-    /// After a fault nothing may follow.
+    /// After an error nothing may follow.
     fn run(
         &mut self,
-        decode: impl FnOnce(&mut dyn StreamDecoder, &mut dyn FnMut(Event<'_>)) -> Result<(), Fault>,
+        decode: impl FnOnce(&mut dyn StreamDecoder, &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>,
     ) {
-        if self.fault.is_some() {
+        if self.api_error.is_some() {
             return;
         }
         let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
@@ -164,7 +164,7 @@ impl Step<'_> {
                 encoder.event(event, out);
             });
         });
-        self.fault = decoded.err();
+        self.api_error = decoded.err();
     }
 }
 
@@ -180,7 +180,7 @@ fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
         Event::Start { .. } => watch.opened = true,
         // What is only opened holds nothing yet.
         Event::Open { block, .. } => {
-            *thinks = matches!(block, Block::Thought);
+            *thinks = matches!(block, Block::Reasoning);
             if let Block::Media(media) = block {
                 watch.pictures += u64::from(media.mime.starts_with("image/"));
             }
@@ -192,18 +192,18 @@ fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
 mod tests {
     use super::*;
     use crate::formats::Framing;
-    use crate::model::Memory;
+    use crate::model::TranslationState;
 
     #[test]
     fn what_a_failure_has_cost_is_counted() {
-        let asked = Asked {
+        let asked = ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
             include_usage: false,
             request_id: "req_1".to_owned(),
             at: 1,
-            memory: Memory::default(),
+            memory: TranslationState::default(),
         };
         let failed = r#"{"type":"response.failed","response":{"id":"resp_1","status":"failed",
             "error":{"code":"server_error","message":"Gone."},"usage":{"input_tokens":5,

@@ -1,11 +1,17 @@
 //! Tools under names that the upstream takes, wherever a request speaks of them.
 
 use crate::formats::NameRule;
-use crate::model::{Losses, Memory, PartKind, Place, Renamed, Request, Text, ToolChoice};
+use crate::model::{
+    FieldLocation, Losses, PartKind, Renamed, Request, Text, ToolChoice, TranslationState,
+};
 
 /// Renames what must be renamed, and says what the reply will have to undo.
-pub(super) fn rename(request: &mut Request<'_>, rule: NameRule, losses: &mut Losses) -> Memory {
-    let mut memory = Memory::of_tools(&request.tools);
+pub(super) fn rename(
+    request: &mut Request<'_>,
+    rule: NameRule,
+    losses: &mut Losses,
+) -> TranslationState {
+    let mut memory = TranslationState::of_tools(&request.tools);
     memory.renamed = rule.broken(names(request));
     if !memory.renamed.is_empty() {
         apply(request, &memory.renamed, losses);
@@ -41,7 +47,7 @@ fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
     };
     for tool in &mut request.tools {
         if change(&mut tool.name) {
-            losses.approximated(Place::Tool { tool: tool.at });
+            losses.approximated(FieldLocation::Tool { tool: tool.at });
         }
     }
     for turn in &mut request.turns {
@@ -51,7 +57,7 @@ fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
                     let is_changed = change(&mut call.name);
                     // Of a tool that is declared it has been told.
                     if is_changed && request.tools.iter().all(|tool| tool.name != call.name) {
-                        losses.approximated(Place::Part {
+                        losses.approximated(FieldLocation::Part {
                             turn: turn.at,
                             part: part.at,
                         });
@@ -77,14 +83,19 @@ fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
 #[cfg(test)]
 mod tests {
     use super::rename;
-    use crate::formats::Head;
-    use crate::model::{Format, Losses, Memory, PartKind, Request, ToolChoice};
+    use crate::formats::RequestHead;
+    use crate::model::{Format, Losses, PartKind, Request, ToolChoice, TranslationState};
 
-    fn renamed(from: Format, to: Format, body: &str, check: impl FnOnce(&Request<'_>)) -> Memory {
+    fn renamed(
+        from: Format,
+        to: Format,
+        body: &str,
+        check: impl FnOnce(&Request<'_>),
+    ) -> TranslationState {
         let mut losses = Losses::default();
-        let decoded = from
-            .codec()
-            .decode_request(&Head::default(), body.as_bytes(), &mut losses);
+        let decoded =
+            from.codec()
+                .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
         let mut request = decoded.expect("a request");
         let memory = rename(&mut request, to.codec().name_rule(), &mut losses);
         check(&request);
@@ -116,7 +127,7 @@ mod tests {
         assert_eq!(memory.client_name("a_b"), Some("a.b"));
         assert_eq!(memory.client_name("a.b"), None);
         let same = renamed(Format::Native, Format::Native, body, |_| {});
-        assert_eq!(same, Memory::default());
+        assert_eq!(same, TranslationState::default());
     }
 
     #[test]

@@ -5,35 +5,37 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::Wanted;
+use super::RequestSummary;
 use super::array::ArrayTap;
 use super::instead::Instead;
 use super::meter::{self, Metered};
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
-use crate::formats::{Asked, Codec, Framing, Keeper, Operation, Passed, Watch};
+use crate::formats::{
+    Codec, ConversationCodec, Framing, Operation, Passed, ResponseOptions, Watch,
+};
 use crate::json::Pieces;
-use crate::model::{Fault, Format, Losses, Proofs};
+use crate::model::{ApiError, Format, Losses, Proofs};
 use crate::sse::{Frames, SseWriter};
 
 /// How much of a reply must be there before any of it may go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplyKind {
+pub enum ResponseMode {
     /// All of it: one JSON document with a length.
     Whole,
     /// The first piece that holds content.
     Stream,
 }
 
-pub struct Reply {
+pub struct ResponseTranslator {
     way: Way,
     client: Format,
     /// The client wants its stream as a JSON array.
     array: bool,
     watch: Watch,
     limit: usize,
-    keeper: Option<&'static dyn Keeper>,
+    keeper: Option<&'static dyn ConversationCodec>,
     kept: Option<Bytes>,
 }
 
@@ -46,17 +48,17 @@ enum Way {
     Instead(Instead),
 }
 
-impl Reply {
+impl ResponseTranslator {
     /// From a successful header; wrong content types are found here, before anything is read,
     /// but for those that may hold an error.
     pub fn choose(
         client: Format,
         upstream: Format,
-        wanted: &Wanted,
-        asked: Asked,
+        wanted: &RequestSummary,
+        asked: ResponseOptions,
         content_type: &str,
         limit: usize,
-    ) -> Result<Reply, Fault> {
+    ) -> Result<ResponseTranslator, ApiError> {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
         let array = wanted.operation == Operation::Stream(Framing::Array);
@@ -80,7 +82,7 @@ impl Reply {
         } else {
             return Err(unexpected(mime, wanted.stream));
         };
-        Ok(Reply {
+        Ok(ResponseTranslator {
             keeper: client.codec().keeper().filter(|_| keeps),
             kept: None,
             way,
@@ -98,10 +100,10 @@ impl Reply {
         }
     }
 
-    pub fn kind(&self) -> ReplyKind {
+    pub fn kind(&self) -> ResponseMode {
         match self.way {
-            Way::Whole(_) | Way::Instead(_) => ReplyKind::Whole,
-            Way::Events(_) | Way::Array(_) | Way::Relay(_) => ReplyKind::Stream,
+            Way::Whole(_) | Way::Instead(_) => ResponseMode::Whole,
+            Way::Events(_) | Way::Array(_) | Way::Relay(_) => ResponseMode::Stream,
         }
     }
 
@@ -117,7 +119,7 @@ impl Reply {
 
     /// Bytes of the upstream become bytes for the client, in place. `Err`: the reply is broken;
     /// bytes left in `chunk` were good and come before the break.
-    pub fn push(&mut self, chunk: &mut Option<Bytes>, end: bool) -> Result<(), Fault> {
+    pub fn push(&mut self, chunk: &mut Option<Bytes>, end: bool) -> Result<(), ApiError> {
         let bytes = chunk.take().unwrap_or_default();
         let pushed = match &mut self.way {
             Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
@@ -176,13 +178,13 @@ impl Reply {
     }
 
     /// What a stream that cannot go on ends with: the client format's own error.
-    pub fn cut(&mut self, fault: &Fault) -> Bytes {
+    pub fn cut(&mut self, api_error: &ApiError) -> Bytes {
         let codec = self.client.codec();
         let mut out = SseWriter::default();
         match &mut self.way {
-            Way::Relay(relay) => return relay.cut(fault),
+            Way::Relay(relay) => return relay.cut(api_error),
             Way::Array(_) => {
-                let (_, body) = codec.encode_error(fault, "");
+                let (_, body) = codec.encode_error(api_error, "");
                 out.raw(b",\n");
                 out.raw(&body);
                 out.raw(b"]");
@@ -192,7 +194,7 @@ impl Reply {
                     watch: &self.watch,
                     model: tap.model(),
                 };
-                codec.encode_stream_error(fault, &passed, &mut out);
+                codec.encode_stream_error(api_error, &passed, &mut out);
             }
             Way::Whole(_) | Way::Instead(_) => {}
         }
@@ -227,7 +229,7 @@ impl Reply {
 }
 
 /// Only whole events go out, so the last one is in one piece.
-fn last_reply(keeper: &dyn Keeper, sent: &[u8]) -> Option<Bytes> {
+fn last_reply(keeper: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
     let mut found = None;
     Frames::default().push(sent, |frame| {
         let reply = frame.data.and_then(|data| keeper.last_reply(&data));
@@ -236,21 +238,21 @@ fn last_reply(keeper: &dyn Keeper, sent: &[u8]) -> Option<Bytes> {
     found
 }
 
-pub(super) fn unexpected(mime: &str, stream: bool) -> Fault {
+pub(super) fn unexpected(mime: &str, stream: bool) -> ApiError {
     let expected = if stream { "a stream" } else { "JSON" };
     let mime = if mime.is_empty() {
         "no content type"
     } else {
         mime
     };
-    Fault::bad_gateway(format!(
+    ApiError::bad_gateway(format!(
         "the upstream answered with {mime} instead of {expected}"
     ))
 }
 
 /// Some backends send an error as the bare JSON, or a list of it, where events or a reply were
 /// wanted. The status spoke of success, so only its own words say what it is.
-pub(super) fn bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<Fault> {
+pub(super) fn bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<ApiError> {
     #[derive(Deserialize)]
     struct Bare {
         #[serde(rename = "error")]
@@ -265,12 +267,12 @@ pub(super) fn bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<Fault> {
 }
 
 /// The reply ended without the format's own mark of an end.
-pub(super) fn cut_short() -> Fault {
-    Fault::bad_gateway("the upstream's stream broke off before its end")
+pub(super) fn cut_short() -> ApiError {
+    ApiError::bad_gateway("the upstream's stream broke off before its end")
 }
 
-pub(super) fn too_long(limit: usize) -> Fault {
-    Fault::bad_gateway(format!(
+pub(super) fn too_long(limit: usize) -> ApiError {
+    ApiError::bad_gateway(format!(
         "the upstream's reply holds more than {limit} bytes in one piece"
     ))
 }
@@ -279,32 +281,32 @@ pub(super) fn too_long(limit: usize) -> Fault {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> ResponseOptions {
+        ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
             include_usage: true,
             request_id: "req_1".to_owned(),
             at: 1,
-            memory: crate::model::Memory::default(),
+            memory: crate::model::TranslationState::default(),
         }
     }
 
-    fn passing(format: Format) -> Reply {
-        let wanted = Wanted::of(
+    fn passing(format: Format) -> ResponseTranslator {
+        let wanted = RequestSummary::of(
             Format::Native.codec(),
             Operation::Stream(Framing::Sse),
             Some("m"),
             b"{}",
         );
         let wanted = wanted.expect("a request");
-        Reply::choose(format, format, &wanted, asked(), "text/event-stream", 1024)
+        ResponseTranslator::choose(format, format, &wanted, asked(), "text/event-stream", 1024)
             .expect("a stream of the client's own")
     }
 
     /// What goes out for a piece, and the sign of life that would follow it.
-    fn after(reply: &mut Reply, piece: &'static str) -> (Bytes, Option<Bytes>) {
+    fn after(reply: &mut ResponseTranslator, piece: &'static str) -> (Bytes, Option<Bytes>) {
         let mut chunk = Some(Bytes::from_static(piece.as_bytes()));
         reply.push(&mut chunk, false).expect("a good piece");
         (chunk.unwrap_or_default(), reply.keep_alive())
@@ -357,9 +359,16 @@ mod tests {
         ] {
             let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
             let codec = Format::Chat.codec();
-            let wanted = Wanted::of(codec, Operation::Generate, None, asking.as_bytes());
+            let wanted = RequestSummary::of(codec, Operation::Generate, None, asking.as_bytes());
             let wanted = wanted.expect("a request");
-            let reply = Reply::choose(Format::Chat, Format::Native, &wanted, asked(), mime, 1024);
+            let reply = ResponseTranslator::choose(
+                Format::Chat,
+                Format::Native,
+                &wanted,
+                asked(),
+                mime,
+                1024,
+            );
             let mut reply = reply.expect("a reply");
             let pushed = reply.push(&mut Some(sent.into()), false);
             pushed.expect("a good piece");
@@ -399,8 +408,11 @@ mod tests {
                 429,
             ),
         ] {
-            let fault = bare_error(format.codec(), body.as_bytes()).expect("an error");
-            assert_eq!((fault.status, &*fault.message), (status, "No room."));
+            let api_error = bare_error(format.codec(), body.as_bytes()).expect("an error");
+            assert_eq!(
+                (api_error.status, &*api_error.message),
+                (status, "No room.")
+            );
         }
         let codec = Format::Chat.codec();
         for other in [&b": comment\n"[..], b"{}", b"[{}]", b"id: 7\n\n", b""] {

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch, quoted};
-use crate::model::Fault;
+use crate::model::ApiError;
 use crate::sse::{Frame, Frames};
 
 pub(super) struct Tap {
@@ -44,7 +44,7 @@ impl Tap {
         limit: usize,
         watch: &mut Watch,
         out: &mut Option<Bytes>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let mut passing = Passing {
             codec: self.codec,
             name: &self.name,
@@ -54,13 +54,13 @@ impl Tap {
             chunk: &chunk,
             untouched: (self.frames.held() == 0).then_some(0),
             copied: BytesMut::new(),
-            fault: None,
+            api_error: None,
         };
         self.frames.push(&chunk, |frame| passing.frame(&frame));
         if end {
             passing.rest(&mut self.frames);
         }
-        let (untouched, copied, fault) = (passing.untouched, passing.copied, passing.fault);
+        let (untouched, copied, api_error) = (passing.untouched, passing.copied, passing.api_error);
         let bytes = match untouched {
             Some(count) => {
                 chunk.truncate(count);
@@ -69,8 +69,8 @@ impl Tap {
             None => copied.freeze(),
         };
         *out = (!bytes.is_empty()).then_some(bytes);
-        match fault {
-            Some(fault) => Err(fault),
+        match api_error {
+            Some(api_error) => Err(api_error),
             None if self.frames.held() > limit => Err(too_long(limit)),
             None if end && !watch.ended => Err(cut_short()),
             None => Ok(()),
@@ -89,20 +89,20 @@ struct Passing<'a> {
     /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
     untouched: Option<usize>,
     copied: BytesMut,
-    fault: Option<Fault>,
+    api_error: Option<ApiError>,
 }
 
 impl Passing<'_> {
     fn frame(&mut self, frame: &Frame<'_>) {
-        if self.fault.is_some() {
+        if self.api_error.is_some() {
             return;
         }
         if std::mem::take(self.left_out) && frame.raw == b"\n" {
             return self.copy_what_was_untouched();
         }
         let Some(data) = frame.data.as_ref().filter(|data| !data.is_empty()) else {
-            self.fault = bare_error(self.codec, frame.raw);
-            return match self.fault {
+            self.api_error = bare_error(self.codec, frame.raw);
+            return match self.api_error {
                 Some(_) => {}
                 // A blank line alone may be the second half of the one before it.
                 None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
@@ -113,7 +113,7 @@ impl Passing<'_> {
         };
         let glance = match self.codec.glance_event(data, self.watch) {
             Ok(glance) => glance,
-            Err(fault) => return self.fault = Some(fault),
+            Err(api_error) => return self.api_error = Some(api_error),
         };
         if glance.is_foreign || (glance.usage_only && self.hide_usage) {
             return self.leave_out(frame);
@@ -133,7 +133,7 @@ impl Passing<'_> {
     /// An event without the blank line after it, which readers drop. It goes out where it is part
     /// of a proper end; elsewhere the error that follows would become a part of it.
     fn rest(&mut self, frames: &mut Frames) {
-        if self.fault.is_some() {
+        if self.api_error.is_some() {
             return;
         }
         self.copy_what_was_untouched();
@@ -144,7 +144,7 @@ impl Passing<'_> {
         }
         if ended {
             // Nothing was lost that counts.
-            self.fault = None;
+            self.api_error = None;
         }
     }
 

@@ -25,9 +25,9 @@ fn split_choice(choice: &mut Choice<'_>) {
     let (thought, answer) = inside.split_once(CLOSE).unwrap_or((inside, ""));
     let (thought, answer) = (thought.to_owned(), answer.trim_start().to_owned());
     let kinds = [
-        (!thought.is_empty()).then(|| PartKind::Thought {
+        (!thought.is_empty()).then(|| PartKind::Reasoning {
             text: thought.into(),
-            seal: None,
+            signature: None,
         }),
         (!answer.is_empty()).then(|| PartKind::Text(answer.into())),
     ];
@@ -127,7 +127,7 @@ impl State {
                 };
                 if !thought.is_empty() {
                     if !std::mem::replace(opened, true) {
-                        open(choice, Block::Thought, out);
+                        open(choice, Block::Reasoning, out);
                     }
                     say(choice, thought, out);
                 }
@@ -164,7 +164,7 @@ impl State {
             }
             State::Inside { waiting, opened } => {
                 if !opened && !waiting.is_empty() {
-                    open(choice, Block::Thought, out);
+                    open(choice, Block::Reasoning, out);
                 }
                 if !waiting.is_empty() {
                     say(choice, &waiting, out);
@@ -212,7 +212,7 @@ mod tests {
         let (mut thought, mut answer) = (String::new(), String::new());
         for part in &response.choices[0].parts {
             match &part.kind {
-                PartKind::Thought { text, .. } => thought.push_str(text),
+                PartKind::Reasoning { text, .. } => thought.push_str(text),
                 PartKind::Text(text) => answer.push_str(text),
                 other => panic!("{other:?}"),
             }

@@ -3,12 +3,12 @@
 //! calls in it get theirs from that, and no two replies may have the same.
 
 use super::think::{self, Think};
-use crate::formats::{Asked, unwrap_free_text};
+use crate::formats::{ResponseOptions, unwrap_free_text};
 use crate::model::{
-    Arguments, Block, Call, Delta, Event, Memory, PartKind, Response, Text, ToolKind,
+    Arguments, Block, Call, Delta, Event, PartKind, Response, Text, ToolKind, TranslationState,
 };
 
-pub(super) fn whole(response: &mut Response<'_>, asked: &Asked) {
+pub(super) fn whole(response: &mut Response<'_>, asked: &ResponseOptions) {
     let memory = &asked.memory;
     if response.id.is_empty() {
         response.id = asked.request_id.clone().into();
@@ -27,7 +27,7 @@ pub(super) fn whole(response: &mut Response<'_>, asked: &Asked) {
     }
 }
 
-fn undo_call(call: &mut Call<'_>, memory: &Memory) {
+fn undo_call(call: &mut Call<'_>, memory: &TranslationState) {
     if let Some(name) = memory.client_name(&call.name) {
         call.name = name.to_owned().into();
     }
@@ -41,7 +41,7 @@ fn undo_call(call: &mut Call<'_>, memory: &Memory) {
 
 /// The same for a reply in pieces.
 pub(super) struct Undo {
-    memory: Memory,
+    memory: TranslationState,
     request_id: String,
     think: Option<Think>,
     /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
@@ -50,7 +50,7 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub(super) fn new(asked: &Asked) -> Undo {
+    pub(super) fn new(asked: &ResponseOptions) -> Undo {
         let memory = &asked.memory;
         Undo {
             memory: memory.clone(),
@@ -140,19 +140,19 @@ mod tests {
     use crate::formats::Framing;
     use crate::model::{Choice, Finish, Fold, Part, Renamed};
 
-    fn memory() -> Memory {
-        Memory {
+    fn memory() -> TranslationState {
+        TranslationState {
             renamed: vec![Renamed {
                 client: "a.b".into(),
                 upstream: "a_b".into(),
             }],
             custom: vec!["a.b".into()],
-            ..Memory::default()
+            ..TranslationState::default()
         }
     }
 
-    fn asked() -> Asked {
-        Asked {
+    fn asked() -> ResponseOptions {
+        ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
@@ -169,7 +169,7 @@ mod tests {
                 id: None,
                 name: (*name).into(),
                 arguments: Arguments::Text((*arguments).into()),
-                seal: None,
+                signature: None,
                 kind: *kind,
             }),
             at: None,

@@ -2,16 +2,16 @@
 
 use bytes::Bytes;
 
-use super::Wanted;
+use super::RequestSummary;
 use super::count;
 use super::gather::Gathered;
 use super::meter;
 use super::proofs;
 use super::reply::too_long;
 use super::undo;
-use crate::formats::{Asked, Operation, Watch, quoted};
+use crate::formats::{Operation, ResponseOptions, Watch, quoted};
 use crate::json::{Edit, Pieces, splice};
-use crate::model::{Fault, Format, Losses, Proofs};
+use crate::model::{ApiError, Format, Losses, Proofs};
 
 pub(super) struct Whole {
     reading: Reading,
@@ -29,14 +29,19 @@ enum Reading {
     Translated {
         from: Format,
         to: Format,
-        asked: Asked,
+        asked: ResponseOptions,
     },
     /// A count of tokens is no reply of a model.
     Counted { from: Format, to: Format },
 }
 
 impl Whole {
-    pub(super) fn new(client: Format, upstream: Format, wanted: &Wanted, asked: Asked) -> Whole {
+    pub(super) fn new(
+        client: Format,
+        upstream: Format,
+        wanted: &RequestSummary,
+        asked: ResponseOptions,
+    ) -> Whole {
         let reading = if wanted.operation == Operation::CountTokens {
             Reading::Counted {
                 from: upstream,
@@ -79,7 +84,7 @@ impl Whole {
         limit: usize,
         watch: &mut Watch,
         out: &mut Option<Bytes>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         self.gathered.add(bytes);
         if self.gathered.len() > limit {
             return Err(too_long(limit));
@@ -113,7 +118,7 @@ impl Whole {
         std::mem::take(&mut self.losses)
     }
 
-    fn finish(&mut self, watch: &mut Watch) -> Result<Pieces, Fault> {
+    fn finish(&mut self, watch: &mut Watch) -> Result<Pieces, ApiError> {
         let body = self.gathered.take();
         match &self.reading {
             Reading::Counted { from, to } => {

@@ -90,7 +90,7 @@ async fn every_client_that_can_ask_is_answered_on_every_upstream() {
 
 const PICTURE: &str = "iVBORw0KGgo=";
 
-/// A question with a system prompt, a picture, a tool, and words on how to answer.
+/// A question with a system prompt, an image, a tool, and words on how to answer.
 fn rich(client: &str, model: &str) -> Value {
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     match client {
@@ -132,7 +132,7 @@ async fn system_prompts_tools_and_pictures_are_counted_and_nothing_is_lost() {
             assert_estimated(client, &answer, own_path(client));
             assert!(counted(client, &answer) > 500, "{}", answer.text());
         } else {
-            // Three words, three more, a picture and a tool.
+            // Three words, three more, an image and a tool.
             assert_eq!(counted(client, &answer), 8, "{client} {upstream}");
             assert_eq!(answer.header("x-omniglot-adjusted"), "");
         }

@@ -1,4 +1,4 @@
-//! Pictures by request: every family of upstreams, every kind of client, every refusal.
+//! Images by request: every family of upstreams, every kind of client, every refusal.
 
 mod clients;
 mod files;
@@ -83,7 +83,7 @@ pub fn echoed(body: &Value) -> Value {
     serde_json::from_str(words).expect("JSON")
 }
 
-/// A picture of one pixel, as the mock paints it.
+/// An image of one pixel, as the mock paints it.
 pub const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
 

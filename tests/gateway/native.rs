@@ -11,8 +11,8 @@ use super::asking::{Answer, client, echoed, head, parrot, post, puppet, send};
 use super::stage::{Gateway, KEY, Mock};
 use table::{BROKEN, SOUND};
 
-/// Models on upstreams of two formats: `native`, `chat`, each also with pictures among its answers
-/// (`native-pictures` …), and `acme`, a native upstream of another brand.
+/// Models on upstreams of two formats: `native`, `chat`, each also with images among its answers
+/// (`native-images` …), and `acme`, a native upstream of another brand.
 fn config(server: &str, native: SocketAddr, chat: SocketAddr) -> String {
     format!(
         "server: {{listen: LISTEN, admin: ADMIN{server}}}\nkeys: [{{name: all, secret: {KEY}}}]\n\
@@ -273,7 +273,7 @@ async fn files_are_not_stored() {
     }
 }
 
-/// Twenty megabytes of picture, checked and passed as they are.
+/// Twenty megabytes of image, checked and passed as they are.
 #[tokio::test]
 async fn a_large_picture_passes() {
     let mock = Mock::start();

@@ -123,7 +123,7 @@ async fn a_wrong_method_is_told_the_right_one() {
                 "HEAD" => assert!(answer.body.is_empty(), "{path}"),
                 _ => {
                     assert!(answer.error(format).contains(allowed), "{path}");
-                    // No field is at fault.
+                    // No field is at error.
                     let param = &answer.json()["error"]["param"];
                     assert!(param.is_null(), "{method} {path}: {param}");
                 }

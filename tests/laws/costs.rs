@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use omniglot::config::{Amount, Pricing};
-use omniglot::formats::{Asked, Framing, Operation};
+use omniglot::formats::{Framing, Operation, ResponseOptions};
 use omniglot::model::{
-    Choice, Finish, Format, Losses, Memory, Money, Part, PartKind, Response, Usage,
+    Choice, Finish, Format, Losses, Money, Part, PartKind, Response, TranslationState, Usage,
 };
 use omniglot::runtime::Prices;
 use omniglot::sse::SseWriter;
-use omniglot::translate::{Metered, Reply, Wanted};
+use omniglot::translate::{Metered, RequestSummary, ResponseTranslator};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -18,15 +18,15 @@ use crate::pieces;
 /// A billionth of the currency: prices are whole numbers of it here.
 const NANO: u128 = 1_000_000_000;
 
-fn asked(stream: bool) -> Asked {
-    Asked {
+fn asked(stream: bool) -> ResponseOptions {
+    ResponseOptions {
         model: "m".to_owned(),
         stream,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
         at: 1,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
@@ -65,8 +65,8 @@ fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) ->
         true => Operation::Stream(Framing::Sse),
         false => Operation::Generate,
     };
-    let wanted = Wanted::of(to.codec(), operation, Some("m"), b"{}").expect("a request");
-    let reply = Reply::choose(to, from, &wanted, asked, kind, usize::MAX);
+    let wanted = RequestSummary::of(to.codec(), operation, Some("m"), b"{}").expect("a request");
+    let reply = ResponseTranslator::choose(to, from, &wanted, asked, kind, usize::MAX);
     let mut reply = reply.expect("a reply");
     for piece in pieces(&bytes, cuts) {
         let mut chunk = Some(Bytes::copy_from_slice(piece));

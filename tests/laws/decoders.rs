@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use omniglot::formats::{Capabilities, Head, Operation, Target, Watch};
+use omniglot::formats::{Capabilities, Operation, RequestHead, UpstreamTarget, Watch};
 use omniglot::model::{Format, Losses, Request};
-use omniglot::translate::{self, Wanted};
+use omniglot::translate::{self, RequestSummary};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -136,11 +136,11 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 fn read(format: Format, bytes: &[u8]) {
     let codec = format.codec();
     let losses = &mut Losses::default();
-    let head = Head {
+    let head = RequestHead {
         path_model: Some("m"),
         stream: false,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     };
     if let Ok(request) = codec.decode_request(&head, bytes, losses) {
         encode(&request, losses);
@@ -148,7 +148,7 @@ fn read(format: Format, bytes: &[u8]) {
     let _ = codec.decode_error(500, bytes);
     let _ = codec.glance_reply(bytes, &mut Watch::default());
     let _ = codec.peek(bytes);
-    let _ = Wanted::of(codec, Operation::Generate, None, bytes);
+    let _ = RequestSummary::of(codec, Operation::Generate, None, bytes);
     if let Ok(response) = codec.decode_response(bytes, losses) {
         for to in Format::EVERY {
             let asked = crate::round_trips::asked(false);
@@ -174,7 +174,7 @@ fn read(format: Format, bytes: &[u8]) {
 /// What was read can be said or refused by every format.
 fn encode(request: &Request<'_>, losses: &mut Losses) {
     let capabilities = Capabilities::default();
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m",
         stream: true,
         max_output_tokens: None,

@@ -1,6 +1,6 @@
 //! Streams keep to the order that their clients rely on, wherever they end.
 
-use omniglot::model::{Event, Fault, FaultKind, Format};
+use omniglot::model::{ApiError, ApiErrorKind, Event, Format};
 use omniglot::sse::{Frames, SseWriter};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -13,10 +13,10 @@ use crate::sequences::legal;
 #[derive(Debug, PartialEq)]
 enum End {
     Proper,
-    Fault,
+    ApiError,
 }
 
-/// The events of a stream that meets a fault before its event number `cut`, with a sign of life
+/// The events of a stream that meets an error before its event number `cut`, with a sign of life
 /// before each event whose bit is set.
 fn written(
     format: Format,
@@ -26,10 +26,10 @@ fn written(
 ) -> (Vec<Value>, End) {
     let mut encoder = format.codec().stream_encoder(&asked(true));
     let mut out = SseWriter::default();
-    let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+    let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
     for (number, event) in events.iter().enumerate() {
         if number == cut {
-            encoder.fault(&fault, &mut out);
+            encoder.encode_error(&api_error, &mut out);
         }
         if number < cut && silent >> (number % 64) & 1 == 1 {
             format.codec().keep_alive(number > 0, &mut out);
@@ -37,7 +37,7 @@ fn written(
         encoder.event(event.clone(), &mut out);
     }
     // After its end a stream has nothing to say, not even this.
-    encoder.fault(&fault, &mut out);
+    encoder.encode_error(&api_error, &mut out);
     let mut seen = Vec::new();
     Frames::default().push(&out.take(), |frame| {
         let Some(data) = frame.data else {
@@ -49,7 +49,7 @@ fn written(
         seen.push(value);
     });
     let end = if cut < events.len() {
-        End::Fault
+        End::ApiError
     } else {
         End::Proper
     };
@@ -91,7 +91,7 @@ fn check_messages(events: &[Value], end: &End) -> Result<(), TestCaseError> {
         }
         last = kind(event);
     }
-    let expected = if *end == End::Fault {
+    let expected = if *end == End::ApiError {
         "error"
     } else {
         "message_stop"
@@ -148,7 +148,7 @@ fn check_responses(events: &[Value], end: &End) -> Result<(), TestCaseError> {
     let failed = events
         .last()
         .is_some_and(|event| kind(event) == "response.failed");
-    prop_assert_eq!(failed, *end == End::Fault);
+    prop_assert_eq!(failed, *end == End::ApiError);
     Ok(())
 }
 

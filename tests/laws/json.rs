@@ -4,7 +4,7 @@ use bytes::Bytes;
 use omniglot::formats::Operation;
 use omniglot::json::{Edit, Elements, replace};
 use omniglot::model::Format;
-use omniglot::translate::Wanted;
+use omniglot::translate::RequestSummary;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -79,7 +79,7 @@ proptest! {
     fn a_request_that_passes_changes_only_where_it_must(body in bodies(), name in select(&["m", "new \"name\"\\", "é"][..])) {
         let body = Bytes::from(body);
         let codec = Format::Chat.codec();
-        let wanted = Wanted::of(codec, Operation::Generate, None, &body).expect("a request");
+        let wanted = RequestSummary::of(codec, Operation::Generate, None, &body).expect("a request");
         let before: Value = serde_json::from_slice(&body).expect("JSON");
         prop_assert_eq!(&before["model"], &wanted.model);
         let edited = wanted.body_for(codec, &body, name, "google").joined();

@@ -2,7 +2,7 @@
 
 use omniglot::model::{
     Arguments, Call, Choice, Citation, Finish, Format, Issuer, Logprob, Media, Part, PartKind,
-    Response, Seal, Source, ToolKind, Usage,
+    Response, Signature, Source, ToolKind, Usage,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -43,7 +43,7 @@ pub fn call() -> impl Strategy<Value = PartKind<'static>> {
                 id: None,
                 name: name.into(),
                 arguments: tree.map_or(Arguments::Text(arguments.into()), Arguments::Tree),
-                seal: None,
+                signature: None,
                 kind: ToolKind::Function,
             })
         })
@@ -55,16 +55,16 @@ pub fn text() -> impl Strategy<Value = PartKind<'static>> {
 
 fn thought(format: Format) -> impl Strategy<Value = PartKind<'static>> {
     let issuer = issuer(format);
-    (word(), any::<bool>()).prop_map(move |(word, sealed)| PartKind::Thought {
+    (word(), any::<bool>()).prop_map(move |(word, sealed)| PartKind::Reasoning {
         text: word.into(),
-        seal: sealed.then(|| Seal {
+        signature: sealed.then(|| Signature {
             issuer,
             data: "c2VhbA==".into(),
         }),
     })
 }
 
-/// Pictures, and sound where the format has it; messages has no media in answers.
+/// Images, and sound where the format has it; messages has no media in answers.
 fn media(format: Format) -> impl Strategy<Value = PartKind<'static>> {
     let kinds: &[&str] = match format {
         Format::Chat | Format::Messages | Format::Responses | Format::Images => &["image/png"],

@@ -1,6 +1,6 @@
 //! What a format can say, it says so that it is read back, whole or in a stream.
 
-use omniglot::formats::{Asked, Framing};
+use omniglot::formats::{Framing, ResponseOptions};
 use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Source, Usage};
 use omniglot::sse::{Frames, SseWriter};
 use proptest::prelude::*;
@@ -9,15 +9,15 @@ use serde_json::Value;
 use crate::many;
 use crate::replies::sayable;
 
-pub fn asked(stream: bool) -> Asked {
-    Asked {
+pub fn asked(stream: bool) -> ResponseOptions {
+    ResponseOptions {
         model: "m".to_owned(),
         stream,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
-        memory: omniglot::model::Memory::default(),
+        memory: omniglot::model::TranslationState::default(),
     }
 }
 
@@ -48,7 +48,7 @@ fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
             match &part.kind {
                 PartKind::Text(text) => kept.words.push_str(text),
                 PartKind::Refusal(text) => kept.refusal.push_str(text),
-                PartKind::Thought { text, .. } => kept.thoughts.push_str(text),
+                PartKind::Reasoning { text, .. } => kept.thoughts.push_str(text),
                 PartKind::Call(call) => kept.calls.push((
                     call.name.to_string(),
                     call.id.as_deref().unwrap_or_default().to_owned(),
@@ -75,7 +75,7 @@ fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
     Frames::default().push(&out.take(), |frame| {
         let data = frame.data.expect("every event has a payload");
         let read = decoder.event(&data, &mut |event| fold.push(event));
-        read.unwrap_or_else(|fault| panic!("{data}: {fault:?}"));
+        read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
     });
     decoder
         .close(&mut |event| fold.push(event))
@@ -88,7 +88,7 @@ fn check(format: Format, response: &Response<'_>) -> Result<(), TestCaseError> {
     let before = kept(response);
     let body = codec.encode_response(response, &asked(false), &mut Losses::default());
     let again = codec.decode_response(&body, &mut Losses::default());
-    let again = again.map_err(|fault| TestCaseError::fail(format!("{fault:?}")))?;
+    let again = again.map_err(|api_error| TestCaseError::fail(format!("{api_error:?}")))?;
     prop_assert_eq!(&kept(&again), &before, "{}", String::from_utf8_lossy(&body));
     prop_assert_eq!(&kept(&streamed(format, response)), &before, "in a stream");
     Ok(())

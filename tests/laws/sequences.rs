@@ -1,6 +1,6 @@
 //! Random sequences of events, legal by the grammar of the model.
 
-use omniglot::model::{Block, Citation, Delta, Event, Finish, Issuer, Seal, ToolKind, Usage};
+use omniglot::model::{Block, Citation, Delta, Event, Finish, Issuer, Signature, ToolKind, Usage};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -78,22 +78,22 @@ fn granted(open: &mut [Option<Block<'static>>; 2], wish: Wish) -> Option<Event<'
     }
     let delta = match slot.as_ref()? {
         Block::Text | Block::Refusal => Delta::Text(text.into()),
-        Block::Thought if act == 5 => Delta::Seal(seal(dice)),
-        Block::Thought => Delta::Text(text.into()),
+        Block::Reasoning if act == 5 => Delta::Signature(signature(dice)),
+        Block::Reasoning => Delta::Text(text.into()),
         Block::Call { .. } => Delta::Arguments(text.into()),
         Block::Media(_) => return None,
     };
     Some(Event::Delta { choice, delta })
 }
 
-fn seal(dice: u8) -> Seal<'static> {
+fn signature(dice: u8) -> Signature<'static> {
     let issuers = [
         Issuer::Thinking,
         Issuer::Redacted,
         Issuer::Native,
         Issuer::Responses,
     ];
-    Seal {
+    Signature {
         issuer: issuers[usize::from(dice) % issuers.len()],
         data: "data".into(),
     }
@@ -108,7 +108,7 @@ fn block(dice: u8) -> Block<'static> {
     match dice % 6 {
         0 | 1 => Block::Text,
         2 => Block::Refusal,
-        3 => Block::Thought,
+        3 => Block::Reasoning,
         4 => call(ToolKind::Function),
         _ => call(ToolKind::Custom),
     }

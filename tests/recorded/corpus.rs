@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use omniglot::formats::{Asked, Framing};
+use omniglot::formats::{Framing, ResponseOptions};
 use omniglot::model::Format;
 use serde_json::Value;
 
@@ -69,15 +69,15 @@ fn recording(folder: &std::path::Path, entry: &Value) -> Recording {
     }
 }
 
-pub fn asked(model: &str, stream: bool) -> Asked {
-    Asked {
+pub fn asked(model: &str, stream: bool) -> ResponseOptions {
+    ResponseOptions {
         model: model.to_owned(),
         stream,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
-        memory: omniglot::model::Memory::default(),
+        memory: omniglot::model::TranslationState::default(),
     }
 }
 

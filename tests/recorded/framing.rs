@@ -6,7 +6,7 @@ use omniglot::model::{Fold, Format, PartKind};
 use crate::corpus::{others, root};
 use crate::streams::{Cuts, End, Passed, cut_anywhere, ending, events, streamed};
 
-/// The number of the case, its format, its text, and its fault if it is broken.
+/// The number of the case, its format, its text, and its error if it is broken.
 const CASES: &[(&str, Format, &str, Option<&str>)] = &[
     ("01", Format::Chat, "Hello", None),
     ("02", Format::Chat, "Hello", None),
@@ -46,7 +46,7 @@ fn case(number: &str) -> Option<(String, Bytes)> {
 
 #[test]
 fn every_framing_says_the_same() {
-    for (number, format, text, fault) in CASES {
+    for (number, format, text, api_error) in CASES {
         let Some((name, bytes)) = case(number) else {
             return;
         };
@@ -56,18 +56,21 @@ fn every_framing_says_the_same() {
             let start = || Passed::start(to, *format, &wanted, "text/event-stream");
             let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
             assert_eq!(words(to, &whole.out), *text, "{name}");
-            told(&name, &whole, ending(to, &whole.out), *fault);
+            told(&name, &whole, ending(to, &whole.out), *api_error);
         }
         let wanted = streamed(*format, "m");
         let start = || Passed::start(*format, *format, &wanted, "text/event-stream");
         let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
-        told(&name, &whole, ending(*format, &whole.out), *fault);
+        told(&name, &whole, ending(*format, &whole.out), *api_error);
     }
 }
 
-fn told(name: &str, whole: &Passed, end: End, fault: Option<&str>) {
+fn told(name: &str, whole: &Passed, end: End, api_error: Option<&str>) {
     // An error that the upstream told in its own words passes with them.
-    match (whole.fault.as_ref().or(whole.watch.fault.as_ref()), fault) {
+    match (
+        whole.api_error.as_ref().or(whole.watch.api_error.as_ref()),
+        api_error,
+    ) {
         (None, None) => assert_ne!(end, End::Error, "{name}"),
         (Some(found), Some(expected)) => {
             assert!(found.message.contains(expected), "{name}: {found:?}");

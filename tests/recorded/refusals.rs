@@ -1,12 +1,12 @@
 //! What recorded traffic holds that must be refused, by what it asks for.
 
-use omniglot::model::{Fault, Format};
+use omniglot::model::{ApiError, Format};
 
 /// A refusal that is right.
 pub struct Refusal {
     /// The format the request or reply is in.
     pub format: Format,
-    /// In the field at fault or in the words about it.
+    /// In the field at error or in the words about it.
     pub says: &'static str,
 }
 
@@ -79,10 +79,10 @@ pub const BROKEN: &[Refusal] = &[refusal(
     "the upstream began a second reply within the first",
 )];
 
-pub fn is_right(table: &[Refusal], format: Format, fault: &Fault) -> bool {
-    let place = fault.param.as_deref().unwrap_or_default();
+pub fn is_right(table: &[Refusal], format: Format, api_error: &ApiError) -> bool {
+    let place = api_error.param.as_deref().unwrap_or_default();
     table.iter().any(|refusal| {
         refusal.format == format
-            && (place.contains(refusal.says) || fault.message.contains(refusal.says))
+            && (place.contains(refusal.says) || api_error.message.contains(refusal.says))
     })
 }

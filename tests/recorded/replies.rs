@@ -32,7 +32,7 @@ fn every_reply_is_read_and_said_again() {
                 read += 1;
                 wrong.extend(said_again(&recording, &response));
             }
-            Err(fault) => wrong.push(format!("{}: {fault:?}", recording.name)),
+            Err(api_error) => wrong.push(format!("{}: {api_error:?}", recording.name)),
         }
     }
     eprintln!("{read} replies read");
@@ -49,12 +49,12 @@ fn said_again(recording: &Recording, response: &Response<'_>) -> Vec<String> {
         match codec.decode_response(&encoded, &mut Losses::default()) {
             Ok(again) => {
                 let (before, after) = (gist(response), gist(&again));
-                // Words may come to them: those of a filter, or that there was a picture.
+                // Words may come to them: those of a filter, or that there was an image.
                 if !after.0.contains(&before.0) || after.1 != before.1 || after.2 != before.2 {
                     wrong.push(format!("{name}: {before:?} became {after:?}"));
                 }
             }
-            Err(fault) => wrong.push(format!("{name}: {fault:?}")),
+            Err(api_error) => wrong.push(format!("{name}: {api_error:?}")),
         }
     }
     wrong
@@ -72,7 +72,7 @@ fn gist(response: &Response<'_>) -> (String, Vec<String>, Option<(u64, u64)>) {
         match &part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) => words.push_str(text),
             PartKind::Call(call) => calls.push(call.name.to_string()),
-            PartKind::Media(_) | PartKind::Thought { .. } | PartKind::Result(_) => {}
+            PartKind::Media(_) | PartKind::Reasoning { .. } | PartKind::Result(_) => {}
         }
     }
     (words, calls, pair(response.usage))
@@ -87,21 +87,21 @@ fn every_error_is_told_in_every_format() {
         }
         count += 1;
         let name = &recording.name;
-        let fault = recording
+        let api_error = recording
             .format
             .codec()
             .decode_error(recording.status, &body);
-        assert_eq!(fault.status, recording.status, "{name}: {fault:?}");
+        assert_eq!(api_error.status, recording.status, "{name}: {api_error:?}");
         assert!(
-            !fault.message.is_empty() && !fault.message.starts_with('{'),
-            "{name}: {fault:?}"
+            !api_error.message.is_empty() && !api_error.message.starts_with('{'),
+            "{name}: {api_error:?}"
         );
         for to in Format::ALL {
             let (status, told) =
                 translate::error(recording.format, to, recording.status, &body, "req_1");
             assert_eq!(status, recording.status, "{name}");
             let told: Value = serde_json::from_slice(&told).expect("JSON");
-            assert_eq!(told["error"]["message"], fault.message, "{name}");
+            assert_eq!(told["error"]["message"], api_error.message, "{name}");
         }
     }
     eprintln!("{count} errors");
@@ -170,7 +170,7 @@ fn a_stream_that_is_an_array_passes_wherever_it_is_cut() {
         let body = Bytes::from(body);
         let whole = cut_anywhere(name, &body, Cuts::Many, &start);
         assert_eq!(whole.out, body, "{name}");
-        assert_eq!(whole.fault, None, "{name}");
+        assert_eq!(whole.api_error, None, "{name}");
         assert_eq!(pair(whole.watch.usage), counted(format, elements), "{name}");
     }
 }

@@ -1,20 +1,20 @@
 //! Every recorded request is understood or refused with a reason, and can be said in the other formats.
 
 use bytes::Bytes;
-use omniglot::formats::{Capabilities, Head, Operation, Target};
+use omniglot::formats::{Capabilities, Operation, RequestHead, UpstreamTarget};
 use omniglot::model::{Format, Losses, Request};
-use omniglot::translate::{self, Wanted};
+use omniglot::translate::{self, RequestSummary};
 use serde_json::Value;
 
 use crate::corpus::{Recording, others, recordings};
 use crate::refusals::{BEYOND_THE_RULES, DECODED, ENCODED, is_right};
 
-fn head(recording: &Recording) -> Head<'_> {
-    Head {
+fn head(recording: &Recording) -> RequestHead<'_> {
+    RequestHead {
         path_model: (recording.format == Format::Native).then_some(&recording.model),
         stream: recording.path_streams,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     }
 }
 
@@ -31,10 +31,13 @@ fn every_request_is_read_or_refused_with_a_reason() {
                 read += 1;
                 wrong.extend(said_elsewhere(&recording, body, &request));
             }
-            Err(fault) => {
-                let line = format!("{}: {:?} {}", recording.name, fault.param, fault.message);
-                let right = is_right(DECODED, recording.format, &fault);
-                if !right || fault.status != 400 || fault.message.is_empty() {
+            Err(api_error) => {
+                let line = format!(
+                    "{}: {:?} {}",
+                    recording.name, api_error.param, api_error.message
+                );
+                let right = is_right(DECODED, recording.format, &api_error);
+                if !right || api_error.status != 400 || api_error.message.is_empty() {
                     wrong.push(line.clone());
                 }
                 refused.push(line);
@@ -54,7 +57,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
     let capabilities = Capabilities::default();
     let mut wrong = Vec::new();
     for to in others(recording.format) {
-        let target = Target {
+        let target = UpstreamTarget {
             model: &recording.model,
             stream: recording.path_streams,
             max_output_tokens: None,
@@ -67,21 +70,24 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
         let name = format!("{} in {}", recording.name, to.name());
         match translate::request(from, to, &head, body, &target, &mut losses) {
             Ok(encoded) => {
-                let again = Head {
+                let again = RequestHead {
                     path_model: (to == Format::Native).then_some(&recording.model),
                     stream: target.stream,
                     text_only: false,
-                    ..Head::default()
+                    ..RequestHead::default()
                 };
                 wrong.extend(
                     read_again(to, &again, &encoded.body, request)
                         .map(|why| format!("{name}: {why}")),
                 );
             }
-            Err(fault) => {
-                let right = is_right(ENCODED, recording.format, &fault);
-                if fault.status != 400 || fault.param.is_none() || !right {
-                    wrong.push(format!("{name}: {:?} {}", fault.param, fault.message));
+            Err(api_error) => {
+                let right = is_right(ENCODED, recording.format, &api_error);
+                if api_error.status != 400 || api_error.param.is_none() || !right {
+                    wrong.push(format!(
+                        "{name}: {:?} {}",
+                        api_error.param, api_error.message
+                    ));
                 }
             }
         }
@@ -93,7 +99,12 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
 }
 
 /// An upstream must understand what we send: our own decoder of its format stands in for it.
-fn read_again(to: Format, head: &Head<'_>, body: &[u8], request: &Request<'_>) -> Option<String> {
+fn read_again(
+    to: Format,
+    head: &RequestHead<'_>,
+    body: &[u8],
+    request: &Request<'_>,
+) -> Option<String> {
     if let Err(error) = serde_json::from_slice::<Value>(body) {
         return Some(error.to_string());
     }
@@ -105,9 +116,9 @@ fn read_again(to: Format, head: &Head<'_>, body: &[u8], request: &Request<'_>) -
             Some("turns are gone".to_owned())
         }
         Ok(_) => None,
-        Err(fault) => Some(format!(
+        Err(api_error) => Some(format!(
             "not read again: {:?} {}",
-            fault.param, fault.message
+            api_error.param, api_error.message
         )),
     }
 }
@@ -128,10 +139,10 @@ fn what_an_upstream_took_is_within_the_rules() {
             .format
             .codec()
             .inspect(&head(&recording), body, true);
-        if let Err(fault) = inspected
-            && !is_right(BEYOND_THE_RULES, recording.format, &fault)
+        if let Err(api_error) = inspected
+            && !is_right(BEYOND_THE_RULES, recording.format, &api_error)
         {
-            wrong.push(format!("{}: {}", recording.name, fault.message));
+            wrong.push(format!("{}: {}", recording.name, api_error.message));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -145,7 +156,7 @@ fn every_request_can_be_counted_wherever_it_can_be_said() {
         let (Some(body), Some(_)) = (&recording.request, from.codec().counter()) else {
             continue;
         };
-        let target = Target {
+        let target = UpstreamTarget {
             model: &recording.model,
             stream: false,
             max_output_tokens: None,
@@ -179,8 +190,8 @@ fn pass_through_changes_no_byte_but_what_it_must() {
         };
         let (codec, name) = (recording.format.codec(), &recording.name);
         let path_model = (recording.format == Format::Native).then_some("m");
-        let wanted = Wanted::of(codec, Operation::Generate, path_model, &body)
-            .unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+        let wanted = RequestSummary::of(codec, Operation::Generate, path_model, &body)
+            .unwrap_or_else(|api_error| panic!("{name}: {api_error:?}"));
         let same = wanted
             .body_for(codec, &body, &wanted.model, "vendor")
             .joined();

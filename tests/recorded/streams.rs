@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use omniglot::formats::{Framing, Operation, Watch};
-use omniglot::model::{Fault, Format, Usage};
+use omniglot::model::{ApiError, Format, Usage};
 use omniglot::sse::Frames;
-use omniglot::translate::{Reply, Wanted};
+use omniglot::translate::{RequestSummary, ResponseTranslator};
 use serde_json::Value;
 
 use crate::corpus::{asked, others, recordings};
@@ -21,30 +21,39 @@ const SHORT: usize = 4 << 10;
 #[derive(Debug, PartialEq)]
 pub struct Passed {
     pub out: Vec<u8>,
-    pub fault: Option<Fault>,
+    pub api_error: Option<ApiError>,
     pub watch: Watch,
 }
 
 impl Passed {
-    pub fn start(client: Format, upstream: Format, wanted: &Wanted, mime: &str) -> Reply {
+    pub fn start(
+        client: Format,
+        upstream: Format,
+        wanted: &RequestSummary,
+        mime: &str,
+    ) -> ResponseTranslator {
         let asked = asked(&wanted.model, true);
-        Reply::choose(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
+        ResponseTranslator::choose(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
     }
 
-    fn of(mut reply: Reply, pieces: &[Bytes]) -> Passed {
-        let (mut out, mut fault) = (Vec::new(), None);
+    fn of(mut reply: ResponseTranslator, pieces: &[Bytes]) -> Passed {
+        let (mut out, mut api_error) = (Vec::new(), None);
         for (number, piece) in pieces.iter().enumerate() {
             let mut chunk = Some(piece.clone());
             let pushed = reply.push(&mut chunk, number + 1 == pieces.len());
             out.extend_from_slice(&chunk.unwrap_or_default());
             if let Err(broken) = pushed {
                 out.extend_from_slice(&reply.cut(&broken));
-                fault = Some(broken);
+                api_error = Some(broken);
                 break;
             }
         }
         let watch = reply.watch().clone();
-        Passed { out, fault, watch }
+        Passed {
+            out,
+            api_error,
+            watch,
+        }
     }
 }
 
@@ -56,7 +65,12 @@ pub enum Cuts {
 }
 
 /// What a whole stream becomes, after checking that cuts change nothing.
-pub fn cut_anywhere(name: &str, bytes: &Bytes, cuts: Cuts, start: &dyn Fn() -> Reply) -> Passed {
+pub fn cut_anywhere(
+    name: &str,
+    bytes: &Bytes,
+    cuts: Cuts,
+    start: &dyn Fn() -> ResponseTranslator,
+) -> Passed {
     let whole = Passed::of(start(), std::slice::from_ref(bytes));
     let count = match cuts {
         Cuts::Many if bytes.len() < SHORT => bytes.len(),
@@ -70,16 +84,16 @@ pub fn cut_anywhere(name: &str, bytes: &Bytes, cuts: Cuts, start: &dyn Fn() -> R
     whole
 }
 
-pub fn wanted(format: Format, operation: Operation, model: &str) -> Wanted {
+pub fn wanted(format: Format, operation: Operation, model: &str) -> RequestSummary {
     let body = serde_json::json!({
         "model": model, "stream": true, "stream_options": {"include_usage": true},
     });
     let path_model = (format == Format::Native).then_some(model);
     let body = body.to_string();
-    Wanted::of(format.codec(), operation, path_model, body.as_bytes()).expect("a request")
+    RequestSummary::of(format.codec(), operation, path_model, body.as_bytes()).expect("a request")
 }
 
-pub fn streamed(format: Format, model: &str) -> Wanted {
+pub fn streamed(format: Format, model: &str) -> RequestSummary {
     let operation = match format {
         Format::Native => Operation::Stream(Framing::Sse),
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
@@ -122,7 +136,7 @@ fn every_stream_passes_wherever_it_is_cut() {
         let wanted = streamed(format, model.map_or("m", String::as_str));
         let start = || Passed::start(format, format, &wanted, "text/event-stream");
         let whole = cut_anywhere(name, &bytes, Cuts::Many, &start);
-        assert_eq!(whole.fault, None, "{name}");
+        assert_eq!(whole.api_error, None, "{name}");
         // One that calls its model by two names cannot be asked for by both.
         assert!(
             whole.out == bytes || models.len() > 1,
@@ -185,15 +199,15 @@ fn ended(
     told: Option<Usage>,
 ) -> Option<String> {
     let recorded = String::from_utf8_lossy(bytes);
-    match (&whole.fault, ending(to, &whole.out)) {
+    match (&whole.api_error, ending(to, &whole.out)) {
         (None, End::Proper) if whole.watch.usage == told => None,
         (None, End::Proper) => Some(format!("usage {:?} for {told:?}", whole.watch.usage)),
-        (Some(fault), End::Error)
-            if is_right(BROKEN, from, fault) || recorded.contains(&fault.message) =>
+        (Some(api_error), End::Error)
+            if is_right(BROKEN, from, api_error) || recorded.contains(&api_error.message) =>
         {
             None
         }
-        (fault, end) => Some(format!("{end:?} {fault:?}")),
+        (api_error, end) => Some(format!("{end:?} {api_error:?}")),
     }
 }
 

@@ -232,7 +232,7 @@ async fn tokens_per_minute_are_those_of_all_together() {
     }
 }
 
-/// A picture that nobody waits for costs as much as any.
+/// An image that nobody waits for costs as much as any.
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_of_a_task_are_those_of_all_together() {
     let Some(redis) = Redis::shared() else {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
-use omniglot::model::{LeaseGiven, LeaseNeed, Receipt, Usage};
+use omniglot::model::{LeaseGiven, LeaseNeed, Usage, UsageRecord};
 use omniglot::store::{Holder, LEASED_FOR, LeaseAsk, Store};
 
 use crate::{money, on_each};
@@ -44,8 +44,8 @@ async fn lease(
     given[0]
 }
 
-fn receipt(id: &str, at: Timestamp, cost: &str) -> Receipt<'static> {
-    Receipt {
+fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
+    UsageRecord {
         id: id.to_owned().into(),
         at: at.as_millisecond(),
         key: "dev".into(),

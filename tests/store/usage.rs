@@ -1,7 +1,7 @@
 //! What is written down of requests: each once, the sums exact.
 
 use jiff::Timestamp;
-use omniglot::model::{Money, Receipt, Spending, Usage};
+use omniglot::model::{Money, Spending, Usage, UsageRecord};
 use omniglot::store::{Sum, SumBy};
 
 use crate::{money, on_each};
@@ -10,8 +10,8 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect("a time")
 }
 
-fn receipt(id: &str, when: &str, key: &str, cost: &str) -> Receipt<'static> {
-    Receipt {
+fn receipt(id: &str, when: &str, key: &str, cost: &str) -> UsageRecord<'static> {
+    UsageRecord {
         id: id.to_owned().into(),
         at: at(when).as_millisecond(),
         key: key.to_owned().into(),
@@ -70,13 +70,13 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of() {
     on_each(async |store| {
         let least = money("0.000000001").of_one_token();
         let large = money("999999999.999999999").of_one_token().times(u64::MAX);
-        let mut receipts: Vec<Receipt<'static>> = (0..1203)
-            .map(|number| Receipt {
+        let mut receipts: Vec<UsageRecord<'static>> = (0..1203)
+            .map(|number| UsageRecord {
                 cost: least,
                 ..receipt(&number.to_string(), "2026-11-15T12:00:00Z", "dev", "0")
             })
             .collect();
-        receipts.push(Receipt {
+        receipts.push(UsageRecord {
             cost: large,
             usage: Usage {
                 input: u64::MAX,
@@ -85,7 +85,7 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of() {
             ..receipt("large", "2026-11-15T12:00:00Z", "dev\0", "0")
         });
         assert_eq!(store.record(&receipts).await.expect("recorded"), 1204);
-        let again = [Receipt {
+        let again = [UsageRecord {
             id: "larger".into(),
             ..receipts[1203].clone()
         }];

@@ -1,8 +1,8 @@
 //! How the bytes of a fuzzer are read: four that choose, then a body.
 
-use crate::formats::{Asked, Framing, Operation};
-use crate::model::{Format, Memory};
-use crate::translate::Wanted;
+use crate::formats::{Framing, Operation, ResponseOptions};
+use crate::model::{Format, TranslationState};
+use crate::translate::RequestSummary;
 use serde_json::Value;
 
 /// As many bytes choose formats, cuts and statuses.
@@ -51,24 +51,24 @@ fn format(byte: u8) -> Format {
     Format::ALL[usize::from(byte) % Format::ALL.len()]
 }
 
-pub fn asked(stream: bool) -> Asked {
-    Asked {
+pub fn asked(stream: bool) -> ResponseOptions {
+    ResponseOptions {
         model: "m".to_owned(),
         stream,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
         at: 1_760_000_000,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
 /// What a client asks for, of the model `m`.
-pub fn wanted(format: Format, operation: Operation, stream: bool) -> Wanted {
+pub fn wanted(format: Format, operation: Operation, stream: bool) -> RequestSummary {
     let body =
         format!(r#"{{"model":"m","stream":{stream},"stream_options":{{"include_usage":true}}}}"#);
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = Wanted::of(format.codec(), operation, path_model, body.as_bytes());
+    let wanted = RequestSummary::of(format.codec(), operation, path_model, body.as_bytes());
     wanted.expect("a request")
 }
 

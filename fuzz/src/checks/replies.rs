@@ -3,7 +3,7 @@
 use crate::formats::Operation;
 use crate::model::{Format, Losses, Response};
 use crate::sse::SseWriter;
-use crate::translate::Reply;
+use crate::translate::ResponseTranslator;
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
         .decode_response(input.body, &mut Losses::default());
     let response = match decoded {
         Ok(response) => response,
-        Err(fault) => return assert!(!fault.message.is_empty()),
+        Err(api_error) => return assert!(!api_error.message.is_empty()),
     };
     for to in Format::ALL {
         whole(to, &response);
@@ -33,9 +33,9 @@ fn whole(to: Format, response: &Response<'_>) {
         .codec()
         .encode_response(response, &asked(false), &mut losses);
     object(&body);
-    if let Err(fault) = to.codec().decode_response(&body, &mut losses) {
+    if let Err(api_error) = to.codec().decode_response(&body, &mut losses) {
         panic!(
-            "{}: {fault:?}\n{}",
+            "{}: {api_error:?}\n{}",
             to.name(),
             String::from_utf8_lossy(&body)
         );
@@ -53,7 +53,7 @@ fn in_pieces(to: Format, response: &Response<'_>) {
 fn passes(format: Format, body: &[u8]) {
     let wanted = wanted(format, Operation::Generate, false);
     let json = "application/json";
-    let reply = Reply::choose(format, format, &wanted, asked(false), json, usize::MAX);
+    let reply = ResponseTranslator::choose(format, format, &wanted, asked(false), json, usize::MAX);
     let (mut reply, mut chunk) = (reply.expect("JSON"), Some(Bytes::copy_from_slice(body)));
     if reply.push(&mut chunk, true).is_err() {
         return;

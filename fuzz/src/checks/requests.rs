@@ -1,8 +1,8 @@
 //! Requests: whatever is read can be said to every upstream, or is refused in the client's words.
 
-use crate::formats::{Capabilities, Head, Items, Operation, Target};
-use crate::model::{Fault, Format, Losses};
-use crate::translate::{self, Traits, Wanted};
+use crate::formats::{Capabilities, Items, Operation, RequestHead, UpstreamTarget};
+use crate::model::{ApiError, Format, Losses};
+use crate::translate::{self, ModelTraits, RequestSummary};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -34,17 +34,17 @@ fn capabilities(dice: u8) -> Capabilities {
     }
 }
 
-fn head(stream: bool) -> Head<'static> {
-    Head {
+fn head(stream: bool) -> RequestHead<'static> {
+    RequestHead {
         path_model: Some("m"),
         stream,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     }
 }
 
 fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities, stream: bool) {
-    let target = Target {
+    let target = UpstreamTarget {
         model: "upstream",
         stream,
         max_output_tokens: None,
@@ -64,21 +64,21 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
                 .codec()
                 .decode_request(&head(stream), &outgoing.body, &mut losses);
             // Data that are no base64 pass from most formats, for the upstream to refuse.
-            if let Err(fault) = again
-                && !fault.message.contains("base64")
+            if let Err(api_error) = again
+                && !api_error.message.contains("base64")
             {
                 let sent = String::from_utf8_lossy(&outgoing.body);
-                panic!("{} → {}: {fault:?}\n{sent}", from.name(), to.name());
+                panic!("{} → {}: {api_error:?}\n{sent}", from.name(), to.name());
             }
         }
-        Err(fault) => refused(from, &fault),
+        Err(api_error) => refused(from, &api_error),
     }
 }
 
-fn refused(client: Format, fault: &Fault) {
-    assert!(!fault.message.is_empty());
-    let (status, body) = client.codec().encode_error(fault, "req_1");
-    assert!((400..600).contains(&status), "{fault:?}");
+fn refused(client: Format, api_error: &ApiError) {
+    assert!(!api_error.message.is_empty());
+    let (status, body) = client.codec().encode_error(api_error, "req_1");
+    assert!((400..600).contains(&status), "{api_error:?}");
     object(&body);
 }
 
@@ -97,7 +97,7 @@ fn goes_on(format: Format, body: &[u8]) {
         keeper.resume(body, std::slice::from_ref(&before)),
     ) {
         (Ok(own), Ok(resumed)) => (own, resumed),
-        (Err(fault), Err(_)) => return refused(format, &fault),
+        (Err(api_error), Err(_)) => return refused(format, &api_error),
         (own, resumed) => panic!("{own:?} {resumed:?}"),
     };
     // What is no text goes on as it is, for whoever reads it to refuse.
@@ -116,20 +116,21 @@ fn goes_on(format: Format, body: &[u8]) {
 /// A request for an upstream of the client's own format changes only where it must.
 fn passes(format: Format, body: &[u8]) {
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = match Wanted::of(format.codec(), Operation::Generate, path_model, body) {
+    let wanted = match RequestSummary::of(format.codec(), Operation::Generate, path_model, body) {
         Ok(wanted) => wanted,
-        Err(fault) => return refused(format, &fault),
+        Err(api_error) => return refused(format, &api_error),
     };
-    let looked_through = wanted
-        .clone()
-        .inspect(format.codec(), body, &Traits::default(), true);
-    if let Err(fault) = looked_through {
-        let head = wanted.head(&Traits::default());
+    let looked_through =
+        wanted
+            .clone()
+            .inspect(format.codec(), body, &ModelTraits::default(), true);
+    if let Err(api_error) = looked_through {
+        let head = wanted.head(&ModelTraits::default());
         let decoded = format
             .codec()
             .decode_request(&head, body, &mut Losses::default());
-        assert!(decoded.is_err(), "only the rules refuse: {fault:?}");
-        return refused(format, &fault);
+        assert!(decoded.is_err(), "only the rules refuse: {api_error:?}");
+        return refused(format, &api_error);
     }
     // What is no text passes as well, for the upstream to judge; nothing of it can be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {

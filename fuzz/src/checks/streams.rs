@@ -1,9 +1,9 @@
 //! Streams: the same wherever they are cut, in order, and ended so that the client's own kind reads them.
 
 use crate::formats::{Framing, Operation};
-use crate::model::{Fault, Format};
+use crate::model::{ApiError, Format};
 use crate::sse::Frames;
-use crate::translate::Reply;
+use crate::translate::ResponseTranslator;
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -24,43 +24,47 @@ pub fn check(data: &[u8]) {
         cut_anywhere(&start, body, dice);
     }
     let start = || start(from, to, Framing::Sse, "text/event-stream");
-    let (out, fault) = cut_anywhere(&start, body, dice);
-    match fault {
+    let (out, api_error) = cut_anywhere(&start, body, dice);
+    match api_error {
         None if from != to => accepted(to, &out),
         None => passed(body, &out),
-        Some(fault) => assert!((400..600).contains(&fault.status), "{fault:?}"),
+        Some(api_error) => assert!((400..600).contains(&api_error.status), "{api_error:?}"),
     }
     if from != to {
         payloads(&out, |_| {});
     }
 }
 
-fn start(from: Format, to: Format, framing: Framing, mime: &str) -> Reply {
+fn start(from: Format, to: Format, framing: Framing, mime: &str) -> ResponseTranslator {
     let operation = match to {
         Format::Native => Operation::Stream(framing),
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
     let wanted = wanted(to, operation, true);
-    let reply = Reply::choose(to, from, &wanted, asked(true), mime, usize::MAX);
-    reply.unwrap_or_else(|fault| panic!("{fault:?}"))
+    let reply = ResponseTranslator::choose(to, from, &wanted, asked(true), mime, usize::MAX);
+    reply.unwrap_or_else(|api_error| panic!("{api_error:?}"))
 }
 
 /// All that goes out, its error included, and what broke it.
-fn run(mut reply: Reply, pieces: &[&[u8]]) -> (Vec<u8>, Option<Fault>) {
+fn run(mut reply: ResponseTranslator, pieces: &[&[u8]]) -> (Vec<u8>, Option<ApiError>) {
     let mut out = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
         let mut chunk = Some(Bytes::copy_from_slice(piece));
         let pushed = reply.push(&mut chunk, number + 1 == pieces.len());
         out.extend_from_slice(&chunk.unwrap_or_default());
-        if let Err(fault) = pushed {
-            out.extend_from_slice(&reply.cut(&fault));
-            return (out, Some(fault));
+        if let Err(api_error) = pushed {
+            out.extend_from_slice(&reply.cut(&api_error));
+            return (out, Some(api_error));
         }
     }
     (out, None)
 }
 
-fn cut_anywhere(start: &dyn Fn() -> Reply, body: &[u8], dice: [u8; 2]) -> (Vec<u8>, Option<Fault>) {
+fn cut_anywhere(
+    start: &dyn Fn() -> ResponseTranslator,
+    body: &[u8],
+    dice: [u8; 2],
+) -> (Vec<u8>, Option<ApiError>) {
     let whole = run(start(), &[body]);
     let cut = |dice: u8| body.len() * usize::from(dice) / 256;
     let (first, second) = (cut(dice[0].min(dice[1])), cut(dice[0].max(dice[1])));
@@ -110,9 +114,9 @@ fn payloads(bytes: &[u8], mut each: impl FnMut(&str)) {
 pub fn accepted(format: Format, bytes: &[u8]) {
     let mut decoder = format.codec().stream_decoder();
     let mut grammar = Grammar::default();
-    let mut refuse = |fault: Fault| {
+    let mut refuse = |api_error: ApiError| {
         let said = String::from_utf8_lossy(bytes);
-        panic!("{}: {fault:?}\n{said}", format.name())
+        panic!("{}: {api_error:?}\n{said}", format.name())
     };
     payloads(bytes, |data| {
         let read = decoder.event(data, &mut |event| grammar.check(&event));

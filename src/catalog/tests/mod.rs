@@ -53,11 +53,11 @@ fn numbered(count: usize) -> Vec<Model> {
     (0..count).map(|n| plain(&format!("m{n}"))).collect()
 }
 
-fn text(body: Result<Vec<u8>, Fault>) -> String {
+fn text(body: Result<Vec<u8>, ApiError>) -> String {
     String::from_utf8(body.expect("a list")).expect("UTF-8")
 }
 
-fn parsed(body: Result<Vec<u8>, Fault>) -> Value {
+fn parsed(body: Result<Vec<u8>, ApiError>) -> Value {
     serde_json::from_str(&text(body)).expect("JSON")
 }
 
@@ -67,10 +67,10 @@ fn field_of_each(page: &Value, list: &str, field: &str) -> Vec<String> {
     records.iter().map(field).collect()
 }
 
-fn refused_param(body: Result<Vec<u8>, Fault>) -> String {
-    let fault = body.expect_err("a refusal");
-    assert_eq!(fault.status, 400);
-    fault.param.clone().expect("a named parameter")
+fn refused_param(body: Result<Vec<u8>, ApiError>) -> String {
+    let api_error = body.expect_err("a refusal");
+    assert_eq!(api_error.status, 400);
+    api_error.param.clone().expect("a named parameter")
 }
 
 #[test]

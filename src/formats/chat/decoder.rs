@@ -6,7 +6,7 @@ use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
-use crate::model::{Block, Delta, Event, Fault, ToolKind};
+use crate::model::{ApiError, Block, Delta, Event, ToolKind};
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
@@ -39,7 +39,7 @@ struct CallProgress {
 }
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         if self.is_over {
             return Ok(());
         }
@@ -48,8 +48,8 @@ impl StreamDecoder for Decoder {
             return self.end(out);
         }
         let mut reply: Reply<'_> = read_event(data)?;
-        if let Some(fault) = reply.fault() {
-            return Err(fault);
+        if let Some(api_error) = reply.api_error() {
+            return Err(api_error);
         }
         self.is_prompt_blocked |= reply.is_prompt_blocked();
         let says_something = reply.choices.as_ref().is_some_and(|said| !said.is_empty());
@@ -72,13 +72,13 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
-    fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
+    fn close(&mut self, out: Out<'_>) -> Result<(), ApiError> {
         let mut begun = self.choices.iter().filter(|choice| choice.is_begun);
         let is_finished = self.has_started && begun.all(|choice| choice.is_finished);
         match (self.is_over, is_finished && !self.choices.is_empty()) {
             (true, _) => Ok(()),
             (false, true) => self.end(out),
-            (false, false) => Err(Fault::bad_gateway(
+            (false, false) => Err(ApiError::bad_gateway(
                 "the upstream's stream ended before its answer did",
             )),
         }
@@ -86,11 +86,11 @@ impl StreamDecoder for Decoder {
 }
 
 impl Decoder {
-    fn choice(&mut self, choice: &mut Choice<'_>, out: Out<'_>) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &mut Choice<'_>, out: Out<'_>) -> Result<(), ApiError> {
         let number = choice.index.unwrap_or(0);
         let at = number as usize;
         if at >= MOST_CHOICES {
-            return Err(Fault::bad_gateway(
+            return Err(ApiError::bad_gateway(
                 "the upstream numbers its answers wildly",
             ));
         }
@@ -135,9 +135,11 @@ impl Decoder {
     }
 
     /// The format's own last word; a choice that gave no reason until now has just ended.
-    fn end(&mut self, out: Out<'_>) -> Result<(), Fault> {
+    fn end(&mut self, out: Out<'_>) -> Result<(), ApiError> {
         if self.choices.is_empty() {
-            return Err(Fault::bad_gateway("the upstream's stream held no answer"));
+            return Err(ApiError::bad_gateway(
+                "the upstream's stream held no answer",
+            ));
         }
         for (number, progress) in (0..).zip(&self.choices) {
             self.blocks.finish(number, out);
@@ -176,13 +178,17 @@ impl Writer<'_, '_> {
                 self.summary.has_refusal = true;
                 self.push(Key::Refusal, || Block::Refusal, Some(Delta::Text(text)));
             }
-            Bit::Thought(text) => {
-                self.push(Key::Thought, || Block::Thought, Some(Delta::Text(text)));
+            Bit::Reasoning(text) => {
+                self.push(Key::Reasoning, || Block::Reasoning, Some(Delta::Text(text)));
             }
-            // A call's seal comes when its arguments are out: too late for it, never for a thought.
-            Bit::Seal(seal) | Bit::CallSeal { seal, .. } => {
-                self.push(Key::Thought, || Block::Thought, Some(Delta::Seal(seal)));
-                self.blocks.close(self.number, Key::Thought, self.out);
+            // A call's signature comes when its arguments are out: too late for it, never for a thought.
+            Bit::Signature(signature) | Bit::CallSeal { signature, .. } => {
+                self.push(
+                    Key::Reasoning,
+                    || Block::Reasoning,
+                    Some(Delta::Signature(signature)),
+                );
+                self.blocks.close(self.number, Key::Reasoning, self.out);
             }
             Bit::ForeignSeal => {}
             Bit::Media(media) => {

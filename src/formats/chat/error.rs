@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::words_of;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
@@ -21,51 +21,52 @@ struct Inner<'a> {
 }
 
 /// Type and code of each kind.
-const fn words(kind: FaultKind) -> (&'static str, Option<&'static str>) {
+const fn words(kind: ApiErrorKind) -> (&'static str, Option<&'static str>) {
     match kind {
-        FaultKind::Invalid | FaultKind::Conflict => ("invalid_request_error", None),
-        FaultKind::ContextTooLong => ("invalid_request_error", Some("context_length_exceeded")),
-        FaultKind::Unauthenticated => ("invalid_request_error", Some("invalid_api_key")),
-        FaultKind::Forbidden => ("invalid_request_error", Some("permission_denied")),
-        FaultKind::NotFound => ("invalid_request_error", Some("model_not_found")),
-        FaultKind::MethodNotAllowed => ("invalid_request_error", Some("method_not_allowed")),
-        FaultKind::TooLarge => ("invalid_request_error", Some("request_too_large")),
-        FaultKind::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
-        FaultKind::OverQuota => ("insufficient_quota", Some("insufficient_quota")),
-        FaultKind::Internal | FaultKind::BadGateway => ("server_error", None),
-        FaultKind::Unsupported => ("server_error", Some("unsupported")),
-        FaultKind::Overloaded => ("server_error", Some("overloaded")),
-        FaultKind::Timeout => ("server_error", Some("timeout")),
+        ApiErrorKind::Invalid | ApiErrorKind::Conflict => ("invalid_request_error", None),
+        ApiErrorKind::ContextTooLong => ("invalid_request_error", Some("context_length_exceeded")),
+        ApiErrorKind::Unauthenticated => ("invalid_request_error", Some("invalid_api_key")),
+        ApiErrorKind::Forbidden => ("invalid_request_error", Some("permission_denied")),
+        ApiErrorKind::NotFound => ("invalid_request_error", Some("model_not_found")),
+        ApiErrorKind::MethodNotAllowed => ("invalid_request_error", Some("method_not_allowed")),
+        ApiErrorKind::TooLarge => ("invalid_request_error", Some("request_too_large")),
+        ApiErrorKind::RateLimited => ("rate_limit_error", Some("rate_limit_exceeded")),
+        ApiErrorKind::OverQuota => ("insufficient_quota", Some("insufficient_quota")),
+        ApiErrorKind::Internal | ApiErrorKind::BadGateway => ("server_error", None),
+        ApiErrorKind::Unsupported => ("server_error", Some("unsupported")),
+        ApiErrorKind::Overloaded => ("server_error", Some("overloaded")),
+        ApiErrorKind::Timeout => ("server_error", Some("timeout")),
     }
 }
 
-pub(in crate::formats) const fn error_type(kind: FaultKind) -> &'static str {
+pub(in crate::formats) const fn error_type(kind: ApiErrorKind) -> &'static str {
     words(kind).0
 }
 
-fn body(fault: &Fault) -> Body<'_> {
-    let (kind, code) = words(fault.kind);
+fn body(api_error: &ApiError) -> Body<'_> {
+    let (kind, code) = words(api_error.kind);
     Body {
         error: Inner {
-            message: &fault.message,
+            message: &api_error.message,
             r#type: kind,
-            param: fault.param.as_deref(),
-            code: fault.code.as_deref().or(code),
+            param: api_error.param.as_deref(),
+            code: api_error.code.as_deref().or(code),
         },
     }
 }
 
-pub(in crate::formats) fn encode(fault: &Fault) -> (u16, Vec<u8>) {
-    let bytes = serde_json::to_vec(&body(fault)).expect("a struct of strings always serialises");
-    (fault.status, bytes)
+pub(in crate::formats) fn encode(api_error: &ApiError) -> (u16, Vec<u8>) {
+    let bytes =
+        serde_json::to_vec(&body(api_error)).expect("a struct of strings always serialises");
+    (api_error.status, bytes)
 }
 
-pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    out.data(&body(fault));
+pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
+    out.data(&body(api_error));
 }
 
 /// Dialects: an array around the body, an integer code that is the status, an error inside a 200.
-pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
+pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = match &body {
         Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
@@ -81,43 +82,47 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> Fault {
     };
     let (kind, code) = (text("type"), text("code"));
     let kind = kind_of(said, kind.as_deref(), code.as_deref());
-    let mut fault = Fault::new(kind, "");
+    let mut api_error = ApiError::new(kind, "");
     if let Some(said) = said
         && !kind.has_one_status()
     {
-        fault.status = said;
+        api_error.status = said;
     }
     let message = error["message"].as_str().or(error.as_str());
-    fault.message = words_of(message, &body).to_owned();
+    api_error.message = words_of(message, &body).to_owned();
     // What the model wrote instead of a call is all there is to go by.
     if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
-        fault.message = format!("{} (failed_generation: {failed})", fault.message);
+        api_error.message = format!("{} (failed_generation: {failed})", api_error.message);
     }
-    fault.param = text("param");
-    fault.code = code;
-    fault
+    api_error.param = text("param");
+    api_error.code = code;
+    api_error
 }
 
 /// Codes that say more than the status, then the status; inside a 200 only words are left to go by.
-fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> FaultKind {
+fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     match (kind, code) {
-        (_, Some("context_length_exceeded")) => FaultKind::ContextTooLong,
-        (Some("insufficient_quota"), _) | (_, Some("insufficient_quota")) => FaultKind::OverQuota,
-        (Some("authentication_error"), _) | (_, Some("invalid_api_key")) => {
-            FaultKind::Unauthenticated
+        (_, Some("context_length_exceeded")) => ApiErrorKind::ContextTooLong,
+        (Some("insufficient_quota"), _) | (_, Some("insufficient_quota")) => {
+            ApiErrorKind::OverQuota
         }
-        (_, Some("model_not_found" | "DeploymentNotFound")) => FaultKind::NotFound,
-        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), FaultKind::of_status),
+        (Some("authentication_error"), _) | (_, Some("invalid_api_key")) => {
+            ApiErrorKind::Unauthenticated
+        }
+        (_, Some("model_not_found" | "DeploymentNotFound")) => ApiErrorKind::NotFound,
+        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), ApiErrorKind::of_status),
     }
 }
 
-fn kind_of_words(kind: Option<&str>, code: Option<&str>) -> FaultKind {
+fn kind_of_words(kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     match (kind, code) {
-        (_, Some("rate_limit_exceeded")) | (Some("rate_limit_error"), _) => FaultKind::RateLimited,
-        (_, Some("overloaded")) | (Some("overloaded_error"), _) => FaultKind::Overloaded,
-        (_, Some("timeout")) => FaultKind::Timeout,
-        (Some("invalid_request_error"), _) => FaultKind::Invalid,
-        _ => FaultKind::BadGateway,
+        (_, Some("rate_limit_exceeded")) | (Some("rate_limit_error"), _) => {
+            ApiErrorKind::RateLimited
+        }
+        (_, Some("overloaded")) | (Some("overloaded_error"), _) => ApiErrorKind::Overloaded,
+        (_, Some("timeout")) => ApiErrorKind::Timeout,
+        (Some("invalid_request_error"), _) => ApiErrorKind::Invalid,
+        _ => ApiErrorKind::BadGateway,
     }
 }
 
@@ -130,36 +135,42 @@ mod tests {
         for (body, kind, status) in [
             (
                 r#"{"error":{"message":"m","type":"server_error","code":"overloaded"}}"#,
-                FaultKind::Overloaded,
+                ApiErrorKind::Overloaded,
                 503,
             ),
             (
                 r#"{"error":{"message":"m","type":"rate_limit_error","code":null}}"#,
-                FaultKind::RateLimited,
+                ApiErrorKind::RateLimited,
                 429,
             ),
             (
                 r#"{"error":{"message":"m","code":"model_not_found"}}"#,
-                FaultKind::NotFound,
+                ApiErrorKind::NotFound,
                 404,
             ),
             (
                 r#"{"error":{"message":"m","code":403}}"#,
-                FaultKind::Forbidden,
+                ApiErrorKind::Forbidden,
                 403,
             ),
-            (r#"{"error":"broken"}"#, FaultKind::BadGateway, 502),
+            (r#"{"error":"broken"}"#, ApiErrorKind::BadGateway, 502),
         ] {
-            let fault = decode(200, body.as_bytes());
-            assert_eq!((fault.kind, fault.status), (kind, status), "{body}");
+            let api_error = decode(200, body.as_bytes());
+            assert_eq!((api_error.kind, api_error.status), (kind, status), "{body}");
         }
     }
 
     #[test]
     fn the_status_stays_what_the_upstream_said() {
-        let fault = decode(422, br#"[{"error":{"message":"m","param":"p"}}]"#);
-        assert_eq!((fault.kind, fault.status), (FaultKind::Invalid, 422));
-        assert_eq!((&*fault.message, fault.param.as_deref()), ("m", Some("p")));
+        let api_error = decode(422, br#"[{"error":{"message":"m","param":"p"}}]"#);
+        assert_eq!(
+            (api_error.kind, api_error.status),
+            (ApiErrorKind::Invalid, 422)
+        );
+        assert_eq!(
+            (&*api_error.message, api_error.param.as_deref()),
+            ("m", Some("p"))
+        );
         assert_eq!(
             decode(400, br#"{"error":{"code":"model_not_found"}}"#).status,
             404
@@ -184,15 +195,19 @@ mod tests {
     fn an_error_without_words_gets_some_in_every_format() {
         for format in crate::model::Format::ALL {
             for body in [r#"{"error":""}"#, r#"{"error":{"message":""}}"#] {
-                let fault = format.codec().decode_error(500, body.as_bytes());
-                assert_eq!(fault.message, crate::formats::NO_WORDS, "{format:?} {body}");
+                let api_error = format.codec().decode_error(500, body.as_bytes());
+                assert_eq!(
+                    api_error.message,
+                    crate::formats::NO_WORDS,
+                    "{format:?} {body}"
+                );
             }
             for body in [
                 r#"{"object":"error","message":"Too long.","code":400}"#,
                 r#"{"detail":"Too long."}"#,
             ] {
-                let fault = format.codec().decode_error(400, body.as_bytes());
-                let told = (&*fault.message, fault.status);
+                let api_error = format.codec().decode_error(400, body.as_bytes());
+                let told = (&*api_error.message, api_error.status);
                 assert_eq!(told, ("Too long.", 400), "{format:?} {body}");
             }
         }

@@ -5,17 +5,18 @@ use super::said::{Bit, CallBit, WHOLE_SOUND};
 use super::{error, reply_in};
 use crate::formats::{no_answer, read_reply};
 use crate::model::{
-    Call, Choice, Citation, Fault, Losses, Part, PartKind, Place, Response, Seal, Text,
+    ApiError, Call, Choice, Citation, FieldLocation, Losses, Part, PartKind, Response, Signature,
+    Text,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
     // Errors may come in a list.
     if body.trim_ascii_start().starts_with(b"[") {
         return Err(error::decode(200, body));
     }
     let mut reply: Reply<'a> = read_reply(body)?;
     let Some(choices) = reply.choices.take().filter(|choices| !choices.is_empty()) else {
-        return Err(reply.fault().unwrap_or_else(no_answer));
+        return Err(reply.api_error().unwrap_or_else(no_answer));
     };
     let is_prompt_blocked = reply.is_prompt_blocked();
     let mut numbered = Vec::with_capacity(choices.len());
@@ -39,8 +40,8 @@ fn read_choice<'a>(
     mut choice: reply_in::Choice<'a>,
     is_prompt_blocked: bool,
     losses: &mut Losses,
-) -> Result<Choice<'a>, Fault> {
-    let place = |field: &str| Place::Path(format!("choices[{number}].{field}").into());
+) -> Result<Choice<'a>, ApiError> {
+    let place = |field: &str| FieldLocation::Path(format!("choices[{number}].{field}").into());
     let mut answer = Answer::default();
     if let Some(said) = &mut choice.message {
         said.walk(&mut false, WHOLE_SOUND, &mut |bit| answer.add(bit));
@@ -69,7 +70,7 @@ fn read_choice<'a>(
 struct Answer<'a> {
     parts: Vec<Part<'a>>,
     citations: Vec<Citation<'a>>,
-    call_seals: Vec<(Text<'a>, Seal<'a>)>,
+    call_seals: Vec<(Text<'a>, Signature<'a>)>,
     has_foreign_seal: bool,
 }
 
@@ -80,22 +81,33 @@ impl<'a> Answer<'a> {
         match (bit, last) {
             (Bit::Text(more), Some(PartKind::Text(text)))
             | (Bit::Refusal(more), Some(PartKind::Refusal(text)))
-            | (Bit::Thought(more), Some(PartKind::Thought { text, seal: None })) => {
+            | (
+                Bit::Reasoning(more),
+                Some(PartKind::Reasoning {
+                    text,
+                    signature: None,
+                }),
+            ) => {
                 text.to_mut().push_str(&more);
             }
-            (Bit::Seal(new), Some(PartKind::Thought { seal, .. })) if seal.is_none() => {
-                *seal = Some(new);
+            (Bit::Signature(new), Some(PartKind::Reasoning { signature, .. }))
+                if signature.is_none() =>
+            {
+                *signature = Some(new);
             }
             (Bit::Text(text), _) => self.push(PartKind::Text(text)),
             (Bit::Refusal(text), _) => self.push(PartKind::Refusal(text)),
-            (Bit::Thought(text), _) => self.push(PartKind::Thought { text, seal: None }),
-            (Bit::Seal(seal), _) => self.push(PartKind::Thought {
+            (Bit::Reasoning(text), _) => self.push(PartKind::Reasoning {
+                text,
+                signature: None,
+            }),
+            (Bit::Signature(signature), _) => self.push(PartKind::Reasoning {
                 text: Text::default(),
-                seal: Some(seal),
+                signature: Some(signature),
             }),
             (Bit::Media(media), _) => self.push(PartKind::Media(media)),
             (Bit::Call(call), _) => self.push(PartKind::Call(whole(call))),
-            (Bit::CallSeal { id, seal }, _) => self.call_seals.push((id, seal)),
+            (Bit::CallSeal { id, signature }, _) => self.call_seals.push((id, signature)),
             (Bit::ForeignSeal, _) => self.has_foreign_seal = true,
             (Bit::Citation(citation), _) => self.citations.push(citation),
         }
@@ -105,16 +117,16 @@ impl<'a> Answer<'a> {
         self.parts.push(Part { kind, at: None });
     }
 
-    /// Puts each seal on its call. Whether one was lost.
+    /// Puts each signature on its call. Whether one was lost.
     fn fasten_seals(&mut self) -> bool {
         let mut is_lost = self.has_foreign_seal;
-        for (id, seal) in std::mem::take(&mut self.call_seals) {
+        for (id, signature) in std::mem::take(&mut self.call_seals) {
             let sealed = self.parts.iter_mut().find_map(|part| match &mut part.kind {
                 PartKind::Call(call) if call.id.as_ref() == Some(&id) => Some(call),
                 _ => None,
             });
             match sealed {
-                Some(call) => call.seal = Some(seal),
+                Some(call) => call.signature = Some(signature),
                 None => is_lost = true,
             }
         }
@@ -131,7 +143,7 @@ fn whole(call: CallBit<'_>) -> Call<'_> {
         id: call.id,
         name: call.name,
         arguments: call.arguments,
-        seal: None,
+        signature: None,
         kind: call.kind,
     }
 }

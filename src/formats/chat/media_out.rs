@@ -1,4 +1,4 @@
-//! Pictures, sound and files as content parts of a message.
+//! Images, sound and files as content parts of a message.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::paths::refuse;
 use crate::formats::address::Address;
 use crate::formats::base64_text;
 use crate::formats::media_kind::MediaKind;
-use crate::model::{Detail, Fault, Losses, Media, Place, Source};
+use crate::model::{ApiError, Detail, FieldLocation, Losses, Media, Source};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -45,9 +45,9 @@ pub(super) struct File<'a> {
 /// A part of a user's message; what this format cannot say is refused, never left out.
 pub(super) fn encode<'a>(
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<ContentPart<'a>, Fault> {
+) -> Result<ContentPart<'a>, ApiError> {
     let part = part_of(media, place, losses)?;
     // Only files have names.
     if matches!(part, ContentPart::ImageUrl { .. }) {
@@ -58,9 +58,9 @@ pub(super) fn encode<'a>(
 
 fn part_of<'a>(
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<ContentPart<'a>, Fault> {
+) -> Result<ContentPart<'a>, ApiError> {
     match (&media.source, MediaKind::of_type(&media.mime)) {
         (Source::Plain(text), _) => {
             losses.approximated(place.clone());
@@ -122,7 +122,11 @@ const fn file(file: File<'_>) -> ContentPart<'_> {
     ContentPart::File { file }
 }
 
-fn audio<'a>(mime: &str, data: &'a str, place: &Place) -> Result<ContentPart<'a>, Fault> {
+fn audio<'a>(
+    mime: &str,
+    data: &'a str,
+    place: &FieldLocation,
+) -> Result<ContentPart<'a>, ApiError> {
     let format = match mime.split(';').next().unwrap_or(mime).trim() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
         "audio/mpeg" | "audio/mp3" => "mp3",

@@ -35,11 +35,11 @@ pub(in crate::formats) use request::read_metadata;
 use http::HeaderName;
 
 use super::{
-    Asked, Codec, Fields, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch,
+    Codec, Glance, HeaderFields, NameRule, Operation, Passed, Peek, RequestHead, ResponseOptions,
+    StreamDecoder, StreamEncoder, UpstreamTarget, Watch,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Chat;
@@ -54,10 +54,10 @@ pub(in crate::formats) static OWN_HEADERS: [HeaderName; 3] = [
 impl Codec for Chat {
     fn decode_request<'a>(
         &self,
-        _head: &Head<'_>,
+        _head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault> {
+    ) -> Result<Request<'a>, ApiError> {
         request::decode(body, losses)
     }
 
@@ -68,13 +68,13 @@ impl Codec for Chat {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         outgoing::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &Place) -> String {
+    fn path_of(&self, place: &FieldLocation) -> String {
         paths::path_of(place)
     }
 
@@ -82,14 +82,14 @@ impl Codec for Chat {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault> {
+    ) -> Result<Response<'a>, ApiError> {
         incoming::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
         response::encode(response, asked, losses)
@@ -99,31 +99,31 @@ impl Codec for Chat {
         Box::new(decoder::Decoder::default())
     }
 
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
         Box::new(stream::Encoder::new(asked))
     }
 
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
         error::decode(status, body)
     }
 
-    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(fault)
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(api_error)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(fault, out);
+    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+        error::encode_in_stream(api_error, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
         pass::peek(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_reply(body, watch)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_event(data, watch)
     }
 
@@ -139,11 +139,11 @@ impl Codec for Chat {
         false
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
         rates::headers(allowance, fields);
     }
 
-    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
         sealed::take_out(body, losses)
     }
 }

@@ -7,10 +7,10 @@ use super::shape_out::{self, ResponseFormat};
 use super::tools_out::{self, Choice, Declared};
 use super::turns_out::{self, Message};
 use crate::formats::written::written;
-use crate::formats::{Capabilities, Target};
+use crate::formats::{Capabilities, UpstreamTarget};
 use crate::model::{
-    Depth, Effort, Fault, Json, Losses, Output, Place, Request, Sampling, Search, Setting, Text,
-    Thinking,
+    ApiError, Depth, Effort, FieldLocation, Json, Losses, Output, Request, Sampling, Search,
+    Setting, Text, Thinking,
 };
 
 #[derive(Serialize)]
@@ -117,11 +117,11 @@ struct Approximate<'a> {
 
 pub(super) fn encode(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     if request.code_execution {
-        let place = Place::Setting(Setting::CodeExecution);
+        let place = FieldLocation::Setting(Setting::CodeExecution);
         return Err(refuse(&place, "it runs no code"));
     }
     let capabilities = target.capabilities;
@@ -165,7 +165,7 @@ pub(super) fn encode(
     Ok(written(&body, request.size()))
 }
 
-/// Pictures are no official answer of this format, sound is.
+/// Images are no official answer of this format, sound is.
 fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'static str>> {
     output.picture.drop_all(losses);
     if !output.images && !output.sound {
@@ -173,7 +173,7 @@ fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'s
     }
     let mut modalities = vec!["text"];
     if output.images {
-        losses.approximated(Place::Setting(Setting::Images));
+        losses.approximated(FieldLocation::Setting(Setting::Images));
         modalities.push("image");
     }
     if output.sound {
@@ -184,7 +184,7 @@ fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'s
 
 /// Only raw samples come in pieces.
 fn encode_voice(stream: bool, losses: &mut Losses) -> Voice {
-    losses.added(Place::Setting(Setting::Sound));
+    losses.added(FieldLocation::Setting(Setting::Sound));
     Voice {
         voice: "alloy",
         format: if stream { "pcm16" } else { "wav" },
@@ -201,7 +201,7 @@ fn one_call_at_a_time(
         return None;
     }
     if !capabilities.parallel_switch {
-        losses.dropped(Place::Setting(Setting::ParallelTools));
+        losses.dropped(FieldLocation::Setting(Setting::ParallelTools));
         return None;
     }
     Some(false)
@@ -220,7 +220,7 @@ fn encode_sampling<'a>(
         .choices
         .map(|count| within(count, 1..=128, Setting::Choices, losses));
     if sampling.top_k.is_some() {
-        losses.dropped(Place::Setting(Setting::TopK));
+        losses.dropped(FieldLocation::Setting(Setting::TopK));
     }
     let mut settings = Settings {
         n: choices,
@@ -249,7 +249,7 @@ fn encode_sampling<'a>(
             ),
         ] {
             if is_set {
-                losses.dropped(Place::Setting(setting));
+                losses.dropped(FieldLocation::Setting(setting));
             }
         }
         return settings;
@@ -262,7 +262,7 @@ fn encode_sampling<'a>(
     if let Some(first) = sampling.stop.get(..MOST_STOPS)
         && sampling.stop.len() > MOST_STOPS
     {
-        losses.approximated(Place::Setting(Setting::Stop));
+        losses.approximated(FieldLocation::Setting(Setting::Stop));
         settings.stop = first;
     }
     settings
@@ -277,7 +277,7 @@ fn within<N: Ord + Copy>(
 ) -> N {
     let taken = number.clamp(*range.start(), *range.end());
     if taken != number {
-        losses.approximated(Place::Setting(setting));
+        losses.approximated(FieldLocation::Setting(setting));
     }
     taken
 }
@@ -287,7 +287,7 @@ fn encode_thinking(
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> Option<&'static str> {
-    const THINKING: Place = Place::Setting(Setting::Thinking);
+    const THINKING: FieldLocation = FieldLocation::Setting(Setting::Thinking);
     let known = capabilities.efforts.as_deref();
     let wanted = match thinking.depth {
         None | Some(Depth::Dynamic) => None,
@@ -346,7 +346,7 @@ const fn word_of(effort: Effort) -> &'static str {
 
 fn encode_search<'a>(search: &'a Search<'_>, losses: &mut Losses) -> SearchOptions<'a> {
     if !search.allowed_domains.is_empty() {
-        losses.dropped(Place::Setting(Setting::Search));
+        losses.dropped(FieldLocation::Setting(Setting::Search));
     }
     let place = Approximate {
         city: search.city.as_deref(),
@@ -369,7 +369,7 @@ fn encode_search<'a>(search: &'a Search<'_>, losses: &mut Losses) -> SearchOptio
 /// The one tier that only responses has is a faster `fast`.
 fn encode_tier<'a>(tier: &'a str, losses: &mut Losses) -> &'a str {
     if tier == "ultrafast" {
-        losses.approximated(Place::Setting(Setting::ServiceTier));
+        losses.approximated(FieldLocation::Setting(Setting::ServiceTier));
         return "fast";
     }
     tier

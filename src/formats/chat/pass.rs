@@ -3,10 +3,10 @@
 use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::formats::{
-    Glance, Heard, Most, Named, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    Glance, Heard, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::{Edit, Present, Raw, read_text, readable};
-use crate::model::Fault;
+use crate::model::ApiError;
 
 readable! {
     struct Request<'a> {
@@ -26,7 +26,7 @@ readable! {
     }
 }
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     let request: Request<'_> = read_request(body)?;
     let model = request.model.map(|raw| named(body, raw)).transpose()?;
     let stream = request.stream.unwrap_or(false);
@@ -40,22 +40,22 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         model,
         stream,
         ask_usage,
-        most: Some(Most::of(longest, request.n)),
+        most: Some(OutputLimit::of(longest, request.n)),
         thread: None,
         aside: None,
     })
 }
 
-pub(in crate::formats) fn named<'a>(body: &[u8], raw: Raw<'a>) -> Result<Named<'a>, Fault> {
+pub(in crate::formats) fn named<'a>(body: &[u8], raw: Raw<'a>) -> Result<Named<'a>, ApiError> {
     let name = raw.text();
     Ok(Named {
-        name: name.ok_or_else(|| Fault::invalid("model: expected a string").at("model"))?,
+        name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
         range: raw.range_in(body),
     })
 }
 
 /// Without `include_usage` no tokens can be counted, so every stream asks for it.
-fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, Fault> {
+fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, ApiError> {
     let Some(options) = options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();
@@ -69,7 +69,7 @@ fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, Fault> {
         let with = br#"{"include_usage":true}"#.to_vec();
         return Ok(Some(Edit { range, with }));
     }
-    let wrong = || Fault::invalid("stream_options: expected an object").at("stream_options");
+    let wrong = || ApiError::invalid("stream_options: expected an object").at("stream_options");
     let inner: StreamOptions<'_> = read_text(options.get()).map_err(|_| wrong())?;
     Ok(match inner.include_usage.written() {
         Some(value) if value.get() == "true" => None,
@@ -165,7 +165,7 @@ readable! {
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
     let piece: Piece<'_> = read_reply(body)?;
     if piece.error.is_some() && piece.choices.is_none() {
         return Err(super::error::decode(200, body));
@@ -181,9 +181,9 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     })
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     if data == "[DONE]" {
-        if watch.appeared == 0 && watch.fault.is_none() {
+        if watch.appeared == 0 && watch.api_error.is_none() {
             return Err(no_answer());
         }
         (watch.ended, watch.closed) = (true, true);
@@ -197,7 +197,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     note_usage(&piece, watch);
     let model = piece.model.map(|raw| raw.range_in(data.as_bytes()));
     if piece.error.is_some() {
-        watch.fault = Some(super::error::decode(200, data.as_bytes()));
+        watch.api_error = Some(super::error::decode(200, data.as_bytes()));
         watch.ended = true;
         return Ok(Glance {
             model,
@@ -237,7 +237,7 @@ mod tests {
         let glance = glance_event(piece, &mut watch).expect("a piece");
         assert_eq!(&piece[glance.model.expect("a name")], "\"m\"");
         assert_eq!(watch.usage.map(|usage| usage.input), Some(4));
-        assert!(watch.fault.is_some() && watch.ended);
+        assert!(watch.api_error.is_some() && watch.ended);
     }
 
     #[test]

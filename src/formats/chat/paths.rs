@@ -1,28 +1,30 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{Fault, PartField, Place, Setting};
+use crate::model::{ApiError, FieldLocation, PartField, Setting};
 
-pub(super) fn path_of(place: &Place) -> String {
+pub(super) fn path_of(place: &FieldLocation) -> String {
     match place {
-        Place::Path(path) => path.clone().into_owned(),
-        Place::Setting(setting) => field(*setting).to_owned(),
-        Place::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
-        Place::Part {
+        FieldLocation::Path(path) => path.clone().into_owned(),
+        FieldLocation::Setting(setting) => field(*setting).to_owned(),
+        FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
+        FieldLocation::Part {
             turn: Some(turn),
             part: Some(part),
         } => format!("messages[{turn}].content[{part}]"),
-        Place::Part {
+        FieldLocation::Part {
             turn: Some(turn),
             part: None,
         } => format!("messages[{turn}]"),
-        Place::Turn { turn: None } | Place::Part { turn: None, .. } => "messages".to_owned(),
-        Place::Returned { turn, inner, .. } => path_of(&Place::Part {
+        FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
+            "messages".to_owned()
+        }
+        FieldLocation::Returned { turn, inner, .. } => path_of(&FieldLocation::Part {
             turn: *turn,
             part: *inner,
         }),
-        Place::Field { of, field } => path_of(of) + field_of(*field),
-        Place::Tool { tool } => format!("tools[{tool}]"),
-        Place::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
+        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
+        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
     }
 }
 
@@ -61,11 +63,12 @@ const fn field(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Picture(_) | Setting::Sound => "modalities",
+        Setting::Images | Setting::Image(_) | Setting::Sound => "modalities",
     }
 }
 
 /// Content that this format has no place for.
-pub(super) fn refuse(place: &Place, why: &str) -> Fault {
-    Fault::invalid(format!("the upstream of this model cannot take it: {why}")).about(place.clone())
+pub(super) fn refuse(place: &FieldLocation, why: &str) -> ApiError {
+    ApiError::invalid(format!("the upstream of this model cannot take it: {why}"))
+        .about(place.clone())
 }

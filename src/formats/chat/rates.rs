@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::formats::Fields;
+use crate::formats::HeaderFields;
 use crate::model::{Allowance, Rate};
 
 const REQUESTS: [HeaderName; 3] = [
@@ -18,7 +18,7 @@ const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
-pub fn headers(allowance: &Allowance, fields: &mut Fields) {
+pub fn headers(allowance: &Allowance, fields: &mut HeaderFields) {
     let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
@@ -31,7 +31,7 @@ pub fn headers(allowance: &Allowance, fields: &mut Fields) {
 }
 
 /// `20ms`, `1.5s`, `6m0s`: the way clients of this format read it.
-fn spell(span: Duration, name: HeaderName, fields: &mut Fields) {
+fn spell(span: Duration, name: HeaderName, fields: &mut HeaderFields) {
     let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     match milliseconds {
         0..1000 => fields.measure(name, milliseconds, "ms"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn said(allowance: &Allowance) -> HeaderMap {
-        let (mut fields, mut headers) = (Fields::default(), HeaderMap::new());
+        let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
         super::headers(allowance, &mut fields);
         fields
             .put_into(&mut headers)

@@ -1,28 +1,28 @@
-//! Thoughts and seals in the extension keys `reasoning_content` and `reasoning_details`.
+//! Thoughts and signatures in the extension keys `reasoning_content` and `reasoning_details`.
 
 use serde::Serialize;
 
 use super::request::needed;
 use crate::json::{Fields, Path};
-use crate::model::{Call, Fault, Losses, Part, PartKind, Place, Seal, Text};
+use crate::model::{ApiError, Call, FieldLocation, Losses, Part, PartKind, Signature, Text};
 
 /// What an assistant message says of its thoughts.
 #[derive(Default)]
 pub(super) struct Reasoning<'a> {
     pub(super) thoughts: Vec<Part<'a>>,
-    pub(super) seals: CallSeals<'a>,
+    pub(super) signatures: CallSignatures<'a>,
 }
 
 /// Seals that belong to calls, by the id of the call.
 #[derive(Default)]
-pub(super) struct CallSeals<'a>(Vec<(Text<'a>, Seal<'a>)>);
+pub(super) struct CallSignatures<'a>(Vec<(Text<'a>, Signature<'a>)>);
 
-impl<'a> CallSeals<'a> {
-    /// Puts each seal on its call; one whose call is gone proves nothing any more.
+impl<'a> CallSignatures<'a> {
+    /// Puts each signature on its call; one whose call is gone proves nothing any more.
     pub(super) fn fasten(self, calls: &mut [Call<'a>], message: &Path<'_>, losses: &mut Losses) {
-        for (id, seal) in self.0 {
+        for (id, signature) in self.0 {
             match calls.iter_mut().find(|call| call.id.as_ref() == Some(&id)) {
-                Some(call) => call.seal = Some(seal),
+                Some(call) => call.signature = Some(signature),
                 None => drop_path(&Path::Key(message, "reasoning_details"), losses),
             }
         }
@@ -32,7 +32,7 @@ impl<'a> CallSeals<'a> {
 pub(super) fn read<'a>(
     message: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Reasoning<'a>, Fault> {
+) -> Result<Reasoning<'a>, ApiError> {
     let content = message.text("reasoning_content")?;
     let plain = message.text("reasoning")?;
     let mut reasoning = Reasoning::default();
@@ -40,8 +40,7 @@ pub(super) fn read<'a>(
         node.fields(|detail| read_detail(detail, &mut reasoning, losses))
     })?;
     // The plain text repeats what the details say; it counts only where they say nothing.
-    let says =
-        |part: &Part<'_>| matches!(&part.kind, PartKind::Thought { text, .. } if !text.is_empty());
+    let says = |part: &Part<'_>| matches!(&part.kind, PartKind::Reasoning { text, .. } if !text.is_empty());
     let text = content.or(plain).filter(|text| !text.is_empty());
     if let Some(text) = text
         && !reasoning.thoughts.iter().any(says)
@@ -55,7 +54,7 @@ fn read_detail<'a>(
     mut detail: Fields<'a, '_>,
     reasoning: &mut Reasoning<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let kind = needed(&mut detail, "type")?.text()?;
     // Bookkeeping of the list itself.
     detail.text("format")?;
@@ -69,7 +68,7 @@ fn read_detail<'a>(
             if proof.is_foreign && text.is_empty() {
                 drop_path(&Path::Key(&detail.path, "signature"), losses);
             }
-            reasoning.thoughts.push(thought(text, proof.seal));
+            reasoning.thoughts.push(thought(text, proof.signature));
         }
         "reasoning.summary" => {
             let text = detail.text("summary")?.unwrap_or_default();
@@ -80,11 +79,11 @@ fn read_detail<'a>(
             if proof.is_foreign {
                 drop_path(&Path::Key(&detail.path, "data"), losses);
             }
-            match (proof.seal, id) {
-                (Some(seal), Some(id)) => reasoning.seals.0.push((id, seal)),
-                (Some(seal), None) => reasoning
+            match (proof.signature, id) {
+                (Some(signature), Some(id)) => reasoning.signatures.0.push((id, signature)),
+                (Some(signature), None) => reasoning
                     .thoughts
-                    .push(thought(Text::default(), Some(seal))),
+                    .push(thought(Text::default(), Some(signature))),
                 (None, _) => {}
             }
         }
@@ -94,29 +93,32 @@ fn read_detail<'a>(
     Ok(())
 }
 
-fn thought<'a>(text: Text<'a>, seal: Option<Seal<'a>>) -> Part<'a> {
-    let kind = PartKind::Thought { text, seal };
+fn thought<'a>(text: Text<'a>, signature: Option<Signature<'a>>) -> Part<'a> {
+    let kind = PartKind::Reasoning { text, signature };
     Part { kind, at: None }
 }
 
-/// Only seals that we wrapped say who issued them; a raw one may be anybody's and goes nowhere.
+/// Only signatures that we wrapped say who issued them; a raw one may be anybody's and goes nowhere.
 struct Proof<'a> {
-    seal: Option<Seal<'a>>,
+    signature: Option<Signature<'a>>,
     is_foreign: bool,
 }
 
-fn read_proof<'a>(detail: &mut Fields<'a, '_>, key: &str) -> Result<Proof<'a>, Fault> {
+fn read_proof<'a>(detail: &mut Fields<'a, '_>, key: &str) -> Result<Proof<'a>, ApiError> {
     let wrapped = detail.text(key)?.unwrap_or_default();
-    let seal = Seal::unwrap_text(&wrapped);
-    let is_foreign = seal.is_none() && !wrapped.is_empty();
-    Ok(Proof { seal, is_foreign })
+    let signature = Signature::unwrap_text(&wrapped);
+    let is_foreign = signature.is_none() && !wrapped.is_empty();
+    Ok(Proof {
+        signature,
+        is_foreign,
+    })
 }
 
 fn drop_path(path: &Path<'_>, losses: &mut Losses) {
-    losses.dropped(Place::Path(path.to_string().into()));
+    losses.dropped(FieldLocation::Path(path.to_string().into()));
 }
 
-/// One entry of `reasoning_details`: the carrier of a seal, or a thought that came without one
+/// One entry of `reasoning_details`: the carrier of a signature, or a thought that came without one
 /// among others that did. Whoever reads an entry with words reads no `reasoning_content`.
 #[derive(Serialize)]
 #[serde(tag = "type")]
@@ -141,7 +143,7 @@ pub(super) enum Detail<'a> {
 const FORMAT: &str = "omniglot-v1";
 
 impl<'a> Detail<'a> {
-    /// The seal of a thought, which may have no words to show.
+    /// The signature of a thought, which may have no words to show.
     pub(super) fn of_thought(text: &'a str, wrapped: String, index: usize) -> Detail<'a> {
         if text.is_empty() {
             return Detail::Encrypted {

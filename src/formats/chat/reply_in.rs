@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::json::{Outcome, Raw, Readable, Reader, readable};
-use crate::model::{Fault, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
+use crate::model::{ApiError, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
 
 readable! {
     /// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
@@ -195,7 +195,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A failure told inside of a reply that began well.
-    pub(super) fn fault(&self) -> Option<Fault> {
+    pub(super) fn api_error(&self) -> Option<ApiError> {
         let beside = self.x_groq.as_ref().and_then(|groq| groq.error);
         self.error.or(beside).map(fault_of)
     }
@@ -234,10 +234,10 @@ impl<'a> Choice<'a> {
     }
 
     /// The reason that the wire gives; what was said has the last word.
-    pub(super) fn finish(&self, said: Summary) -> Result<Option<Finish<'static>>, Fault> {
+    pub(super) fn finish(&self, said: Summary) -> Result<Option<Finish<'static>>, ApiError> {
         let word = self.finish_reason.as_deref();
         match (word, self.error) {
-            (Some("error"), None) => Err(Fault::bad_gateway("the upstream failed to answer")),
+            (Some("error"), None) => Err(ApiError::bad_gateway("the upstream failed to answer")),
             (_, Some(error)) => Err(fault_of(error)),
             (None | Some(""), None) => Ok(None),
             (Some("length" | "model_length"), None) => Ok(Some(Finish::Length)),
@@ -277,6 +277,6 @@ impl Summary {
     }
 }
 
-fn fault_of(error: Raw<'_>) -> Fault {
+fn fault_of(error: Raw<'_>) -> ApiError {
     super::error::decode(200, format!(r#"{{"error":{}}}"#, error.get()).as_bytes())
 }

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Json, Labels, Losses, Output, Picture, Place, Request, Sampling, Search,
-    Shape, Spelled, Text, Thinking,
+    ApiError, Depth, Effort, FieldLocation, ImageOptions, Json, Labels, Losses, Output, Request,
+    Sampling, Search, Shape, Spelled, Text, Thinking,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, ApiError> {
     let mut fields = Fields::of_body(body)?;
     // Routing has read the name and knows what to do without one.
     fields.text("model")?;
@@ -35,7 +35,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
 fn read_sampling<'a>(
     fields: &mut Fields<'a, '_>,
     spelled: &mut Spelled,
-) -> Result<Sampling<'a>, Fault> {
+) -> Result<Sampling<'a>, ApiError> {
     const TOKENS: RangeInclusive<u64> = 1..=u32::MAX as u64;
     let mut max_tokens = whole(fields, "max_completion_tokens", TOKENS)?;
     if max_tokens.is_none() {
@@ -61,7 +61,7 @@ fn read_sampling<'a>(
     Ok(sampling)
 }
 
-fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
+fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
     let Some(node) = fields.node("stop") else {
         return Ok(Vec::new());
     };
@@ -80,7 +80,10 @@ fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
     Ok(stops)
 }
 
-fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Output<'a>, Fault> {
+fn read_output<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Output<'a>, ApiError> {
     let shape = match fields.node("response_format") {
         Some(node) => node.fields(|format| read_shape(format, losses))?,
         None => Shape::Text,
@@ -108,12 +111,12 @@ fn read_output<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<O
         shape,
         images,
         sound,
-        picture: Picture::default(),
+        picture: ImageOptions::default(),
         verbosity: verbosity.map(Text::Borrowed),
     })
 }
 
-fn read_shape<'a>(mut format: Fields<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, Fault> {
+fn read_shape<'a>(mut format: Fields<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
     #[derive(Clone, Copy)]
     enum Kind {
         Text,
@@ -146,7 +149,7 @@ fn read_shape<'a>(mut format: Fields<'a, '_>, losses: &mut Losses) -> Result<Sha
     Ok(shape)
 }
 
-fn read_thinking(fields: &mut Fields<'_, '_>) -> Result<Thinking, Fault> {
+fn read_thinking(fields: &mut Fields<'_, '_>) -> Result<Thinking, ApiError> {
     const EFFORTS: [(&str, Depth); 7] = [
         ("none", Depth::Off),
         ("minimal", Depth::Effort(Effort::Minimal)),
@@ -166,7 +169,7 @@ fn read_thinking(fields: &mut Fields<'_, '_>) -> Result<Thinking, Fault> {
 fn read_search<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<Search<'a>>, Fault> {
+) -> Result<Option<Search<'a>>, ApiError> {
     let Some(node) = fields.node("web_search_options") else {
         return Ok(None);
     };
@@ -187,7 +190,7 @@ fn read_location<'a>(
     mut location: Fields<'a, '_>,
     search: &mut Search<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     one_of(needed(&mut location, "type")?, &[("approximate", ())])?;
     if let Some(node) = location.node("approximate") {
         node.fields(|mut place| {
@@ -206,7 +209,7 @@ fn read_location<'a>(
 fn read_labels<'a>(
     fields: &mut Fields<'a, '_>,
     spelled: &mut Spelled,
-) -> Result<Labels<'a>, Fault> {
+) -> Result<Labels<'a>, ApiError> {
     let service_tier = fields.text("service_tier")?;
     let metadata = fields.node("metadata").map(read_metadata).transpose()?;
     let mut user = fields.text("user")?;
@@ -223,7 +226,7 @@ fn read_labels<'a>(
     })
 }
 
-pub(in crate::formats) fn read_metadata<'a>(node: Node<'a, '_>) -> Result<Json<'a>, Fault> {
+pub(in crate::formats) fn read_metadata<'a>(node: Node<'a, '_>) -> Result<Json<'a>, ApiError> {
     let path = node.path;
     let metadata = object(node)?;
     let entries = metadata.as_object().map_or(&[][..], |map| map.as_vec());
@@ -243,7 +246,7 @@ pub(in crate::formats) fn read_metadata<'a>(node: Node<'a, '_>) -> Result<Json<'
 }
 
 /// How the reply is to be delivered and kept, which the gateway itself answers for.
-fn read_delivery(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+fn read_delivery(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), ApiError> {
     fields.bool("stream")?;
     if let Some(node) = fields.node("stream_options") {
         node.fields(|mut options| {
@@ -261,10 +264,10 @@ fn read_unmet_wish(
     fields: &mut Fields<'_, '_>,
     key: &str,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if fields.bool(key)? == Some(true) {
         let path = Path::Key(&fields.path, key).to_string();
-        losses.dropped(Place::Path(path.into()));
+        losses.dropped(FieldLocation::Path(path.into()));
     }
     Ok(())
 }
@@ -273,7 +276,7 @@ fn read_unmet_wish(
 pub(super) fn needed<'a, 's>(
     fields: &'s mut Fields<'a, '_>,
     key: &'s str,
-) -> Result<Node<'a, 's>, Fault> {
+) -> Result<Node<'a, 's>, ApiError> {
     let value = fields.take(key);
     Ok(Node {
         value: fields.need(key, value)?,
@@ -282,7 +285,7 @@ pub(super) fn needed<'a, 's>(
 }
 
 /// A word of a fixed set, and what it stands for.
-pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, words: &[(&str, T)]) -> Result<T, Fault> {
+pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, words: &[(&str, T)]) -> Result<T, ApiError> {
     let path = node.path;
     let text = node.text()?;
     if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
@@ -293,7 +296,7 @@ pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, words: &[(&str, T)]) -> Result
 }
 
 /// An object that is carried as it is.
-pub(super) fn object<'a>(node: Node<'a, '_>) -> Result<Json<'a>, Fault> {
+pub(super) fn object<'a>(node: Node<'a, '_>) -> Result<Json<'a>, ApiError> {
     match node.value {
         Json::Object(_) => Ok(node.value),
         _ => Err(node.path.wrong("an object")),
@@ -304,7 +307,7 @@ fn number(
     fields: &mut Fields<'_, '_>,
     key: &str,
     range: RangeInclusive<f64>,
-) -> Result<Option<f64>, Fault> {
+) -> Result<Option<f64>, ApiError> {
     let value = fields.f64(key)?;
     if value.is_some_and(|value| !range.contains(&value)) {
         let expected = format!("a number from {} to {}", range.start(), range.end());
@@ -317,7 +320,7 @@ fn whole(
     fields: &mut Fields<'_, '_>,
     key: &str,
     range: RangeInclusive<u64>,
-) -> Result<Option<u64>, Fault> {
+) -> Result<Option<u64>, ApiError> {
     let value = fields.i64(key)?;
     let Some(value) = value else { return Ok(None) };
     match u64::try_from(value) {

@@ -5,11 +5,12 @@ use serde::Serialize;
 use super::reasoning::Detail;
 use super::usage::Tokens;
 use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
-use crate::formats::Asked;
+use crate::formats::ResponseOptions;
 use crate::formats::identity::call_id;
 use crate::formats::written::written;
 use crate::model::{
-    Call, Choice, Finish, Losses, Part, PartKind, Place, Response, Seal, Text, ToolKind,
+    Call, Choice, FieldLocation, Finish, Losses, Part, PartKind, Response, Signature, Text,
+    ToolKind,
 };
 
 #[derive(Serialize)]
@@ -50,7 +51,11 @@ struct Message<'a> {
     audio: Option<Audio<'a>>,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(
+    response: &Response<'_>,
+    asked: &ResponseOptions,
+    losses: &mut Losses,
+) -> Vec<u8> {
     let heading = Heading::new(&response.id, response.created, &response.model, asked);
     // Clients index the first choice without asking.
     let nothing = Choice {
@@ -82,7 +87,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
 
 /// What this format cannot say of a choice.
 fn report(index: u32, choice: &Choice<'_>, losses: &mut Losses) {
-    let place = |field: &str| Place::Path(format!("choices[{index}].{field}").into());
+    let place = |field: &str| FieldLocation::Path(format!("choices[{index}].{field}").into());
     match &choice.finish {
         Finish::Paused | Finish::ContextFull => losses.approximated(place("finish_reason")),
         Finish::StopSequence(Some(_)) => losses.dropped(place("finish_reason")),
@@ -113,12 +118,12 @@ fn encode_choice<'a>(
         match &part.kind {
             PartKind::Text(text) => append(&mut message.content, text),
             PartKind::Refusal(text) => append(&mut message.refusal, text),
-            PartKind::Thought { text, seal } => {
+            PartKind::Reasoning { text, signature } => {
                 if !text.is_empty() {
                     append(&mut message.reasoning_content, text);
                 }
                 let index = message.reasoning_details.len();
-                let detail = match seal.as_ref().map(Seal::wrap) {
+                let detail = match signature.as_ref().map(Signature::wrap) {
                     Some(wrapped) => Some(Detail::of_thought(text, wrapped, index)),
                     None if proven && !text.is_empty() => Some(Detail::unproven(text, index)),
                     None => None,
@@ -158,13 +163,13 @@ fn encode_choice<'a>(
 
 /// A thought with words and a proof of them.
 fn is_proven(part: &Part<'_>) -> bool {
-    matches!(&part.kind, PartKind::Thought { text, seal: Some(_) } if !text.is_empty())
+    matches!(&part.kind, PartKind::Reasoning { text, signature: Some(_) } if !text.is_empty())
 }
 
 fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
-    if let Some(seal) = &call.seal {
+    if let Some(signature) = &call.signature {
         let index = message.reasoning_details.len();
-        let detail = Detail::of_call(id.clone(), seal.wrap(), index);
+        let detail = Detail::of_call(id.clone(), signature.wrap(), index);
         message.reasoning_details.push(detail);
     }
     let mut text = call.arguments.to_text();

@@ -7,16 +7,16 @@ use super::reply_in::{
 };
 use crate::formats::few::Few;
 use crate::model::{
-    Arguments, Citation, Json, Media, Seal, Source, Text, ToolKind, split_data_url,
+    Arguments, Citation, Json, Media, Signature, Source, Text, ToolKind, split_data_url,
 };
 
 pub(super) enum Bit<'a> {
-    Thought(Text<'a>),
+    Reasoning(Text<'a>),
     /// Of the thought before it.
-    Seal(Seal<'a>),
+    Signature(Signature<'a>),
     CallSeal {
         id: Text<'a>,
-        seal: Seal<'a>,
+        signature: Signature<'a>,
     },
     /// A proof whose issuer nobody knows: it can go nowhere.
     ForeignSeal,
@@ -45,7 +45,7 @@ impl CallBit<'_> {
 }
 
 impl<'a> Said<'a> {
-    /// Thoughts, words, pictures, calls: the format itself keeps no order among them.
+    /// Thoughts, words, images, calls: the format itself keeps no order among them.
     /// `has_plain` remembers from piece to piece that thoughts come in a plain field.
     /// `sound`: the type that sound is of, which the wire does not say.
     pub(super) fn walk(
@@ -64,7 +64,7 @@ impl<'a> Said<'a> {
             && !is_detailed
         {
             *has_plain = true;
-            each(Bit::Thought(text));
+            each(Bit::Reasoning(text));
         }
         for detail in details {
             walk_detail(detail, is_detailed, each);
@@ -121,22 +121,24 @@ fn walk_detail<'a>(detail: ReasoningDetail<'a>, with_text: bool, each: &mut dyn 
     if let Some(text) = filled(detail.text).or_else(|| filled(detail.summary))
         && with_text
     {
-        each(Bit::Thought(text));
+        each(Bit::Reasoning(text));
     }
     let Some(wrapped) = filled(detail.signature).or_else(|| filled(detail.data)) else {
         return;
     };
-    each(match (Seal::unwrap_text(&wrapped), filled(detail.id)) {
-        (None, _) => Bit::ForeignSeal,
-        (Some(seal), Some(id)) => Bit::CallSeal { id, seal },
-        (Some(seal), None) => Bit::Seal(seal),
-    });
+    each(
+        match (Signature::unwrap_text(&wrapped), filled(detail.id)) {
+            (None, _) => Bit::ForeignSeal,
+            (Some(signature), Some(id)) => Bit::CallSeal { id, signature },
+            (Some(signature), None) => Bit::Signature(signature),
+        },
+    );
 }
 
 fn walk_part<'a>(part: ContentPart<'a>, each: &mut dyn FnMut(Bit<'a>)) {
     let thinking = part.thinking.map(into_text);
     if let Some(text) = thinking.filter(|text| !text.is_empty()) {
-        each(Bit::Thought(text));
+        each(Bit::Reasoning(text));
     }
     if let Some(text) = filled(part.text) {
         each(Bit::Text(text));

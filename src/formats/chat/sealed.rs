@@ -2,7 +2,7 @@
 
 use crate::formats::sealed::{is_wrapped, thinned};
 use crate::json::{Edit, Raw, read_text, readable};
-use crate::model::{Losses, Place, Text};
+use crate::model::{FieldLocation, Losses, Text};
 
 readable! {
     struct Conversation<'a> {
@@ -37,7 +37,7 @@ pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
         let details = message.reasoning_details;
         let edit = details.and_then(|raw| thinned(raw, body.as_bytes(), is_sealed, |_| {}));
         if edit.is_some() {
-            losses.dropped(Place::Turn { turn: Some(turn) });
+            losses.dropped(FieldLocation::Turn { turn: Some(turn) });
         }
         edits.extend(edit);
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::{Json, Losses, Place, Setting, Shape};
+use crate::model::{FieldLocation, Json, Losses, Setting, Shape};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -21,7 +21,7 @@ pub(super) struct Named<'a> {
     strict: Option<bool>,
 }
 
-const SHAPE: Place = Place::Setting(Setting::OutputShape);
+const SHAPE: FieldLocation = FieldLocation::Setting(Setting::OutputShape);
 
 pub(super) fn encode<'a>(shape: &'a Shape<'a>, losses: &mut Losses) -> Option<ResponseFormat<'a>> {
     let json_schema = match shape {
@@ -65,7 +65,12 @@ fn named<'a>(name: Option<&'a str>, losses: &mut Losses) -> &'a str {
 }
 
 /// Strict schemas that break the rules are refused upstream, so they are sent as lenient ones.
-pub(super) fn checked(strict: bool, schema: &Json<'_>, at: Place, losses: &mut Losses) -> bool {
+pub(super) fn checked(
+    strict: bool,
+    schema: &Json<'_>,
+    at: FieldLocation,
+    losses: &mut Losses,
+) -> bool {
     let allowed = !strict || may_be_strict(schema);
     if !allowed {
         losses.approximated(at);

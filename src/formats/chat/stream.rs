@@ -9,8 +9,8 @@ use super::usage::Tokens;
 use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
 use crate::formats::identity::call_id;
 use crate::formats::written::written;
-use crate::formats::{Asked, StreamEncoder};
-use crate::model::{Block, Citation, Delta, Event, Fault, Finish, Media, Text, ToolKind, Usage};
+use crate::formats::{ResponseOptions, StreamEncoder};
+use crate::model::{ApiError, Block, Citation, Delta, Event, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
 
 /// What every chunk of a stream begins with.
@@ -62,7 +62,7 @@ struct Piece<'a> {
 }
 
 pub(super) struct Encoder {
-    asked: Asked,
+    asked: ResponseOptions,
     heading: Heading,
     /// The heading as JSON, written once.
     repeated: Vec<u8>,
@@ -96,18 +96,18 @@ impl Progress {
     fn close_thought(
         &mut self,
         text: String,
-        seal: Option<String>,
+        signature: Option<String>,
         mut tell: impl FnMut(Detail<'_>),
     ) {
-        if seal.is_some() && !text.is_empty() {
+        if signature.is_some() && !text.is_empty() {
             self.is_proven = true;
             for text in std::mem::take(&mut self.unproven) {
                 tell(Detail::unproven(&text, self.details));
                 self.details += 1;
             }
         }
-        match seal {
-            Some(seal) => tell(Detail::of_thought(&text, seal, self.details)),
+        match signature {
+            Some(signature) => tell(Detail::of_thought(&text, signature, self.details)),
             None if text.is_empty() => return,
             None if self.is_proven => tell(Detail::unproven(&text, self.details)),
             None => return self.unproven.push(text),
@@ -120,21 +120,21 @@ impl Progress {
 enum Open {
     Text,
     Refusal,
-    Thought {
+    Reasoning {
         text: String,
-        seal: Option<String>,
+        signature: Option<String>,
     },
     Call {
         id: String,
         kind: ToolKind,
         has_arguments: bool,
-        seal: Option<String>,
+        signature: Option<String>,
     },
     Media,
 }
 
 impl Encoder {
-    pub(super) fn new(asked: &Asked) -> Encoder {
+    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         let heading = Heading::new("", 0, "", asked);
         Encoder {
             asked: asked.clone(),
@@ -156,9 +156,9 @@ impl Encoder {
                 progress.refused = true;
                 Open::Refusal
             }
-            Block::Thought => Open::Thought {
+            Block::Reasoning => Open::Reasoning {
                 text: String::new(),
-                seal: None,
+                signature: None,
             },
             Block::Call { id, name, kind } => {
                 let made = || call_id(&self.upstream_id, choice, progress.calls);
@@ -170,7 +170,7 @@ impl Encoder {
                     id,
                     kind,
                     has_arguments: false,
-                    seal: None,
+                    signature: None,
                 }
             }
             Block::Media(media) => {
@@ -196,7 +196,7 @@ impl Encoder {
             (_, Delta::Text(text) | Delta::Arguments(text)) if text.is_empty() => return,
             (Some(Open::Text), Delta::Text(text)) => piece.content = Some(text),
             (Some(Open::Refusal), Delta::Text(text)) => piece.refusal = Some(text),
-            (Some(Open::Thought { text: whole, .. }), Delta::Text(text)) => {
+            (Some(Open::Reasoning { text: whole, .. }), Delta::Text(text)) => {
                 whole.push_str(text);
                 piece.reasoning_content = Some(text);
             }
@@ -211,12 +211,15 @@ impl Encoder {
                 *has_arguments |= !text.trim().is_empty();
                 piece = Piece::of_call(ToolCall::later(progress.calls - 1, *kind, text));
             }
-            (Some(Open::Thought { seal, .. } | Open::Call { seal, .. }), Delta::Seal(new)) => {
-                *seal = Some(new.wrap());
+            (
+                Some(Open::Reasoning { signature, .. } | Open::Call { signature, .. }),
+                Delta::Signature(new),
+            ) => {
+                *signature = Some(new.wrap());
                 return;
             }
             // The grammar allows no other pairing.
-            (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Seal(_)) => return,
+            (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Signature(_)) => return,
         }
         write(repeated, choice, piece, out);
     }
@@ -226,21 +229,23 @@ impl Encoder {
         let progress = begin(&mut self.choices, repeated, choice, out);
         let index = progress.details;
         match progress.open.take() {
-            Some(Open::Thought { text, seal }) => progress.close_thought(text, seal, |detail| {
-                write(repeated, choice, Piece::of_detail(detail), out);
-            }),
+            Some(Open::Reasoning { text, signature }) => {
+                progress.close_thought(text, signature, |detail| {
+                    write(repeated, choice, Piece::of_detail(detail), out);
+                })
+            }
             Some(Open::Call {
                 id,
                 kind,
                 has_arguments,
-                seal,
+                signature,
             }) => {
                 if !has_arguments && kind == ToolKind::Function {
                     let call = ToolCall::later(progress.calls - 1, kind, "{}");
                     write(repeated, choice, Piece::of_call(call), out);
                 }
-                if let Some(seal) = seal {
-                    let detail = Detail::of_call(id.into(), seal, index);
+                if let Some(signature) = signature {
+                    let detail = Detail::of_call(id.into(), signature, index);
                     write(repeated, choice, Piece::of_detail(detail), out);
                     progress.details += 1;
                 }
@@ -313,9 +318,9 @@ impl StreamEncoder for Encoder {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
         if !self.over {
-            super::error::encode_in_stream(fault, out);
+            super::error::encode_in_stream(api_error, out);
             self.over = true;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::request::{needed, object, one_of};
 use crate::json::{Fields, Node};
-use crate::model::{Fault, Json, Losses, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{ApiError, Json, Losses, Text, Tool, ToolChoice, ToolKind};
 
 pub(super) const KINDS: [(&str, ToolKind); 2] = [
     ("function", ToolKind::Function),
@@ -12,7 +12,7 @@ pub(super) const KINDS: [(&str, ToolKind); 2] = [
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Vec<Tool<'a>>, Fault> {
+) -> Result<Vec<Tool<'a>>, ApiError> {
     let mut tools = Vec::new();
     fields.each("tools", |at, node| {
         tools.push(node.fields(|tool| read_tool(tool, at, losses))?);
@@ -29,7 +29,7 @@ fn read_tool<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let tool = match one_of(needed(&mut fields, "type")?, &KINDS)? {
         ToolKind::Function => needed(&mut fields, "function")?
             .fields(|function| read_function(function, at, losses))?,
@@ -45,7 +45,7 @@ fn read_function<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let tool = Tool {
         name: needed(&mut fields, "name")?.text()?,
         description: fields.text("description")?,
@@ -63,7 +63,7 @@ fn read_custom<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let name = needed(&mut fields, "name")?.text()?;
     let description = fields.text("description")?;
     let grammar = match fields.node("format") {
@@ -85,7 +85,7 @@ fn read_custom<'a>(
 fn read_grammar<'a>(
     mut format: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<Json<'a>>, Fault> {
+) -> Result<Option<Json<'a>>, ApiError> {
     let kinds = [("text", false), ("grammar", true)];
     let grammar = if one_of(needed(&mut format, "type")?, &kinds)? {
         Some(object(needed(&mut format, "grammar")?)?)
@@ -99,7 +99,7 @@ fn read_grammar<'a>(
 pub(super) fn read_choice<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<ToolChoice<'a>>, Fault> {
+) -> Result<Option<ToolChoice<'a>>, ApiError> {
     if let Some(node) = fields.node("tool_choice") {
         return match node.value {
             Json::Object(_) => node.fields(|choice| read_object_choice(choice, losses)),
@@ -119,7 +119,7 @@ pub(super) fn read_choice<'a>(
     .map(Some)
 }
 
-fn read_word_choice<'a>(node: Node<'a, '_>) -> Result<ToolChoice<'a>, Fault> {
+fn read_word_choice<'a>(node: Node<'a, '_>) -> Result<ToolChoice<'a>, ApiError> {
     #[derive(Clone, Copy)]
     enum Word {
         None,
@@ -141,7 +141,7 @@ fn read_word_choice<'a>(node: Node<'a, '_>) -> Result<ToolChoice<'a>, Fault> {
 fn read_object_choice<'a>(
     mut choice: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<ToolChoice<'a>, Fault> {
+) -> Result<ToolChoice<'a>, ApiError> {
     let kinds = [
         ("function", "function"),
         ("custom", "custom"),
@@ -161,7 +161,7 @@ fn read_object_choice<'a>(
 fn read_allowed<'a>(
     mut allowed: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<ToolChoice<'a>, Fault> {
+) -> Result<ToolChoice<'a>, ApiError> {
     let modes = [("auto", false), ("required", true)];
     let required = one_of(needed(&mut allowed, "mode")?, &modes)?;
     let mut names = Vec::new();
@@ -181,7 +181,7 @@ fn read_allowed<'a>(
     Ok(ToolChoice::Subset { names, required })
 }
 
-fn read_name<'a>(mut tool: Fields<'a, '_>, losses: &mut Losses) -> Result<Text<'a>, Fault> {
+fn read_name<'a>(mut tool: Fields<'a, '_>, losses: &mut Losses) -> Result<Text<'a>, ApiError> {
     let name = needed(&mut tool, "name")?.text()?;
     tool.finish(losses);
     Ok(name)

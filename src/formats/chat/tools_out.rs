@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::shape_out::checked;
-use crate::model::{Json, Losses, Place, Request, Setting, Tool, ToolChoice, ToolKind};
+use crate::model::{FieldLocation, Json, Losses, Request, Setting, Tool, ToolChoice, ToolKind};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -39,7 +39,7 @@ struct Grammar<'a> {
 }
 
 pub(super) fn encode<'a>(tool: &'a Tool<'a>, losses: &mut Losses) -> Declared<'a> {
-    let place = Place::ToolStrict { tool: tool.at };
+    let place = FieldLocation::ToolStrict { tool: tool.at };
     let name = &*tool.name;
     let description = tool.description.as_deref();
     match tool.kind {
@@ -107,7 +107,7 @@ pub(super) fn encode_choice<'a>(
     let choice = request.tool_choice.as_ref()?;
     if request.tools.is_empty() {
         if !matches!(choice, ToolChoice::Auto | ToolChoice::None) {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
         }
         return None;
     }
@@ -124,12 +124,12 @@ pub(super) fn encode_choice<'a>(
     Some(match choice {
         // Only functions can be asked for.
         ToolChoice::Hosted(_) => {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             return None;
         }
         // What may be used instead is no tool here.
         ToolChoice::Subset { names, .. } if names.is_empty() => {
-            losses.approximated(Place::Setting(Setting::ToolChoice));
+            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
             Choice::Word("none")
         }
         ToolChoice::Auto => Choice::Word("auto"),

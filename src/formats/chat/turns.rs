@@ -7,8 +7,8 @@ use super::tools::KINDS;
 use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Arguments, Call, Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Role, Source, Text,
-    ToolKind, ToolResult, Turn, split_data_url,
+    ApiError, Arguments, Call, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Role,
+    Source, Text, ToolKind, ToolResult, Turn, split_data_url,
 };
 
 /// Who speaks; only some may send more than text.
@@ -38,7 +38,7 @@ const ANY_FILE: &str = "application/*";
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Vec<Turn<'a>>, Fault> {
+) -> Result<Vec<Turn<'a>>, ApiError> {
     let messages = needed(fields, "messages")?;
     let path = messages.path;
     let mut turns = Vec::new();
@@ -57,7 +57,7 @@ fn read_turn<'a>(
     mut message: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
-) -> Result<Turn<'a>, Fault> {
+) -> Result<Turn<'a>, ApiError> {
     let speaker = one_of(needed(&mut message, "role")?, &SPEAKERS)?;
     let (role, parts) = match speaker {
         Speaker::Developer => (Role::Developer, read_own(&mut message, speaker, losses)?),
@@ -82,7 +82,7 @@ fn read_own<'a>(
     message: &mut Fields<'a, '_>,
     speaker: Speaker,
     losses: &mut Losses,
-) -> Result<Vec<Part<'a>>, Fault> {
+) -> Result<Vec<Part<'a>>, ApiError> {
     let content = read_content(message, speaker, losses)?;
     message.need("content", content)
 }
@@ -91,7 +91,7 @@ fn read_content<'a>(
     message: &mut Fields<'a, '_>,
     speaker: Speaker,
     losses: &mut Losses,
-) -> Result<Option<Vec<Part<'a>>>, Fault> {
+) -> Result<Option<Vec<Part<'a>>>, ApiError> {
     let Some(node) = message.node("content") else {
         return Ok(None);
     };
@@ -115,8 +115,8 @@ fn read_part<'a>(
     mut part: Fields<'a, '_>,
     speaker: Speaker,
     losses: &mut Losses,
-) -> Result<PartKind<'a>, Fault> {
-    // Pictures in tool results are not official, but other formats take them and clients send them.
+) -> Result<PartKind<'a>, ApiError> {
+    // Images in tool results are not official, but other formats take them and clients send them.
     let takes_media = matches!(speaker, Speaker::User | Speaker::Tool);
     let word = needed(&mut part, "type")?.text()?;
     let kind = match &*word {
@@ -139,9 +139,9 @@ fn read_part<'a>(
 fn read_media<'a>(
     part: &mut Fields<'a, '_>,
     key: &str,
-    read: impl FnOnce(&mut Fields<'a, '_>) -> Result<Media<'a>, Fault>,
+    read: impl FnOnce(&mut Fields<'a, '_>) -> Result<Media<'a>, ApiError>,
     losses: &mut Losses,
-) -> Result<PartKind<'a>, Fault> {
+) -> Result<PartKind<'a>, ApiError> {
     needed(part, key)?.fields(|mut fields| {
         let media = read(&mut fields)?;
         fields.finish(losses);
@@ -149,7 +149,7 @@ fn read_media<'a>(
     })
 }
 
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
+fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     /// `auto` is what every format does unasked.
     const DETAILS: [(&str, Option<Detail>); 4] = [
         ("auto", None),
@@ -179,7 +179,7 @@ fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
     })
 }
 
-fn read_audio<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
+fn read_audio<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     let data = needed(fields, "data")?.text()?;
     let formats = [("wav", "audio/wav"), ("mp3", "audio/mpeg")];
     let mime = one_of(needed(fields, "format")?, &formats)?;
@@ -191,7 +191,7 @@ fn read_audio<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
     })
 }
 
-fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
+fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     let (mime, source) = if let Some(id) = fields.text("file_id")? {
         (ANY_FILE.into(), Source::File(id))
     } else {
@@ -224,15 +224,18 @@ fn split_data(url: Text<'_>) -> Option<(Text<'_>, Text<'_>)> {
 fn read_assistant<'a>(
     message: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Vec<Part<'a>>, Fault> {
-    let Reasoning { thoughts, seals } = reasoning::read(message, losses)?;
+) -> Result<Vec<Part<'a>>, ApiError> {
+    let Reasoning {
+        thoughts,
+        signatures,
+    } = reasoning::read(message, losses)?;
     let mut parts = thoughts;
     parts.extend(read_content(message, Speaker::Assistant, losses)?.unwrap_or_default());
     if let Some(refusal) = message.text("refusal")? {
         let kind = PartKind::Refusal(refusal);
         parts.push(Part { kind, at: None });
     }
-    // Not official, but replies with pictures are given out like this.
+    // Not official, but replies with images are given out like this.
     message.each("images", |_, node| {
         let kind = node.fields(|mut part| {
             part.take("type");
@@ -253,7 +256,7 @@ fn read_assistant<'a>(
     if let Some(node) = message.node("annotations")
         && node.value != Json::Array(Vec::new())
     {
-        losses.dropped(Place::Path(node.path.to_string().into()));
+        losses.dropped(FieldLocation::Path(node.path.to_string().into()));
     }
     let mut calls = Vec::new();
     message.each("tool_calls", |_, node| {
@@ -263,7 +266,7 @@ fn read_assistant<'a>(
     if let Some(node) = message.node("function_call") {
         calls.push(read_function_call(node, None, losses)?);
     }
-    seals.fasten(&mut calls, &message.path, losses);
+    signatures.fasten(&mut calls, &message.path, losses);
     parts.extend(calls.into_iter().map(|call| Part {
         kind: PartKind::Call(call),
         at: None,
@@ -271,7 +274,7 @@ fn read_assistant<'a>(
     Ok(parts)
 }
 
-fn read_call<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Call<'a>, Fault> {
+fn read_call<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Call<'a>, ApiError> {
     let id = needed(&mut fields, "id")?.text()?;
     let kind = match fields.node("type") {
         Some(node) => one_of(node, &KINDS)?,
@@ -286,7 +289,7 @@ fn read_call<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Call
                 id: Some(id),
                 name: needed(&mut custom, "name")?.text()?,
                 arguments: Arguments::Text(custom.text("input")?.unwrap_or_default()),
-                seal: None,
+                signature: None,
                 kind,
             };
             custom.finish(losses);
@@ -301,13 +304,13 @@ fn read_function_call<'a>(
     node: Node<'a, '_>,
     id: Option<Text<'a>>,
     losses: &mut Losses,
-) -> Result<Call<'a>, Fault> {
+) -> Result<Call<'a>, ApiError> {
     node.fields(|mut function| {
         let call = Call {
             id,
             name: needed(&mut function, "name")?.text()?,
             arguments: Arguments::Text(function.text("arguments")?.unwrap_or_default()),
-            seal: None,
+            signature: None,
             kind: ToolKind::Function,
         };
         function.finish(losses);
@@ -320,7 +323,7 @@ fn read_result<'a>(
     message: &mut Fields<'a, '_>,
     speaker: Speaker,
     losses: &mut Losses,
-) -> Result<ToolResult<'a>, Fault> {
+) -> Result<ToolResult<'a>, ApiError> {
     let (id, name) = if speaker == Speaker::Tool {
         let id = needed(message, "tool_call_id")?.text()?;
         (Some(id), message.text("name")?)

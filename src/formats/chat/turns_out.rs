@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::media_out::{self, ContentPart};
 use super::paths::refuse;
 use super::wire::ToolCall;
-use crate::formats::Target;
+use crate::formats::UpstreamTarget;
 use crate::formats::identity::past_call_id;
 use crate::model::{
-    Call, Fault, Losses, Part, PartField, PartKind, Place, Request, Role, Text, ToolKind,
-    ToolResult, Turn,
+    ApiError, Call, FieldLocation, Losses, Part, PartField, PartKind, Request, Role, Text,
+    ToolKind, ToolResult, Turn,
 };
 
 #[derive(Debug, Serialize)]
@@ -69,9 +69,9 @@ impl<'a> Message<'a> {
 
 pub(super) fn encode<'a>(
     request: &'a Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<Message<'a>>, Fault> {
+) -> Result<Vec<Message<'a>>, ApiError> {
     let mut writer = Writer {
         messages: Vec::with_capacity(request.turns.len()),
         developer: target.capabilities.chat_developer_role,
@@ -92,14 +92,14 @@ pub(super) fn encode<'a>(
     writer.end_step();
     let Writer { messages, .. } = writer;
     let Some(last) = messages.last() else {
-        return Err(Fault::invalid(
+        return Err(ApiError::invalid(
             "there is nothing to answer: every turn is empty",
         ));
     };
     // Nothing in this format makes a model go on with its own words.
     if last.role == "assistant" && last.tool_calls.is_empty() {
         let turn = request.turns.last().and_then(|turn| turn.at);
-        losses.approximated(Place::Turn { turn });
+        losses.approximated(FieldLocation::Turn { turn });
     }
     Ok(messages)
 }
@@ -123,8 +123,8 @@ struct Writer<'a, 'l> {
     losses: &'l mut Losses,
 }
 
-const fn place(turn: &Turn<'_>, part: &Part<'_>) -> Place {
-    Place::Part {
+const fn place(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
+    FieldLocation::Part {
         turn: turn.at,
         part: part.at,
     }
@@ -132,7 +132,7 @@ const fn place(turn: &Turn<'_>, part: &Part<'_>) -> Place {
 
 impl<'a> Writer<'a, '_> {
     /// The system turns that open a conversation are one message; later ones stay where they are.
-    fn system(&mut self, turn: &'a Turn<'_>) -> Result<(), Fault> {
+    fn system(&mut self, turn: &'a Turn<'_>) -> Result<(), ApiError> {
         let mut parts = Vec::new();
         for part in &turn.parts {
             match &part.kind {
@@ -162,7 +162,7 @@ impl<'a> Writer<'a, '_> {
     }
 
     /// Results first: they must follow their calls.
-    fn user(&mut self, turn: &'a Turn<'_>) -> Result<(), Fault> {
+    fn user(&mut self, turn: &'a Turn<'_>) -> Result<(), ApiError> {
         let mut has_results = false;
         for part in &turn.parts {
             if let PartKind::Result(result) = &part.kind {
@@ -183,7 +183,7 @@ impl<'a> Writer<'a, '_> {
                     let part = media_out::encode(media, &place(turn, part), self.losses)?;
                     parts.push(part);
                 }
-                PartKind::Thought { .. } | PartKind::Call(_) => {
+                PartKind::Reasoning { .. } | PartKind::Call(_) => {
                     return Err(refuse(&place(turn, part), "only a model thinks and calls"));
                 }
             }
@@ -194,12 +194,17 @@ impl<'a> Writer<'a, '_> {
         if let Some(content) = Content::new(parts) {
             self.say(Message::new("user", Some(content)));
         } else if !has_results {
-            self.losses.approximated(Place::Turn { turn: turn.at });
+            self.losses
+                .approximated(FieldLocation::Turn { turn: turn.at });
         }
         Ok(())
     }
 
-    fn result(&mut self, result: &'a ToolResult<'_>, place: &Place) -> Result<(), Fault> {
+    fn result(
+        &mut self,
+        result: &'a ToolResult<'_>,
+        place: &FieldLocation,
+    ) -> Result<(), ApiError> {
         let answered = |id: &Cow<'_, str>| Some(&**id) == result.id.as_deref();
         let Some(at) = self.open.iter().position(answered) else {
             self.losses.dropped(place.clone());
@@ -225,7 +230,7 @@ impl<'a> Writer<'a, '_> {
                         self.moved.push(part);
                     }
                 },
-                PartKind::Thought { .. } | PartKind::Call(_) | PartKind::Result(_) => {
+                PartKind::Reasoning { .. } | PartKind::Call(_) | PartKind::Result(_) => {
                     return Err(refuse(place, "results hold only text and media"));
                 }
             }
@@ -239,7 +244,7 @@ impl<'a> Writer<'a, '_> {
         Ok(())
     }
 
-    fn model(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), Fault> {
+    fn model(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), ApiError> {
         self.end_step();
         let mut message = Message::new("assistant", None);
         let mut texts = Vec::new();
@@ -255,14 +260,15 @@ impl<'a> Writer<'a, '_> {
                     texts.push(ContentPart::Text { text });
                 }
                 PartKind::Refusal(text) => append(&mut message.refusal, text),
-                PartKind::Thought { text, seal: None }
-                    if self.returns_reasoning && is_in_loop && !text.is_empty() =>
-                {
+                PartKind::Reasoning {
+                    text,
+                    signature: None,
+                } if self.returns_reasoning && is_in_loop && !text.is_empty() => {
                     append(&mut message.reasoning_content, text);
                 }
-                PartKind::Thought { .. } => self.losses.dropped(place),
+                PartKind::Reasoning { .. } => self.losses.dropped(place),
                 PartKind::Call(call) => {
-                    if call.seal.is_some() {
+                    if call.signature.is_some() {
                         self.losses.dropped(place.field(PartField::CallProof));
                     }
                     let call = self.call(call, turn, message.tool_calls.len());
@@ -286,7 +292,8 @@ impl<'a> Writer<'a, '_> {
         if says_something {
             self.messages.push(message);
         } else {
-            self.losses.approximated(Place::Turn { turn: turn.at });
+            self.losses
+                .approximated(FieldLocation::Turn { turn: turn.at });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::formats::Asked;
+use crate::formats::ResponseOptions;
 use crate::formats::identity::reply_id;
 use crate::model::{Citation, Finish, Logprob, Media, Source, Text, ToolKind};
 
@@ -17,7 +17,7 @@ pub(super) struct Heading {
 }
 
 impl Heading {
-    pub(super) fn new(id: &str, created: i64, model: &str, asked: &Asked) -> Heading {
+    pub(super) fn new(id: &str, created: i64, model: &str, asked: &ResponseOptions) -> Heading {
         let id = if id.is_empty() { &asked.request_id } else { id };
         let named = [asked.model.as_str(), model]
             .into_iter()
@@ -135,7 +135,7 @@ impl<'a> Annotation<'a> {
     }
 }
 
-/// Pictures and sound in an answer; only sound has an official place.
+/// Images and sound in an answer; only sound has an official place.
 #[derive(Serialize)]
 pub(super) struct Image<'a> {
     /// In a stream.

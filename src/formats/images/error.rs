@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::chat;
-use crate::model::Fault;
+use crate::model::ApiError;
 use crate::sse::SseWriter;
 
 pub(super) use crate::formats::chat::{decode_error as decode, encode_error as encode};
@@ -23,21 +23,21 @@ struct Failure<'a> {
     param: Option<&'a str>,
 }
 
-pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
+pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
     let event = ErrorEvent {
         r#type: "error",
         error: Failure {
-            r#type: chat::error_type(fault.kind),
-            code: fault.code.as_deref(),
-            message: &fault.message,
-            param: fault.param.as_deref(),
+            r#type: chat::error_type(api_error.kind),
+            code: api_error.code.as_deref(),
+            message: &api_error.message,
+            param: api_error.param.as_deref(),
         },
     };
     out.event("error", &event);
 }
 
 /// With the failure inside of it, or the failure itself.
-pub(super) fn decode_in_stream(data: &str) -> Fault {
+pub(super) fn decode_in_stream(data: &str) -> ApiError {
     let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
     let inner = match &event["error"] {
         Value::Object(_) => &event["error"],

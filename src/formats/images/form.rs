@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::model::Fault;
+use crate::model::ApiError;
 
 /// More parts than any request has a use for.
 const MOST_PARTS: usize = 64;
@@ -42,8 +42,8 @@ pub(super) fn boundary(body: &[u8]) -> Option<&str> {
     std::str::from_utf8(line).ok().filter(|_| fits)
 }
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Entry<'_>>, Fault> {
-    let broken = |what: &str| Fault::invalid(format!("the form is not readable: {what}"));
+pub(super) fn read(body: &[u8]) -> Result<Vec<Entry<'_>>, ApiError> {
+    let broken = |what: &str| ApiError::invalid(format!("the form is not readable: {what}"));
     let boundary = boundary(body).ok_or_else(|| broken("it begins with no boundary"))?;
     let mark = format!("\r\n--{boundary}");
     let finder = memmem::Finder::new(mark.as_bytes());

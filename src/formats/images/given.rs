@@ -1,19 +1,19 @@
-//! What a request for pictures says, be it JSON or a form, held against the rules of the format.
+//! What a request for images says, be it JSON or a form, held against the rules of the format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::form::{self, Entry};
 use super::picture::{self, Kind, Seen};
-use crate::formats::Head;
+use crate::formats::RequestHead;
 use crate::formats::base64_text;
 use crate::json::{Fields, Node};
 use crate::model::{
-    Fault, FaultKind, Json, Losses, Media, PictureSize, Place, Source, Text, shortened,
+    ApiError, ApiErrorKind, FieldLocation, ImageSize, Json, Losses, Media, Source, Text, shortened,
     split_data_url,
 };
 
-/// Of one picture that is given.
+/// Of one image that is given.
 const LARGEST: usize = 50 << 20;
 const LONGEST_SIDE: u32 = 16_384;
 const MOST_GIVEN: usize = 16;
@@ -24,7 +24,7 @@ const MOST_DRAFTS: u64 = 3;
 pub(super) struct Given<'a> {
     pub(super) prompt: Text<'a>,
     pub(super) count: Option<u64>,
-    pub(super) size: Option<PictureSize>,
+    pub(super) size: Option<ImageSize>,
     pub(super) quality: Option<Text<'a>>,
     pub(super) file: Option<Text<'a>>,
     pub(super) compression: Option<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Given<'a> {
     pub(super) mask: Option<Shot<'a>>,
 }
 
-/// A picture that came with the request.
+/// An image that came with the request.
 pub(super) struct Shot<'a> {
     source: ShotSource<'a>,
     seen: Option<Seen>,
@@ -66,10 +66,10 @@ impl<'a> Shot<'a> {
 
 /// Reads a request. What it says beyond the format is reported.
 pub(super) fn read<'a>(
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
     body: &'a [u8],
     losses: &mut Losses,
-) -> Result<Given<'a>, Fault> {
+) -> Result<Given<'a>, ApiError> {
     let mut body = match form::is_form(body) {
         true => Body::Form(form::read(body)?),
         false => Body::Json(Fields::of_body(body)?),
@@ -105,37 +105,37 @@ pub(super) fn read<'a>(
         mask: body.shots("mask")?.into_iter().next(),
     };
     if head.edits && given.pictures.is_empty() {
-        return Err(Fault::invalid("missing required field image").at("image"));
+        return Err(ApiError::invalid("missing required field image").at("image"));
     }
     check_mask(&given)?;
     body.finish(losses);
     Ok(given)
 }
 
-fn prompt<'a>(body: &mut Body<'a>) -> Result<Text<'a>, Fault> {
+fn prompt<'a>(body: &mut Body<'a>) -> Result<Text<'a>, ApiError> {
     let prompt = body
         .text("prompt")?
         .filter(|words| !words.trim().is_empty());
-    let missing = || Fault::invalid("missing required field prompt").at("prompt");
+    let missing = || ApiError::invalid("missing required field prompt").at("prompt");
     let prompt = prompt.ok_or_else(missing)?;
     if prompt.chars().nth(LONGEST_PROMPT).is_some() {
         let message = format!("prompt: expected at most {LONGEST_PROMPT} characters");
-        return Err(Fault::invalid(message).at("prompt"));
+        return Err(ApiError::invalid(message).at("prompt"));
     }
     Ok(prompt)
 }
 
-fn size(body: &mut Body<'_>, allowed: &[PictureSize]) -> Result<Option<PictureSize>, Fault> {
+fn size(body: &mut Body<'_>, allowed: &[ImageSize]) -> Result<Option<ImageSize>, ApiError> {
     let Some(text) = unless_auto(body.text("size")?) else {
         return Ok(None);
     };
-    let size = PictureSize::of_pixels(&text);
+    let size = ImageSize::of_pixels(&text);
     if size.is_some_and(|size| allowed.is_empty() || allowed.contains(&size)) {
         return Ok(size);
     }
     let sizes = allowed.iter().map(|size| match size {
-        PictureSize::Pixels { width, height } => format!("{width}x{height}, "),
-        PictureSize::Shape { .. } => String::new(),
+        ImageSize::Pixels { width, height } => format!("{width}x{height}, "),
+        ImageSize::Shape { .. } => String::new(),
     });
     let sizes: String = match allowed {
         [] => "a width and a height like 1024x1536, ".to_owned(),
@@ -143,9 +143,9 @@ fn size(body: &mut Body<'_>, allowed: &[PictureSize]) -> Result<Option<PictureSi
     };
     let text = shortened(&text);
     let message = format!("size: `{text}` is not supported, use {sizes}or auto");
-    let mut fault = Fault::invalid(message).at("size");
-    fault.code = Some("unsupported_size".to_owned());
-    Err(fault)
+    let mut api_error = ApiError::invalid(message).at("size");
+    api_error.code = Some("unsupported_size".to_owned());
+    Err(api_error)
 }
 
 fn unless_auto(text: Option<Text<'_>>) -> Option<Text<'_>> {
@@ -156,14 +156,14 @@ fn word<'a>(
     body: &mut Body<'a>,
     key: &'static str,
     words: &[&str],
-) -> Result<Option<Text<'a>>, Fault> {
+) -> Result<Option<Text<'a>>, ApiError> {
     let text = unless_auto(body.text(key)?);
     match text {
         Some(text) if !words.contains(&&*text) => {
             let known = words.join(", ");
             let text = shortened(&text);
             let message = format!("{key}: `{text}` is unknown, use one of {known}");
-            Err(Fault::invalid(message).at(key))
+            Err(ApiError::invalid(message).at(key))
         }
         text => Ok(text),
     }
@@ -174,30 +174,30 @@ fn within(
     fewest: u64,
     most: u64,
     key: &'static str,
-) -> Result<Option<u64>, Fault> {
+) -> Result<Option<u64>, ApiError> {
     let Some(number) = number else {
         return Ok(None);
     };
     let fits = u64::try_from(number).ok();
     let fits = fits.filter(|number| (fewest..=most).contains(number));
-    let message = || Fault::invalid(format!("{key}: expected {fewest} to {most}")).at(key);
+    let message = || ApiError::invalid(format!("{key}: expected {fewest} to {most}")).at(key);
     fits.map(Some).ok_or_else(message)
 }
 
 /// Under any of the names that clients have for them.
-fn pictures<'a>(body: &mut Body<'a>) -> Result<Vec<Shot<'a>>, Fault> {
+fn pictures<'a>(body: &mut Body<'a>) -> Result<Vec<Shot<'a>>, ApiError> {
     let mut pictures = Vec::new();
     for key in ["image", "image[]", "images"] {
         pictures.extend(body.shots(key)?);
     }
     if pictures.len() > MOST_GIVEN {
         let message = format!("image: expected at most {MOST_GIVEN} pictures");
-        return Err(Fault::invalid(message).at("image"));
+        return Err(ApiError::invalid(message).at("image"));
     }
     Ok(pictures)
 }
 
-fn check_mask(given: &Given<'_>) -> Result<(), Fault> {
+fn check_mask(given: &Given<'_>) -> Result<(), ApiError> {
     let Some(mask) = given.mask.as_ref().and_then(|mask| mask.seen) else {
         return Ok(());
     };
@@ -213,14 +213,14 @@ fn check_mask(given: &Given<'_>) -> Result<(), Fault> {
     }
 }
 
-fn no_picture(key: &str, expected: &str) -> Fault {
-    let mut fault = Fault::invalid(format!("{key}: {expected}")).at(key);
-    fault.code = Some("invalid_image".to_owned());
-    fault
+fn no_picture(key: &str, expected: &str) -> ApiError {
+    let mut api_error = ApiError::invalid(format!("{key}: {expected}")).at(key);
+    api_error.code = Some("invalid_image".to_owned());
+    api_error
 }
 
 /// By its first bytes, whatever its name or its type say.
-fn shot<'a>(source: ShotSource<'a>, key: &str) -> Result<Shot<'a>, Fault> {
+fn shot<'a>(source: ShotSource<'a>, key: &str) -> Result<Shot<'a>, ApiError> {
     let (length, seen) = match &source {
         ShotSource::Bytes(bytes) => (bytes.len(), picture::see(bytes)),
         ShotSource::Elsewhere(Source::Base64(text)) => {
@@ -231,7 +231,7 @@ fn shot<'a>(source: ShotSource<'a>, key: &str) -> Result<Shot<'a>, Fault> {
     };
     if length > LARGEST {
         let message = format!("{key}: a picture is larger than {LARGEST} bytes");
-        return Err(Fault::new(FaultKind::TooLarge, message).at(key));
+        return Err(ApiError::new(ApiErrorKind::TooLarge, message).at(key));
     }
     let seen = seen.ok_or_else(|| no_picture(key, "expected a PNG, JPEG, WebP or GIF file"))?;
     let is_long =
@@ -265,12 +265,12 @@ impl<'a> Body<'a> {
         Some(entries.remove(at).value)
     }
 
-    fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, Fault> {
+    fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, ApiError> {
         match self {
             Body::Json(fields) => fields.text(key),
             Body::Form(entries) => {
                 let value = Self::take(entries, key).map(std::str::from_utf8);
-                let wrong = |_| Fault::invalid(format!("{key}: expected text")).at(key);
+                let wrong = |_| ApiError::invalid(format!("{key}: expected text")).at(key);
                 value
                     .transpose()
                     .map_err(wrong)
@@ -279,11 +279,11 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn number(&mut self, key: &str) -> Result<Option<i64>, Fault> {
+    fn number(&mut self, key: &str) -> Result<Option<i64>, ApiError> {
         match self {
             Body::Json(fields) => fields.i64(key),
             Body::Form(_) => {
-                let wrong = |_| Fault::invalid(format!("{key}: expected an integer")).at(key);
+                let wrong = |_| ApiError::invalid(format!("{key}: expected an integer")).at(key);
                 let text = self.text(key)?;
                 text.map(|text| text.trim().parse().map_err(wrong))
                     .transpose()
@@ -291,7 +291,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn shots(&mut self, key: &str) -> Result<Vec<Shot<'a>>, Fault> {
+    fn shots(&mut self, key: &str) -> Result<Vec<Shot<'a>>, ApiError> {
         let mut shots = Vec::new();
         match self {
             Body::Form(entries) => {
@@ -323,7 +323,7 @@ impl<'a> Body<'a> {
             Body::Form(entries) => {
                 for entry in entries {
                     let name = shortened(entry.name).into_owned();
-                    losses.dropped(Place::Path(name.into()));
+                    losses.dropped(FieldLocation::Path(name.into()));
                 }
             }
         }
@@ -331,7 +331,7 @@ impl<'a> Body<'a> {
 }
 
 /// A data URL or another, bare or in an object, or the id of a file.
-fn named<'a>(node: Node<'a, '_>) -> Result<Shot<'a>, Fault> {
+fn named<'a>(node: Node<'a, '_>) -> Result<Shot<'a>, ApiError> {
     let path = node.path.to_string();
     let expected = || no_picture(&path, "expected a picture as a data URL or an https URL");
     let source = match node.value {

@@ -21,10 +21,10 @@ use std::ops::Range;
 use http::HeaderName;
 
 use super::{
-    Asked, Codec, Fields, Glance, Head, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch, quoted,
+    Codec, Glance, HeaderFields, NameRule, Operation, Passed, Peek, RequestHead, ResponseOptions,
+    StreamDecoder, StreamEncoder, UpstreamTarget, Watch, quoted,
 };
-use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Images;
@@ -32,10 +32,10 @@ pub(super) struct Images;
 impl Codec for Images {
     fn decode_request<'a>(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault> {
+    ) -> Result<Request<'a>, ApiError> {
         request::decode(head, body, losses)
     }
 
@@ -47,13 +47,13 @@ impl Codec for Images {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         outgoing::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &Place) -> String {
+    fn path_of(&self, place: &FieldLocation) -> String {
         request::path_of(place)
     }
 
@@ -61,14 +61,14 @@ impl Codec for Images {
         &self,
         body: &'a [u8],
         _losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault> {
+    ) -> Result<Response<'a>, ApiError> {
         reply::decode(body)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         _losses: &mut Losses,
     ) -> Vec<u8> {
         reply::encode(response, asked)
@@ -78,42 +78,42 @@ impl Codec for Images {
         Box::new(stream::Decoder::default())
     }
 
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
         Box::new(stream::Encoder::new(asked))
     }
 
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
         error::decode(status, body)
     }
 
-    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(fault)
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(api_error)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(fault, out);
+    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+        error::encode_in_stream(api_error, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
         pass::peek(body)
     }
 
-    /// Pictures are looked at before anybody is paid for them.
+    /// Images are looked at before anybody is paid for them.
     fn inspect(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &[u8],
         _by_the_rules: bool,
-    ) -> Result<Vec<Range<usize>>, Fault> {
+    ) -> Result<Vec<Range<usize>>, ApiError> {
         given::read(head, body, &mut Losses::default())?;
         Ok(Vec::new())
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_reply(body, watch)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_event(data, watch)
     }
 
@@ -131,7 +131,7 @@ impl Codec for Images {
         }
     }
 
-    fn accept_response(&self, response: &Response<'_>) -> Result<(), Fault> {
+    fn accept_response(&self, response: &Response<'_>) -> Result<(), ApiError> {
         reply::accept(response)
     }
 
@@ -150,7 +150,7 @@ impl Codec for Images {
         &super::chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
         super::chat::allowance_headers(allowance, fields);
     }
 }

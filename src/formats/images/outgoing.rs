@@ -7,17 +7,17 @@ use serde::Serialize;
 use crate::formats::address::Address;
 use crate::formats::base64_text;
 use crate::formats::written::written;
-use crate::formats::{Operation, Target};
+use crate::formats::{Operation, UpstreamTarget};
 use crate::model::{
-    Depth, Fault, Losses, Media, PartKind, Picture, PictureSetting, PictureSize, Place, Request,
-    Sampling, Setting, Shape, Source, Turn,
+    ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Media, PartKind,
+    Request, Sampling, Setting, Shape, Source, Turn,
 };
 
 /// Where a model does not say which sizes it makes.
-const USUAL_SIZES: [PictureSize; 3] = [pixels(1024, 1024), pixels(1536, 1024), pixels(1024, 1536)];
+const USUAL_SIZES: [ImageSize; 3] = [pixels(1024, 1024), pixels(1536, 1024), pixels(1024, 1536)];
 
-const fn pixels(width: u32, height: u32) -> PictureSize {
-    PictureSize::Pixels { width, height }
+const fn pixels(width: u32, height: u32) -> ImageSize {
+    ImageSize::Pixels { width, height }
 }
 
 #[derive(Serialize)]
@@ -60,20 +60,20 @@ struct Given<'a> {
 
 pub(super) fn encode(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     if !request.output.images {
         return Err(only_pictures());
     }
     if request.output.sound {
         let message = "the upstream of this model answers with pictures only";
-        return Err(Fault::invalid(message).about(Place::Setting(Setting::Sound)));
+        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Sound)));
     }
     let (prompt, images) = said(&request.turns, losses)?;
     if prompt.trim().is_empty() {
-        let place = Place::Turn { turn: Some(0) };
-        return Err(Fault::invalid("a picture needs words that describe it").about(place));
+        let place = FieldLocation::Turn { turn: Some(0) };
+        return Err(ApiError::invalid("a picture needs words that describe it").about(place));
     }
     let picture = &request.output.picture;
     report(request, losses);
@@ -105,23 +105,23 @@ pub(super) fn operation_of(request: &Request<'_>) -> Operation {
 }
 
 /// For those who ask a model that draws as if it spoke.
-fn only_pictures() -> Fault {
+fn only_pictures() -> ApiError {
     let message = "this model answers with pictures only: ask for them";
-    let mut fault = Fault::invalid(message).about(Place::Setting(Setting::Images));
-    fault.code = Some("invalid_model".to_owned());
-    fault
+    let mut api_error = ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images));
+    api_error.code = Some("invalid_model".to_owned());
+    api_error
 }
 
-/// All words in their order, and all pictures: the format knows no turns.
+/// All words in their order, and all images: the format knows no turns.
 fn said<'a>(
     turns: &'a [Turn<'_>],
     losses: &mut Losses,
-) -> Result<(Cow<'a, str>, Vec<Given<'a>>), Fault> {
+) -> Result<(Cow<'a, str>, Vec<Given<'a>>), ApiError> {
     let mut words: Vec<&'a str> = Vec::new();
     let mut images = Vec::new();
     for turn in turns {
         for part in &turn.parts {
-            let place = Place::Part {
+            let place = FieldLocation::Part {
                 turn: turn.at,
                 part: part.at,
             };
@@ -132,18 +132,18 @@ fn said<'a>(
                         .filter(|media| is_picture(media))
                         .and_then(given);
                     let message = "only pictures can be made into pictures";
-                    images.push(found.ok_or_else(|| Fault::invalid(message).about(place))?);
+                    images.push(found.ok_or_else(|| ApiError::invalid(message).about(place))?);
                 }
-                PartKind::Thought { .. } => losses.dropped(place),
+                PartKind::Reasoning { .. } => losses.dropped(place),
                 PartKind::Call(_) | PartKind::Result(_) => {
                     let message = "a model that makes pictures calls no tools";
-                    return Err(Fault::invalid(message).about(place));
+                    return Err(ApiError::invalid(message).about(place));
                 }
             }
         }
     }
     for turn in turns.iter().rev().skip(1) {
-        losses.approximated(Place::Turn { turn: turn.at });
+        losses.approximated(FieldLocation::Turn { turn: turn.at });
     }
     Ok(match words[..] {
         [only] => (only.into(), images),
@@ -172,26 +172,30 @@ fn given<'a>(media: &'a Media<'_>) -> Option<Given<'a>> {
     Some(Given { image_url, file_id })
 }
 
-fn size(picture: &Picture<'_>, target: &Target<'_>, losses: &mut Losses) -> Option<String> {
+fn size(
+    picture: &ImageOptions<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Option<String> {
     let wanted = picture.size?;
     let sizes = match &target.capabilities.image_sizes[..] {
         [] => &USUAL_SIZES[..],
         sizes => sizes,
     };
     let found = match wanted {
-        PictureSize::Pixels { .. } => wanted,
-        PictureSize::Shape { .. } => {
+        ImageSize::Pixels { .. } => wanted,
+        ImageSize::Shape { .. } => {
             let among: Vec<_> = sizes.iter().map(|size| (*size, *size)).collect();
             wanted.nearest(&among)?
         }
     };
     if !found.is_exactly(wanted) {
-        let place = Place::Setting(Setting::Picture(PictureSetting::Size));
+        let place = FieldLocation::Setting(Setting::Image(ImageSetting::Size));
         losses.approximated(place);
     }
     match found {
-        PictureSize::Pixels { width, height } => Some(format!("{width}x{height}")),
-        PictureSize::Shape { .. } => None,
+        ImageSize::Pixels { width, height } => Some(format!("{width}x{height}")),
+        ImageSize::Shape { .. } => None,
     }
 }
 
@@ -240,10 +244,10 @@ fn report(request: &Request<'_>, losses: &mut Losses) {
         (labels.metadata.is_some(), Setting::Metadata),
     ] {
         if given {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
     }
     for tool in &request.tools {
-        losses.dropped(Place::Tool { tool: tool.at });
+        losses.dropped(FieldLocation::Tool { tool: tool.at });
     }
 }

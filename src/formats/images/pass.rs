@@ -1,4 +1,4 @@
-//! What pass-through reads and touches: model and stream in requests, pictures and usage in replies.
+//! What pass-through reads and touches: model and stream in requests, images and usage in replies.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use super::stream::{RawEvent, Stage, plus};
 use super::{error, form::Entry};
 use crate::formats::chat::named;
 use crate::formats::{
-    Aside, Glance, Most, Named, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    Aside, Glance, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::{Edit, Raw, readable};
-use crate::model::Fault;
+use crate::model::ApiError;
 
 readable! {
     struct Request<'a> {
@@ -24,7 +24,7 @@ readable! {
     }
 }
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     if form::is_form(body) {
         return peek_form(body);
     }
@@ -42,22 +42,22 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
         model: request.model.map(|raw| named(body, raw)).transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
-        most: Some(Most::of(None, request.n)),
+        most: Some(OutputLimit::of(None, request.n)),
         thread: None,
         aside: aside.transpose()?,
     })
 }
 
-fn wrong_later() -> Fault {
-    Fault::invalid("async: expected true or false").at("async")
+fn wrong_later() -> ApiError {
+    ApiError::invalid("async: expected true or false").at("async")
 }
 
-fn peek_form(body: &[u8]) -> Result<Peek<'_>, Fault> {
+fn peek_form(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     let entries = form::read(body)?;
     let find = |name: &str| entries.iter().find(|entry| entry.name == name);
     let model = find("model").map(|entry| {
         let name = std::str::from_utf8(entry.value);
-        let wrong = |_| Fault::invalid("model: expected text").at("model");
+        let wrong = |_| ApiError::invalid("model: expected text").at("model");
         let range = entry.at.clone();
         name.map_err(wrong).map(|name| Named {
             name: name.into(),
@@ -78,7 +78,7 @@ fn peek_form(body: &[u8]) -> Result<Peek<'_>, Fault> {
         model: model.transpose()?,
         stream: find("stream").is_some_and(says),
         ask_usage: None,
-        most: Some(Most {
+        most: Some(OutputLimit {
             output: None,
             choices: count.unwrap_or(1).max(1),
         }),
@@ -110,7 +110,7 @@ fn without_member(body: &[u8], value: Range<usize>) -> Edit {
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
     let reply: RawReply<'_> = read_reply(body)?;
     let pictures = reply.data.iter().flatten();
     watch.pictures = pictures.filter(|picture| picture.is_there()).count() as u64;
@@ -127,7 +127,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     Ok(Glance::default())
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     if data == "[DONE]" {
         return Ok(Glance::default());
     }
@@ -138,12 +138,12 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     match event.stage() {
         Stage::Other => {}
         Stage::Draft => watch.begun = true,
-        Stage::Picture => {
+        Stage::Image => {
             watch.pictures += 1;
             (watch.begun, watch.ended) = (true, true);
         }
         Stage::Failure => {
-            watch.fault = Some(error::decode_in_stream(data));
+            watch.api_error = Some(error::decode_in_stream(data));
             watch.ended = true;
         }
     }

@@ -1,4 +1,4 @@
-//! What the first bytes of a file say of the picture in it; nothing is decoded.
+//! What the first bytes of a file say of the image in it; nothing is decoded.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -41,7 +41,7 @@ pub(super) struct Seen {
     pub(super) opaque: bool,
 }
 
-/// Whoever writes more than this in front of a picture's size goes unmeasured.
+/// Whoever writes more than this in front of an image's size goes unmeasured.
 const LOOKED_AT: usize = 64 << 10;
 
 /// Of a file as base64.
@@ -78,7 +78,7 @@ pub(super) fn see(bytes: &[u8]) -> Option<Seen> {
     None
 }
 
-/// The type of a file, by its first bytes; `None`: it is no picture.
+/// The type of a file, by its first bytes; `None`: it is no image.
 pub fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     see(bytes).map(|seen| seen.kind.mime())
 }

@@ -1,4 +1,4 @@
-//! Replies: pictures, as data or as addresses, and what they took.
+//! Replies: images, as data or as addresses, and what they took.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::picture::{self, Seen};
 use crate::formats::base64_text;
 use crate::formats::written::written;
-use crate::formats::{Asked, no_answer, read_reply};
+use crate::formats::{ResponseOptions, no_answer, read_reply};
 use crate::json::{Raw, readable};
 use crate::model::{
-    Choice, Fault, Finish, Media, Part, PartKind, Response, Source, Text, Usage, shortened,
+    ApiError, Choice, Finish, Media, Part, PartKind, Response, Source, Text, Usage, shortened,
 };
 
 readable! {
@@ -67,7 +67,7 @@ impl RawUsage {
 }
 
 /// Borrowed wherever the JSON has no escapes.
-/// Where the addresses of a reply's pictures stand in it, quotes included.
+/// Where the addresses of a reply's images stand in it, quotes included.
 pub fn addresses(body: &[u8]) -> Vec<(Range<usize>, String)> {
     let reply: Option<RawReply<'_>> = read_reply(body).ok();
     let pictures = reply.and_then(|reply| reply.data).unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn addresses(body: &[u8]) -> Vec<(Range<usize>, String)> {
     placed.collect()
 }
 
-/// One picture of a reply or of a stream.
+/// One image of a reply or of a stream.
 pub(super) fn media<'a>(data: Option<Raw<'a>>, url: Option<Raw<'a>>) -> Option<Media<'a>> {
     let (source, mime) = match data.and_then(Raw::text) {
         Some(data) => {
@@ -94,7 +94,7 @@ pub(super) fn media<'a>(data: Option<Raw<'a>>, url: Option<Raw<'a>>) -> Option<M
     })
 }
 
-pub(super) fn decode(body: &[u8]) -> Result<Response<'_>, Fault> {
+pub(super) fn decode(body: &[u8]) -> Result<Response<'_>, ApiError> {
     let reply: RawReply<'_> = read_reply(body)?;
     let Some(data) = reply.data else {
         return Err(match reply.error {
@@ -158,7 +158,7 @@ impl<'a> Datum<'a> {
     }
 }
 
-/// What can be seen of a picture; what cannot is left out.
+/// What can be seen of an image; what cannot is left out.
 #[derive(Serialize, Default)]
 pub(super) struct Look {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,7 +223,7 @@ impl From<Usage> for Counts {
     }
 }
 
-/// The pictures of an answer, whichever choice they belong to.
+/// The images of an answer, whichever choice they belong to.
 fn pictures<'a>(response: &'a Response<'_>) -> impl Iterator<Item = &'a Media<'a>> {
     let parts = response.choices.iter().flat_map(|choice| &choice.parts);
     parts.filter_map(|part| match &part.kind {
@@ -232,7 +232,7 @@ fn pictures<'a>(response: &'a Response<'_>) -> impl Iterator<Item = &'a Media<'a
     })
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
+pub(super) fn encode(response: &Response<'_>, asked: &ResponseOptions) -> Vec<u8> {
     let body = Body {
         created: match response.created {
             0 => asked.at,
@@ -245,8 +245,8 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked) -> Vec<u8> {
     written(&body, response.size())
 }
 
-/// An answer without a picture is none, whatever it says.
-pub(super) fn accept(response: &Response<'_>) -> Result<(), Fault> {
+/// An answer without an image is none, whatever it says.
+pub(super) fn accept(response: &Response<'_>) -> Result<(), ApiError> {
     if pictures(response).next().is_some() {
         return Ok(());
     }
@@ -267,7 +267,7 @@ pub(super) fn accept(response: &Response<'_>) -> Result<(), Fault> {
     Err(no_picture(filtered, &words))
 }
 
-pub(super) fn no_picture(filtered: bool, words: &str) -> Fault {
+pub(super) fn no_picture(filtered: bool, words: &str) -> ApiError {
     let (message, code) = match filtered {
         true => ("the picture was refused", "content_policy_violation"),
         false => ("the model answered without a picture", "no_image"),
@@ -277,7 +277,7 @@ pub(super) fn no_picture(filtered: bool, words: &str) -> Fault {
         "" => message.to_owned(),
         said => format!("{message}: {said}"),
     };
-    let mut fault = Fault::invalid(message).at("prompt");
-    fault.code = Some(code.to_owned());
-    fault
+    let mut api_error = ApiError::invalid(message).at("prompt");
+    api_error.code = Some(code.to_owned());
+    api_error
 }

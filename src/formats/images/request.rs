@@ -1,26 +1,26 @@
 //! Requests of clients of this format, in the neutral model.
 
 use super::given::{self, Given};
-use crate::formats::Head;
+use crate::formats::RequestHead;
 use crate::model::{
-    Fault, Labels, Losses, Output, Part, PartKind, Picture, PictureSetting, Place, Request, Role,
-    Sampling, Setting, Turn,
+    ApiError, FieldLocation, ImageOptions, ImageSetting, Labels, Losses, Output, Part, PartKind,
+    Request, Role, Sampling, Setting, Turn,
 };
 
 pub(super) fn decode<'a>(
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
     body: &'a [u8],
     losses: &mut Losses,
-) -> Result<Request<'a>, Fault> {
+) -> Result<Request<'a>, ApiError> {
     let given = given::read(head, body, losses)?;
     if given.as_url {
         // Only upstreams of this format have a place to put a file.
-        losses.dropped(Place::Path("response_format".into()));
+        losses.dropped(FieldLocation::Path("response_format".into()));
     }
     Ok(request(given))
 }
 
-/// The prompt comes first, then the pictures that it speaks of.
+/// The prompt comes first, then the images that it speaks of.
 fn request(given: Given<'_>) -> Request<'_> {
     let words = PartKind::Text(given.prompt);
     let pictures = given.pictures.into_iter();
@@ -35,7 +35,7 @@ fn request(given: Given<'_>) -> Request<'_> {
         }],
         output: Output {
             images: true,
-            picture: Picture {
+            picture: ImageOptions {
                 size: given.size,
                 quality: given.quality,
                 file: given.file,
@@ -64,17 +64,19 @@ fn request(given: Given<'_>) -> Request<'_> {
     }
 }
 
-pub(super) fn path_of(place: &Place) -> String {
+pub(super) fn path_of(place: &FieldLocation) -> String {
     match place {
-        Place::Path(path) => path.clone().into_owned(),
-        Place::Part {
+        FieldLocation::Path(path) => path.clone().into_owned(),
+        FieldLocation::Part {
             part: Some(part @ 1..),
             ..
         } => format!("image[{}]", part - 1),
-        Place::Part { .. } | Place::Turn { .. } | Place::Returned { .. } => "prompt".to_owned(),
-        Place::Field { of, .. } => path_of(of),
-        Place::Tool { .. } | Place::ToolStrict { .. } => "tools".to_owned(),
-        Place::Setting(setting) => setting_path(*setting).to_owned(),
+        FieldLocation::Part { .. }
+        | FieldLocation::Turn { .. }
+        | FieldLocation::Returned { .. } => "prompt".to_owned(),
+        FieldLocation::Field { of, .. } => path_of(of),
+        FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
+        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
     }
 }
 
@@ -84,15 +86,15 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::Choices => "n",
         Setting::Seed => "seed",
         Setting::User => "user",
-        Setting::Picture(setting) => match setting {
-            PictureSetting::Size => "size",
-            PictureSetting::Quality => "quality",
-            PictureSetting::File => "output_format",
-            PictureSetting::Compression => "output_compression",
-            PictureSetting::Background => "background",
-            PictureSetting::Moderation => "moderation",
-            PictureSetting::Mask => "mask",
-            PictureSetting::Drafts => "partial_images",
+        Setting::Image(setting) => match setting {
+            ImageSetting::Size => "size",
+            ImageSetting::Quality => "quality",
+            ImageSetting::File => "output_format",
+            ImageSetting::Compression => "output_compression",
+            ImageSetting::Background => "background",
+            ImageSetting::Moderation => "moderation",
+            ImageSetting::Mask => "mask",
+            ImageSetting::Drafts => "partial_images",
         },
         Setting::MaxTokens => "max_tokens",
         Setting::Temperature => "temperature",

@@ -1,12 +1,12 @@
-//! Streams: drafts of a picture, then the picture itself.
+//! Streams: drafts of an image, then the image itself.
 
 use serde::Serialize;
 
 use super::error;
 use super::reply::{Counts, Datum, Look, RawUsage, media, no_picture};
-use crate::formats::{Asked, StreamDecoder, StreamEncoder, read_event};
+use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, read_event};
 use crate::json::{Raw, readable};
-use crate::model::{Block, Delta, Event, Fault, Finish, Media, Text, Usage};
+use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
 
 readable! {
@@ -23,7 +23,7 @@ readable! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Draft,
-    Picture,
+    Image,
     Failure,
     Other,
 }
@@ -34,7 +34,7 @@ impl RawEvent<'_> {
         let (_, last) = kind.rsplit_once('.').unwrap_or(("", kind));
         match last {
             _ if self.error.is_some() => Stage::Failure,
-            "completed" => Stage::Picture,
+            "completed" => Stage::Image,
             "partial_image" => Stage::Draft,
             "error" | "failed" => Stage::Failure,
             _ => Stage::Other,
@@ -42,7 +42,7 @@ impl RawEvent<'_> {
     }
 }
 
-/// Drafts are shown by this format alone; the others get the pictures.
+/// Drafts are shown by this format alone; the others get the images.
 #[derive(Default)]
 pub(super) struct Decoder {
     begun: bool,
@@ -51,7 +51,7 @@ pub(super) struct Decoder {
 }
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if data == "[DONE]" {
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl StreamDecoder for Decoder {
         match event.stage() {
             Stage::Failure => return Err(error::decode_in_stream(data)),
             Stage::Draft | Stage::Other => return Ok(()),
-            Stage::Picture => {}
+            Stage::Image => {}
         }
         if !self.begun {
             self.begun = true;
@@ -71,7 +71,7 @@ impl StreamDecoder for Decoder {
             });
         }
         let Some(media) = media(event.b64_json, event.url) else {
-            return Err(Fault::bad_gateway("the upstream's picture is not there"));
+            return Err(ApiError::bad_gateway("the upstream's picture is not there"));
         };
         let block = Block::Media(media);
         out(Event::Open { choice: 0, block });
@@ -83,10 +83,10 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
-    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), Fault> {
+    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if !self.complete {
             let message = "the upstream's stream broke off before its end";
-            return Err(Fault::bad_gateway(message));
+            return Err(ApiError::bad_gateway(message));
         }
         out(Event::Finish {
             choice: 0,
@@ -100,7 +100,7 @@ impl StreamDecoder for Decoder {
     }
 }
 
-/// Every picture of a stream tells its own counts.
+/// Every image of a stream tells its own counts.
 pub(super) fn plus(before: Option<Usage>, more: Usage) -> Usage {
     let before = before.unwrap_or_default();
     Usage {
@@ -124,12 +124,12 @@ struct Completed<'a> {
     usage: Option<Counts>,
 }
 
-/// Pictures wait for the counts, which come last and stand beside them.
+/// Images wait for the counts, which come last and stand beside them.
 pub(super) struct Encoder {
     name: &'static str,
     created: i64,
     pictures: Vec<Media<'static>>,
-    /// Of an answer that turns out to hold no picture.
+    /// Of an answer that turns out to hold no image.
     words: String,
     filtered: bool,
     usage: Option<Usage>,
@@ -139,7 +139,7 @@ pub(super) struct Encoder {
 const MOST_WORDS: usize = 1000;
 
 impl Encoder {
-    pub(super) fn new(asked: &Asked) -> Encoder {
+    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         Encoder {
             name: match asked.memory.edits {
                 true => "image_edit.completed",
@@ -156,8 +156,8 @@ impl Encoder {
     fn finish(&mut self, out: &mut SseWriter) {
         let pictures = std::mem::take(&mut self.pictures);
         if pictures.is_empty() {
-            let fault = no_picture(self.filtered, &self.words);
-            return error::encode_in_stream(&fault, out);
+            let api_error = no_picture(self.filtered, &self.words);
+            return error::encode_in_stream(&api_error, out);
         }
         let mut usage = self.usage.map(Counts::from);
         for media in &pictures {
@@ -204,7 +204,7 @@ impl StreamEncoder for Encoder {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
-        error::encode_in_stream(fault, out);
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
+        error::encode_in_stream(api_error, out);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::response::Input;
 use crate::formats::base64_text;
 use crate::formats::media_kind::{MediaKind, type_of_address};
-use crate::model::{self, Fault, Losses, Media, PartField, Place};
+use crate::model::{self, ApiError, FieldLocation, Losses, Media, PartField};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -112,9 +112,9 @@ fn kind_of(mime: &str) -> Option<Kind> {
 
 pub(super) fn media<'a>(
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<Block<'a>, Fault> {
+) -> Result<Block<'a>, ApiError> {
     if media.detail.is_some() {
         losses.dropped(place.field(PartField::Detail));
     }
@@ -128,12 +128,12 @@ pub(super) fn media<'a>(
 
 fn block_of<'a>(
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<Block<'a>, Fault> {
+) -> Result<Block<'a>, ApiError> {
     let title = media.name.as_deref();
     let document = |source| Block::Document { source, title };
-    let refuse = |what: &str| Err(Fault::invalid(what).about(place.clone()));
+    let refuse = |what: &str| Err(ApiError::invalid(what).about(place.clone()));
     match (kind_of(&media.mime), &media.source) {
         (_, model::Source::File(_)) => {
             refuse("the upstream of this model cannot read stored files")
@@ -167,9 +167,9 @@ fn block_of<'a>(
 fn pointed_at<'a>(
     url: &'a str,
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<Block<'a>, Fault> {
+) -> Result<Block<'a>, ApiError> {
     let is_file = !media.mime.is_empty();
     let known = type_of_address(url);
     let is_image = match (MediaKind::of_address(url), known) {
@@ -179,7 +179,7 @@ fn pointed_at<'a>(
         (MediaKind::File, None) if is_file => false,
         _ => {
             let message = "the upstream of this model takes only images and PDF by their address";
-            return Err(Fault::invalid(message).about(place.clone()));
+            return Err(ApiError::invalid(message).about(place.clone()));
         }
     };
     if known.is_none() {

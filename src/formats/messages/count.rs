@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::{error, outgoing, request};
 use crate::formats::written::written;
-use crate::formats::{Counter, Question, Target, read_reply};
+use crate::formats::{Counter, Question, UpstreamTarget, read_reply};
 use crate::json::{Present, readable};
-use crate::model::{Fault, Losses, Request};
+use crate::model::{ApiError, Losses, Request};
 
 pub(super) struct Count;
 
@@ -27,7 +27,7 @@ impl Counter for Count {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, Fault> {
+    ) -> Result<Question<'a>, ApiError> {
         let request = request::decode(body, losses)?;
         let within = None;
         Ok(Question { request, within })
@@ -36,18 +36,18 @@ impl Counter for Count {
     fn encode_question(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         let (prompt, _) = outgoing::prompt(request, target, losses)?;
         Ok(written(&prompt, request.size()))
     }
 
-    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {
+    fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         match read_reply(body)? {
             Answer { error: Some(_), .. } => Err(error::decode(200, body)),
             Answer { input_tokens, .. } => input_tokens
-                .ok_or_else(|| Fault::bad_gateway("the upstream's count has no input_tokens")),
+                .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
         }
     }
 

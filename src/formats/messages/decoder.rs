@@ -8,14 +8,14 @@ use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
 use crate::json::{Raw, readable};
 use crate::model::{
-    Block, Citation, Delta, Event, Fault, Finish, Issuer, Seal, Text, ToolKind, Usage,
+    ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
 };
 
 readable! {
     struct Wire<'a> {
         "type" required => kind: Text<'a>,
         "index" => index: u32,
-        "message" => message: Option<Head<'a>>,
+        "message" => message: Option<RequestHead<'a>>,
         "content_block" => content_block: Option<Raw<'a>>,
         "delta" => delta: Option<Piece<'a>>,
         "usage" => usage: Option<RawUsage>,
@@ -23,7 +23,7 @@ readable! {
 }
 
 readable! {
-    struct Head<'a> {
+    struct RequestHead<'a> {
         "id" => id: Text<'a>,
         "model" => model: Text<'a>,
         "usage" => usage: Option<RawUsage>,
@@ -111,7 +111,7 @@ struct Running {
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         // Some servers end every stream like this.
         if data == "[DONE]" || self.phase == Phase::Over {
             return Ok(());
@@ -142,7 +142,7 @@ impl StreamDecoder for Decoder {
         self.usage
     }
 
-    fn close(&mut self, _out: Out<'_>) -> Result<(), Fault> {
+    fn close(&mut self, _out: Out<'_>) -> Result<(), ApiError> {
         if self.phase == Phase::Over {
             return Ok(());
         }
@@ -150,19 +150,19 @@ impl StreamDecoder for Decoder {
     }
 }
 
-fn broken_off() -> Fault {
-    Fault::bad_gateway("the upstream's stream ended before its end")
+fn broken_off() -> ApiError {
+    ApiError::bad_gateway("the upstream's stream ended before its end")
 }
 
 impl Decoder {
-    /// Some servers repeat the start; a second answer in the middle of the first is a fault.
-    fn start(&mut self, head: Option<Head<'_>>, out: Out<'_>) -> Result<(), Fault> {
+    /// Some servers repeat the start; a second answer in the middle of the first is an error.
+    fn start(&mut self, head: Option<RequestHead<'_>>, out: Out<'_>) -> Result<(), ApiError> {
         let head = head.unwrap_or_default();
         if let Phase::Running(id) = &self.phase {
             if *id == head.id {
                 return Ok(());
             }
-            return Err(Fault::bad_gateway(
+            return Err(ApiError::bad_gateway(
                 "the upstream began a second reply within the first",
             ));
         }
@@ -178,7 +178,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn open(&mut self, index: u32, raw: Option<Raw<'_>>, out: Out<'_>) -> Result<(), Fault> {
+    fn open(&mut self, index: u32, raw: Option<Raw<'_>>, out: Out<'_>) -> Result<(), ApiError> {
         let raw = raw.map_or("{\"type\":\"\"}", Raw::get);
         let kind: Kind<'_> = read_event(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
@@ -203,11 +203,14 @@ impl Decoder {
                 begin(Block::Text, [words(start.text), None]);
             }
             "thinking" => {
-                let proof = seal(start.signature, Issuer::Thinking);
-                begin(Block::Thought, [words(start.thinking), proof]);
+                let proof = signature(start.signature, Issuer::Thinking);
+                begin(Block::Reasoning, [words(start.thinking), proof]);
             }
             "redacted_thinking" => {
-                begin(Block::Thought, [seal(start.data, Issuer::Redacted), None]);
+                begin(
+                    Block::Reasoning,
+                    [signature(start.data, Issuer::Redacted), None],
+                );
             }
             _ => {
                 let call = Block::Call {
@@ -237,7 +240,7 @@ impl Decoder {
                 words(take(&mut piece.text))
             }
             "thinking_delta" => words(take(&mut piece.thinking)),
-            "signature_delta" => seal(take(&mut piece.signature), Issuer::Thinking),
+            "signature_delta" => signature(take(&mut piece.signature), Issuer::Thinking),
             "input_json_delta" => Some(take(&mut piece.partial_json))
                 .filter(|json| !json.is_empty())
                 .map(Delta::Arguments),
@@ -284,9 +287,11 @@ impl Decoder {
         ));
     }
 
-    fn end(&mut self, out: Out<'_>) -> Result<(), Fault> {
+    fn end(&mut self, out: Out<'_>) -> Result<(), ApiError> {
         if self.phase == Phase::Silent {
-            return Err(Fault::bad_gateway("the upstream's stream held no answer"));
+            return Err(ApiError::bad_gateway(
+                "the upstream's stream held no answer",
+            ));
         }
         // Without it the answer may be any part of what it was to be.
         let reason = self.finish.take().ok_or_else(broken_off)?;
@@ -310,8 +315,8 @@ fn words(text: Text<'_>) -> Option<Delta<'_>> {
     (!text.is_empty()).then_some(Delta::Text(text))
 }
 
-fn seal(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
-    (!data.is_empty()).then_some(Delta::Seal(Seal { issuer, data }))
+fn signature(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
+    (!data.is_empty()).then_some(Delta::Signature(Signature { issuer, data }))
 }
 
 fn owned(text: Text<'_>) -> Text<'static> {

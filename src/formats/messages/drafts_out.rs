@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::blocks_out::{Block, Content};
-use crate::model::{Losses, Place};
+use crate::model::{FieldLocation, Losses};
 
 #[derive(Serialize)]
 pub(super) struct Message<'a> {
@@ -31,7 +31,7 @@ pub(super) struct Draft<'a> {
 pub(super) struct Piece<'a> {
     pub(super) block: Block<'a>,
     /// Where the client wrote it.
-    pub(super) place: Place,
+    pub(super) place: FieldLocation,
 }
 
 impl Piece<'_> {
@@ -49,7 +49,7 @@ const NO_RESULT: &str = "(no result)";
 
 impl<'a> Draft<'a> {
     pub(super) fn of(speaker: Speaker, block: Block<'a>, at: Option<u32>) -> Draft<'a> {
-        let place = Place::Turn { turn: at };
+        let place = FieldLocation::Turn { turn: at };
         Draft {
             speaker,
             pieces: vec![Piece { block, place }],
@@ -105,7 +105,7 @@ pub(super) fn settle_system<'a>(
         }
         for draft in run.drain(..) {
             if !kept.is_empty() {
-                losses.approximated(Place::Turn { turn: draft.at });
+                losses.approximated(FieldLocation::Turn { turn: draft.at });
             }
             system.extend(draft.pieces.into_iter().map(|piece| piece.block));
         }
@@ -158,7 +158,7 @@ fn missing_turn<'a>(calling: Option<&Draft<'_>>, losses: &mut Losses) -> Option<
 }
 
 /// The ids of a turn's calls, and where they stand.
-fn calls_of(draft: Option<&Draft<'_>>) -> Vec<(String, Place)> {
+fn calls_of(draft: Option<&Draft<'_>>) -> Vec<(String, FieldLocation)> {
     let pieces = draft.map_or(&[][..], |draft| &draft.pieces);
     let calls = pieces.iter().filter_map(|piece| match &piece.block {
         Block::ToolUse { id, .. } => Some((id.to_string(), piece.place.clone())),
@@ -167,7 +167,7 @@ fn calls_of(draft: Option<&Draft<'_>>) -> Vec<(String, Place)> {
     calls.collect()
 }
 
-fn answer(draft: &mut Draft<'_>, mut open: Vec<(String, Place)>, losses: &mut Losses) {
+fn answer(draft: &mut Draft<'_>, mut open: Vec<(String, FieldLocation)>, losses: &mut Losses) {
     if open.is_empty() && !draft.pieces.iter().any(Piece::is_result) {
         return;
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::words_of;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
@@ -26,86 +26,88 @@ struct Inner<'a> {
 /// The only thing that clients know a conversation by that is too long for the model.
 const TOO_LONG: &str = "prompt is too long";
 
-fn message(fault: &Fault) -> Cow<'_, str> {
-    let is_said = fault.message.contains(TOO_LONG);
-    if fault.kind == FaultKind::ContextTooLong && !is_said {
-        return format!("{TOO_LONG}: {}", fault.message).into();
+fn message(api_error: &ApiError) -> Cow<'_, str> {
+    let is_said = api_error.message.contains(TOO_LONG);
+    if api_error.kind == ApiErrorKind::ContextTooLong && !is_said {
+        return format!("{TOO_LONG}: {}", api_error.message).into();
     }
-    Cow::Borrowed(&fault.message)
+    Cow::Borrowed(&api_error.message)
 }
 
-const fn word(kind: FaultKind) -> &'static str {
+const fn word(kind: ApiErrorKind) -> &'static str {
     match kind {
-        FaultKind::Invalid | FaultKind::ContextTooLong | FaultKind::MethodNotAllowed => {
+        ApiErrorKind::Invalid | ApiErrorKind::ContextTooLong | ApiErrorKind::MethodNotAllowed => {
             "invalid_request_error"
         }
-        FaultKind::Unauthenticated => "authentication_error",
-        FaultKind::Forbidden => "permission_error",
-        FaultKind::NotFound => "not_found_error",
-        FaultKind::Conflict => "conflict_error",
-        FaultKind::TooLarge => "request_too_large",
-        FaultKind::RateLimited | FaultKind::OverQuota => "rate_limit_error",
-        FaultKind::Internal | FaultKind::Unsupported | FaultKind::BadGateway => "api_error",
-        FaultKind::Overloaded => "overloaded_error",
-        FaultKind::Timeout => "timeout_error",
+        ApiErrorKind::Unauthenticated => "authentication_error",
+        ApiErrorKind::Forbidden => "permission_error",
+        ApiErrorKind::NotFound => "not_found_error",
+        ApiErrorKind::Conflict => "conflict_error",
+        ApiErrorKind::TooLarge => "request_too_large",
+        ApiErrorKind::RateLimited | ApiErrorKind::OverQuota => "rate_limit_error",
+        ApiErrorKind::Internal | ApiErrorKind::Unsupported | ApiErrorKind::BadGateway => {
+            "api_error"
+        }
+        ApiErrorKind::Overloaded => "overloaded_error",
+        ApiErrorKind::Timeout => "timeout_error",
     }
 }
 
-fn body<'a>(fault: &'a Fault, request_id: Option<&'a str>) -> Body<'a> {
+fn body<'a>(api_error: &'a ApiError, request_id: Option<&'a str>) -> Body<'a> {
     Body {
         r#type: "error",
         error: Inner {
-            r#type: word(fault.kind),
-            message: message(fault),
+            r#type: word(api_error.kind),
+            message: message(api_error),
         },
         request_id,
     }
 }
 
-pub(super) fn encode(fault: &Fault, request_id: &str) -> (u16, Vec<u8>) {
-    let status = match (fault.kind, fault.status) {
-        (FaultKind::Overloaded, 503) => 529,
+pub(super) fn encode(api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>) {
+    let status = match (api_error.kind, api_error.status) {
+        (ApiErrorKind::Overloaded, 503) => 529,
         (_, status) => status,
     };
-    let bytes = serde_json::to_vec(&body(fault, Some(request_id)))
+    let bytes = serde_json::to_vec(&body(api_error, Some(request_id)))
         .expect("a struct of strings always serialises");
     (status, bytes)
 }
 
-pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    out.event("error", &body(fault, None));
+pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
+    out.event("error", &body(api_error, None));
 }
 
-pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
+pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = &body["error"];
     let message = error["message"].as_str();
     let kind = kind_of(status, error["type"].as_str(), message);
-    let mut fault = Fault::new(kind, "");
+    let mut api_error = ApiError::new(kind, "");
     if status >= 400 && !kind.has_one_status() {
-        fault.status = status;
+        api_error.status = status;
     }
-    fault.message = words_of(message, &body).to_owned();
-    fault
+    api_error.message = words_of(message, &body).to_owned();
+    api_error
 }
 
-fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> FaultKind {
+fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKind {
     match kind {
         Some("invalid_request_error") if message.is_some_and(|text| text.contains(TOO_LONG)) => {
-            FaultKind::ContextTooLong
+            ApiErrorKind::ContextTooLong
         }
-        Some("billing_error") => FaultKind::OverQuota,
-        Some("overloaded_error") => FaultKind::Overloaded,
-        _ if status >= 400 => FaultKind::of_status(status),
-        Some("invalid_request_error") => FaultKind::Invalid,
-        Some("authentication_error") => FaultKind::Unauthenticated,
-        Some("permission_error") => FaultKind::Forbidden,
-        Some("not_found_error") => FaultKind::NotFound,
-        Some("conflict_error") => FaultKind::Conflict,
-        Some("request_too_large") => FaultKind::TooLarge,
-        Some("rate_limit_error") => FaultKind::RateLimited,
-        Some("timeout_error") => FaultKind::Timeout,
-        Some(_) => FaultKind::Internal,
-        None => FaultKind::BadGateway,
+        Some("billing_error") => ApiErrorKind::OverQuota,
+        Some("overloaded_error") => ApiErrorKind::Overloaded,
+        _ if status >= 400 => ApiErrorKind::of_status(status),
+        Some("invalid_request_error") => ApiErrorKind::Invalid,
+        Some("authentication_error") => ApiErrorKind::Unauthenticated,
+        Some("permission_error") => ApiErrorKind::Forbidden,
+        Some("not_found_error") => ApiErrorKind::NotFound,
+        Some("conflict_error") => ApiErrorKind::Conflict,
+        Some("request_too_large") => ApiErrorKind::TooLarge,
+        Some("rate_limit_error") => ApiErrorKind::RateLimited,
+        Some("timeout_error") => ApiErrorKind::Timeout,
+        Some(_) => ApiErrorKind::Internal,
+        None => ApiErrorKind::BadGateway,
     }
 }

@@ -4,11 +4,11 @@ use super::pass::RawUsage;
 use crate::formats::no_answer;
 use crate::json::{Fields, Node, Raw, read_text, readable};
 use crate::model::{
-    Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Json, Losses, Part, PartKind, Place,
-    Response, Seal, Text, ToolKind, Usage,
+    ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Json, Losses, Part,
+    PartKind, Response, Signature, Text, ToolKind, Usage,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
     let mut fields = Fields::of_body(body).map_err(unreadable)?;
     if fields.take("error").is_some() {
         return Err(super::error::decode(200, body));
@@ -70,13 +70,13 @@ fn is_exact(tree: &Json<'_>) -> bool {
     }
 }
 
-/// What is wrong here is the upstream's fault, not the client's.
-fn unreadable(fault: Fault) -> Fault {
-    let why = &fault.message;
-    Fault::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+/// What is wrong here is the upstream's error, not the client's.
+fn unreadable(api_error: ApiError) -> ApiError {
+    let why = &api_error.message;
+    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
 }
 
-fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response<'a>, Fault> {
+fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response<'a>, ApiError> {
     let mut choice = Choice {
         parts: Vec::new(),
         citations: Vec::new(),
@@ -95,7 +95,7 @@ fn read<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Response
     })
 }
 
-fn read_usage(fields: &mut Fields<'_, '_>) -> Result<Option<Usage>, Fault> {
+fn read_usage(fields: &mut Fields<'_, '_>) -> Result<Option<Usage>, ApiError> {
     let usage = fields.node("usage");
     let counts = usage.map(|usage| usage.fields(|mut fields| RawUsage::of(&mut fields)));
     Ok(counts.transpose()?.map(|counts| counts.merge(None)))
@@ -108,7 +108,7 @@ fn read_block<'a>(
     choice: &mut Choice<'a>,
     characters: &mut u64,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?.unwrap_or_default();
         let kind = match kind.as_ref() {
@@ -123,18 +123,18 @@ fn read_block<'a>(
                 })?;
                 PartKind::Text(text)
             }
-            "thinking" => PartKind::Thought {
+            "thinking" => PartKind::Reasoning {
                 text: fields.text("thinking")?.unwrap_or_default(),
-                seal: read_seal(&mut fields, "signature", Issuer::Thinking)?,
+                signature: read_seal(&mut fields, "signature", Issuer::Thinking)?,
             },
-            "redacted_thinking" => PartKind::Thought {
+            "redacted_thinking" => PartKind::Reasoning {
                 text: Text::default(),
-                seal: read_seal(&mut fields, "data", Issuer::Redacted)?,
+                signature: read_seal(&mut fields, "data", Issuer::Redacted)?,
             },
             "tool_use" => PartKind::Call(read_call(&mut fields)?),
             // What the upstream's own tools did; what the model made of it stands in its words.
             _ => {
-                losses.dropped(Place::Path(fields.path.to_string().into()));
+                losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
                 return Ok(());
             }
         };
@@ -147,12 +147,12 @@ fn read_seal<'a>(
     fields: &mut Fields<'a, '_>,
     key: &str,
     issuer: Issuer,
-) -> Result<Option<Seal<'a>>, Fault> {
+) -> Result<Option<Signature<'a>>, ApiError> {
     let data = fields.text(key)?.filter(|data| !data.is_empty());
-    Ok(data.map(|data| Seal { issuer, data }))
+    Ok(data.map(|data| Signature { issuer, data }))
 }
 
-fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
+fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, ApiError> {
     let name = fields.text("name")?;
     Ok(Call {
         id: fields.text("id")?,
@@ -161,7 +161,7 @@ fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
             Some(input) => Arguments::Tree(input),
             None => Arguments::Text(Text::Borrowed("{}")),
         },
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     })
 }
@@ -173,16 +173,16 @@ fn read_citation<'a>(
     start: u64,
     end: u64,
     losses: &mut Losses,
-) -> Result<Option<Citation<'a>>, Fault> {
+) -> Result<Option<Citation<'a>>, ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         if kind.as_deref() != Some(CITED_PAGE) {
-            losses.dropped(Place::Path("citations".into()));
+            losses.dropped(FieldLocation::Path("citations".into()));
             return Ok(None);
         }
         for key in ["cited_text", "encrypted_index"] {
             if fields.take(key).is_some() {
-                losses.dropped(Place::Path(key.into()));
+                losses.dropped(FieldLocation::Path(key.into()));
             }
         }
         let url = fields.text("url")?;
@@ -198,7 +198,10 @@ fn read_citation<'a>(
 /// The only source that has an address; it stands for the whole block that it is told with.
 pub(super) const CITED_PAGE: &str = "web_search_result_location";
 
-fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Finish<'a>, Fault> {
+fn read_finish<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Finish<'a>, ApiError> {
     let reason = fields.text("stop_reason")?;
     let sequence = fields.text("stop_sequence")?;
     let explanation = match fields.node("stop_details") {
@@ -207,7 +210,7 @@ fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<F
             ..
         }) => {
             if details.get("category").is_some_and(|word| !word.is_null()) {
-                losses.dropped(Place::Path("stop_details.category".into()));
+                losses.dropped(FieldLocation::Path("stop_details.category".into()));
             }
             let text = details.into_vec().into_iter();
             text.filter(|(key, _)| key == "explanation")
@@ -220,7 +223,7 @@ fn read_finish<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<F
     };
     let finish = finish(reason.as_deref(), sequence, explanation);
     if reason.is_some() && finish == Finish::Other {
-        losses.approximated(Place::Path("stop_reason".into()));
+        losses.approximated(FieldLocation::Path("stop_reason".into()));
     }
     Ok(finish)
 }

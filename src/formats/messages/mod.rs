@@ -27,11 +27,12 @@ mod turns_out;
 use http::HeaderName;
 
 use super::{
-    Asked, Capabilities, Codec, Counter, Fields, Glance, Head, MessagesVersion, NameRule,
-    Operation, Passed, Peek, StreamDecoder, StreamEncoder, Target, Watch,
+    Capabilities, Codec, Counter, Glance, HeaderFields, MessagesVersion, NameRule, Operation,
+    Passed, Peek, RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget,
+    Watch,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -39,10 +40,10 @@ pub(super) struct Messages;
 impl Codec for Messages {
     fn decode_request<'a>(
         &self,
-        _head: &Head<'_>,
+        _head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault> {
+    ) -> Result<Request<'a>, ApiError> {
         request::decode(body, losses)
     }
 
@@ -53,13 +54,13 @@ impl Codec for Messages {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         outgoing::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &Place) -> String {
+    fn path_of(&self, place: &FieldLocation) -> String {
         paths::path_of(place)
     }
 
@@ -67,14 +68,14 @@ impl Codec for Messages {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault> {
+    ) -> Result<Response<'a>, ApiError> {
         incoming::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
         response::encode(response, asked, losses)
@@ -84,20 +85,20 @@ impl Codec for Messages {
         Box::new(decoder::Decoder::default())
     }
 
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
         Box::new(stream::Encoder::new(asked))
     }
 
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
         error::decode(status, body)
     }
 
-    fn encode_error(&self, fault: &Fault, request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(fault, request_id)
+    fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(api_error, request_id)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(fault, out);
+    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+        error::encode_in_stream(api_error, out);
     }
 
     /// An event of its own, but never the first.
@@ -112,15 +113,15 @@ impl Codec for Messages {
         }
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
         pass::peek(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_reply(body, watch)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_event(data, watch)
     }
 
@@ -153,7 +154,7 @@ impl Codec for Messages {
         Some(const { HeaderName::from_static("request-id") })
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
         rates::headers(allowance, jiff::Timestamp::now(), fields);
     }
 
@@ -161,7 +162,7 @@ impl Codec for Messages {
         Some(&count::Count)
     }
 
-    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
         sealed::take_out(body, losses)
     }
 }

@@ -9,8 +9,8 @@ use super::thinking_out::{self, Thinking};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out;
 use crate::formats::written::written;
-use crate::formats::{MessagesVersion, Target};
-use crate::model::{Fault, Labels, Losses, Place, Request, Sampling, Setting};
+use crate::formats::{MessagesVersion, UpstreamTarget};
+use crate::model::{ApiError, FieldLocation, Labels, Losses, Request, Sampling, Setting};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -78,12 +78,12 @@ struct Metadata<'a> {
 
 pub(super) fn encode(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     let (prompt, max_tokens) = prompt(request, target, losses)?;
     if request.sampling.max_tokens.is_none() {
-        losses.added(Place::Setting(Setting::MaxTokens));
+        losses.added(FieldLocation::Setting(Setting::MaxTokens));
     }
     let thinks = prompt.thinking.is_some_and(|thinking| thinking.is_on());
     let body = Body {
@@ -102,9 +102,9 @@ pub(super) fn encode(
 /// What the model is given to read, and the limit of an answer that leaves room for its thoughts.
 pub(super) fn prompt<'a>(
     request: &'a Request<'_>,
-    target: &Target<'a>,
+    target: &UpstreamTarget<'a>,
     losses: &mut Losses,
-) -> Result<(Prompt<'a>, u64), Fault> {
+) -> Result<(Prompt<'a>, u64), ApiError> {
     refuse_media(request)?;
     request.output.picture.drop_all(losses);
     let conversation = turns_out::write(request, target.capabilities, losses)?;
@@ -114,7 +114,7 @@ pub(super) fn prompt<'a>(
     let plan = thinking_out::plan(request, target, forced, unproven, losses);
     let format = schema_out::write(&request.output.shape, losses);
     if request.output.verbosity.is_some() {
-        losses.dropped(Place::Setting(Setting::Verbosity));
+        losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
     let prompt = Prompt {
         model: target.model,
@@ -131,18 +131,23 @@ pub(super) fn prompt<'a>(
     Ok((prompt, plan.max_tokens))
 }
 
-/// A picture or sound as an answer is content that nobody else can give.
-fn refuse_media(request: &Request<'_>) -> Result<(), Fault> {
+/// An image or sound as an answer is content that nobody else can give.
+fn refuse_media(request: &Request<'_>) -> Result<(), ApiError> {
     let (what, setting) = match &request.output {
         output if output.images => ("images", Setting::Images),
         output if output.sound => ("sound", Setting::Sound),
         _ => return Ok(()),
     };
     let message = format!("the upstream of this model cannot answer with {what}");
-    Err(Fault::invalid(message).about(Place::Setting(setting)))
+    Err(ApiError::invalid(message).about(FieldLocation::Setting(setting)))
 }
 
-fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut Losses) -> Dice {
+fn dice(
+    sampling: &Sampling<'_>,
+    target: &UpstreamTarget<'_>,
+    thinks: bool,
+    losses: &mut Losses,
+) -> Dice {
     let capabilities = target.capabilities;
     let allowed = capabilities
         .messages_sampling
@@ -151,7 +156,7 @@ fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut
     let free = allowed && !thinks;
     let mut kept = |setting, present: bool, allowed: bool| {
         if present && !allowed {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
         present && allowed
     };
@@ -160,7 +165,7 @@ fn dice(sampling: &Sampling<'_>, target: &Target<'_>, thinks: bool, losses: &mut
     let top_k = kept(Setting::TopK, sampling.top_k.is_some(), free);
     let warmest = sampling.temperature.filter(|_| temperature);
     if warmest.is_some_and(|warmth| warmth > 1.0) {
-        losses.approximated(Place::Setting(Setting::Temperature));
+        losses.approximated(FieldLocation::Setting(Setting::Temperature));
     }
     Dice {
         temperature: warmest.map(|warmth| warmth.min(1.0)),
@@ -174,7 +179,7 @@ fn stop<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Vec<&'a str> {
     let stop = sampling.stop.iter().map(|text| &**text);
     let (kept, blank): (Vec<_>, Vec<_>) = stop.partition(|text| !text.trim().is_empty());
     if !blank.is_empty() {
-        losses.dropped(Place::Setting(Setting::Stop));
+        losses.dropped(FieldLocation::Setting(Setting::Stop));
     }
     kept
 }
@@ -185,7 +190,7 @@ fn metadata<'a>(labels: &'a Labels<'_>, losses: &mut Losses) -> Option<Metadata<
         (Setting::CacheKey, labels.cache_key.is_some()),
     ] {
         if present {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
     }
     let user_id = labels.user.as_deref()?;
@@ -197,7 +202,7 @@ fn tier(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
         "auto" => "auto",
         "default" => "standard_only",
         _ => {
-            losses.approximated(Place::Setting(Setting::ServiceTier));
+            losses.approximated(FieldLocation::Setting(Setting::ServiceTier));
             "auto"
         }
     })
@@ -219,7 +224,7 @@ fn drop_settings(sampling: &Sampling<'_>, losses: &mut Losses) {
         (Setting::Logprobs, sampling.logprobs),
     ] {
         if present {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What pass-through reads and touches: model and stream in requests, model and usage in replies.
 
 use crate::formats::{
-    Glance, Most, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+    Glance, OutputLimit, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::{Fields, Outcome, Present, Raw, Readable, Reader, readable};
-use crate::model::{Fault, Text, Usage};
+use crate::model::{ApiError, Text, Usage};
 
 readable! {
     struct Request<'a> {
@@ -14,7 +14,7 @@ readable! {
     }
 }
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     let request: Request<'_> = read_request(body)?;
     Ok(Peek {
         model: request
@@ -23,7 +23,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
-        most: Some(Most::of(request.max_tokens, None)),
+        most: Some(OutputLimit::of(request.max_tokens, None)),
         thread: None,
         aside: None,
     })
@@ -86,7 +86,7 @@ readable! {
 
 impl RawUsage {
     /// Where a tree has been read.
-    pub(super) fn of(fields: &mut Fields<'_, '_>) -> Result<RawUsage, Fault> {
+    pub(super) fn of(fields: &mut Fields<'_, '_>) -> Result<RawUsage, ApiError> {
         let details = fields.node("output_tokens_details");
         let details = details.map(|details| {
             details.fields(|mut fields| {
@@ -131,7 +131,7 @@ impl RawUsage {
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
     let message: Message<'_> = read_reply(body)?;
     if message.error.is_some() {
         return Err(super::error::decode(200, body));
@@ -147,11 +147,11 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     })
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     let event: Event<'_> = read_event(data)?;
     match event.kind.as_ref() {
         "error" => {
-            watch.fault = Some(super::error::decode(200, data.as_bytes()));
+            watch.api_error = Some(super::error::decode(200, data.as_bytes()));
             watch.ended = true;
         }
         "message_start" => watch.opened = true,

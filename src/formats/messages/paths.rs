@@ -1,26 +1,26 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{PartField, Place, Setting};
+use crate::model::{FieldLocation, PartField, Setting};
 
-pub(super) fn path_of(place: &Place) -> String {
+pub(super) fn path_of(place: &FieldLocation) -> String {
     match place {
-        Place::Path(path) => path.to_string(),
-        Place::Setting(setting) => word(*setting).to_owned(),
-        Place::Turn { turn } => turn_path(*turn),
-        Place::Part { turn, part: None } => match turn {
+        FieldLocation::Path(path) => path.to_string(),
+        FieldLocation::Setting(setting) => word(*setting).to_owned(),
+        FieldLocation::Turn { turn } => turn_path(*turn),
+        FieldLocation::Part { turn, part: None } => match turn {
             Some(_) => format!("{}.content", turn_path(*turn)),
             None => turn_path(None),
         },
-        Place::Part {
+        FieldLocation::Part {
             turn: Some(turn),
             part: Some(part),
         } => format!("messages[{turn}].content[{part}]"),
-        Place::Part {
+        FieldLocation::Part {
             turn: None,
             part: Some(part),
         } => format!("system[{part}]"),
-        Place::Returned { turn, part, inner } => {
-            let result = path_of(&Place::Part {
+        FieldLocation::Returned { turn, part, inner } => {
+            let result = path_of(&FieldLocation::Part {
                 turn: *turn,
                 part: *part,
             });
@@ -29,9 +29,9 @@ pub(super) fn path_of(place: &Place) -> String {
                 |inner| format!("{result}.content[{inner}]"),
             )
         }
-        Place::Field { of, field } => path_of(of) + field_of(*field),
-        Place::Tool { tool } => format!("tools[{tool}]"),
-        Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
+        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
+        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
@@ -74,6 +74,6 @@ const fn word(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Picture(_) | Setting::Sound => "modalities",
+        Setting::Images | Setting::Image(_) | Setting::Sound => "modalities",
     }
 }

@@ -3,7 +3,7 @@
 use http::HeaderName;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::formats::Fields;
+use crate::formats::HeaderFields;
 use crate::model::{Allowance, Rate};
 
 const REQUESTS: [HeaderName; 3] = [
@@ -17,7 +17,7 @@ const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("anthropic-ratelimit-tokens-reset"),
 ];
 
-pub fn headers(allowance: &Allowance, now: Timestamp, fields: &mut Fields) {
+pub fn headers(allowance: &Allowance, now: Timestamp, fields: &mut HeaderFields) {
     let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
@@ -54,7 +54,7 @@ mod tests {
             tokens: Some(rate),
         };
         let now = "2026-10-21T07:28:00.25Z".parse().expect("a timestamp");
-        let (mut fields, mut said) = (Fields::default(), HeaderMap::new());
+        let (mut fields, mut said) = (HeaderFields::default(), HeaderMap::new());
         headers(&allowance, now, &mut fields);
         fields.put_into(&mut said).expect("values that may be sent");
         assert_eq!(said["anthropic-ratelimit-tokens-limit"], "200000");

@@ -3,7 +3,8 @@
 use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Json, Labels, Losses, Place, Request, Sampling, Shape, Text, Thinking,
+    ApiError, Depth, Effort, FieldLocation, Json, Labels, Losses, Request, Sampling, Shape, Text,
+    Thinking,
 };
 
 /// Things the upstream would have to remember, or servers it would have to call.
@@ -13,7 +14,7 @@ const STATEFUL: [&str; 3] = ["container", "mcp_servers", "thread"];
 const LEAST_BUDGET: u64 = 1024;
 
 /// A limit on the answer is not insisted on: requests that only count tokens have none.
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, ApiError> {
     let mut fields = Fields::of_body(body)?;
     let model = fields.text("model")?;
     fields.need("model", model)?;
@@ -34,7 +35,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
     Ok(request)
 }
 
-fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, Fault> {
+fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, ApiError> {
     let mut stop = Vec::new();
     let max_tokens = fields.u64("max_tokens")?;
     fields.each("stop_sequences", |_, node| {
@@ -51,7 +52,7 @@ fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, Fault>
     })
 }
 
-fn read_share(fields: &mut Fields<'_, '_>, key: &str) -> Result<Option<f64>, Fault> {
+fn read_share(fields: &mut Fields<'_, '_>, key: &str) -> Result<Option<f64>, ApiError> {
     let number = fields.f64(key)?;
     match number {
         Some(number) if !(0.0..=1.0).contains(&number) => {
@@ -61,7 +62,7 @@ fn read_share(fields: &mut Fields<'_, '_>, key: &str) -> Result<Option<f64>, Fau
     }
 }
 
-fn read_thinking(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, Fault> {
+fn read_thinking(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, ApiError> {
     let Some(node) = fields.node("thinking") else {
         return Ok(Thinking::default());
     };
@@ -82,7 +83,7 @@ fn read_thinking(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<Thi
                 show: None,
             },
             "between_tools" => {
-                losses.approximated(Place::Path(fields.path.to_string().into()));
+                losses.approximated(FieldLocation::Path(fields.path.to_string().into()));
                 Thinking::default()
             }
             _ => {
@@ -95,7 +96,7 @@ fn read_thinking(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<Thi
     })
 }
 
-fn read_budget(fields: &mut Fields<'_, '_>) -> Result<u64, Fault> {
+fn read_budget(fields: &mut Fields<'_, '_>) -> Result<u64, ApiError> {
     let budget = fields.u64("budget_tokens")?;
     let budget = fields.need("budget_tokens", budget)?;
     if budget < LEAST_BUDGET {
@@ -106,7 +107,7 @@ fn read_budget(fields: &mut Fields<'_, '_>) -> Result<u64, Fault> {
 }
 
 /// Thoughts are shown unless the client says otherwise.
-fn read_display(fields: &mut Fields<'_, '_>) -> Result<bool, Fault> {
+fn read_display(fields: &mut Fields<'_, '_>) -> Result<bool, ApiError> {
     match fields.text("display")?.as_deref() {
         None | Some("summarized") => Ok(true),
         Some("omitted") => Ok(false),
@@ -118,7 +119,7 @@ fn read_output<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         if let Some(effort) = read_effort(&mut fields)? {
             match request.thinking.depth {
@@ -128,7 +129,7 @@ fn read_output<'a>(
                 // A budget says more, and no thinking at all leaves nothing to say.
                 Some(_) => {
                     let path = Path::Key(&fields.path, "effort").to_string();
-                    losses.dropped(Place::Path(path.into()));
+                    losses.dropped(FieldLocation::Path(path.into()));
                 }
             }
         }
@@ -140,7 +141,7 @@ fn read_output<'a>(
     })
 }
 
-fn read_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort>, Fault> {
+fn read_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort>, ApiError> {
     Ok(match fields.text("effort")?.as_deref() {
         None => None,
         Some("low") => Some(Effort::Low),
@@ -156,7 +157,7 @@ fn read_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort>, Fault> {
 }
 
 /// The format knows schemas only, and always holds the model to them.
-fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, Fault> {
+fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         if fields.need("type", kind)? != "json_schema" {
@@ -177,7 +178,10 @@ fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>,
     })
 }
 
-fn read_labels<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Labels<'a>, Fault> {
+fn read_labels<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Labels<'a>, ApiError> {
     let user = match fields.node("metadata") {
         None => None,
         Some(node) => node.fields(|mut fields| {
@@ -202,14 +206,14 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<L
     })
 }
 
-fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), Fault> {
+fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), ApiError> {
     for key in STATEFUL {
         match fields.take(key) {
             None => {}
             Some(Json::Array(items)) if items.is_empty() => {}
             Some(_) => {
                 let message = format!("{key}: the upstream of this model cannot keep or reach it");
-                return Err(Fault::invalid(message).at(key));
+                return Err(ApiError::invalid(message).at(key));
             }
         }
     }

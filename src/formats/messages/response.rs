@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::formats::written::written;
-use crate::formats::{Asked, identity};
+use crate::formats::{ResponseOptions, identity};
 use crate::model::{
-    Arguments, Call, Choice, Finish, Issuer, Json, Losses, PartKind, Place, Response, Seal, Text,
-    ToolKind, Usage,
+    Arguments, Call, Choice, FieldLocation, Finish, Issuer, Json, Losses, PartKind, Response,
+    Signature, Text, ToolKind, Usage,
 };
 
 /// Also the beginning of a stream, with nothing said and nothing decided.
@@ -99,11 +99,15 @@ struct OutputDetails {
 }
 
 /// Only the first choice: the format knows no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(
+    response: &Response<'_>,
+    asked: &ResponseOptions,
+    losses: &mut Losses,
+) -> Vec<u8> {
     let source = source_id(&response.id, asked);
     let mut message = Message::begin(source, &response.model, asked);
     if response.choices.len() > 1 {
-        losses.dropped(Place::Path("choices".into()));
+        losses.dropped(FieldLocation::Path("choices".into()));
     }
     if let Some(choice) = response.choices.first() {
         message.content = blocks(choice, source, losses);
@@ -113,7 +117,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
             ("logprobs", !choice.logprobs.is_empty()),
         ] {
             if present {
-                losses.dropped(Place::Path(what.into()));
+                losses.dropped(FieldLocation::Path(what.into()));
             }
         }
         message.ending = Ending::of(&choice.finish).settle(
@@ -124,7 +128,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
         message.ending = Ending::of(&Finish::Other);
     }
     if response.usage.is_some_and(|usage| usage.counts_sound()) {
-        losses.dropped(Place::Path("usage: tokens of sound".into()));
+        losses.dropped(FieldLocation::Path("usage: tokens of sound".into()));
     }
     message.usage = Counts::of(response.usage);
     written(&message, response.size())
@@ -135,7 +139,7 @@ fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {
 }
 
 /// Upstreams that give a reply no id must not make all their replies look the same.
-pub(super) fn source_id<'a>(upstream: &'a str, asked: &'a Asked) -> &'a str {
+pub(super) fn source_id<'a>(upstream: &'a str, asked: &'a ResponseOptions) -> &'a str {
     if upstream.is_empty() {
         &asked.request_id
     } else {
@@ -144,7 +148,11 @@ pub(super) fn source_id<'a>(upstream: &'a str, asked: &'a Asked) -> &'a str {
 }
 
 impl<'a> Message<'a> {
-    pub(super) fn begin(source: &str, upstream_model: &'a str, asked: &'a Asked) -> Message<'a> {
+    pub(super) fn begin(
+        source: &str,
+        upstream_model: &'a str,
+        asked: &'a ResponseOptions,
+    ) -> Message<'a> {
         let model = match asked.model.as_str() {
             "" => upstream_model,
             asked => asked,
@@ -163,7 +171,7 @@ impl<'a> Message<'a> {
 
 fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<Block<'a>> {
     let mut blocks = Vec::new();
-    let here = |blocks: &Vec<_>| Place::Path(format!("content[{}]", blocks.len()).into());
+    let here = |blocks: &Vec<_>| FieldLocation::Path(format!("content[{}]", blocks.len()).into());
     let mut ordinal = 0;
     let cut_short = matches!(choice.finish, Finish::Length | Finish::ContextFull);
     for part in &choice.parts {
@@ -171,7 +179,9 @@ fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<
             PartKind::Text(text) | PartKind::Refusal(text) if !text.is_empty() => {
                 blocks.push(Block::Text { text });
             }
-            PartKind::Thought { text, seal } => blocks.extend(thought(text, seal.as_ref())),
+            PartKind::Reasoning { text, signature } => {
+                blocks.extend(thought(text, signature.as_ref()))
+            }
             PartKind::Call(call) => {
                 let id = call_id(call.id.as_ref(), source, ordinal);
                 ordinal += 1;
@@ -181,7 +191,7 @@ fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<
                     losses.dropped(here(&blocks));
                     continue;
                 }
-                blocks.extend(call.seal.as_ref().map(redacted));
+                blocks.extend(call.signature.as_ref().map(redacted));
                 if unreadable {
                     losses.approximated(here(&blocks));
                 }
@@ -199,7 +209,7 @@ fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<
     blocks
 }
 
-/// The format has no media in answers; a picture at least leaves a trace.
+/// The format has no media in answers; an image at least leaves a trace.
 pub(super) fn stand_in(mime: &str) -> Option<&'static str> {
     (mime.is_empty() || mime.starts_with("image/")).then_some("[image]")
 }
@@ -211,30 +221,37 @@ pub(super) fn call_id<'a>(id: Option<&'a Text<'a>>, source: &str, ordinal: u32) 
     }
 }
 
-/// Without text, only a block that shows none can carry a foreign seal.
-pub(super) fn thought<'a>(text: &'a str, seal: Option<&'a Seal<'a>>) -> Option<Block<'a>> {
-    match seal {
+/// Without text, only a block that shows none can carry a foreign signature.
+pub(super) fn thought<'a>(
+    text: &'a str,
+    signature: Option<&'a Signature<'a>>,
+) -> Option<Block<'a>> {
+    match signature {
         None if text.is_empty() => None,
-        Some(seal) if text.is_empty() && seal.issuer != Issuer::Thinking => Some(redacted(seal)),
+        Some(signature) if text.is_empty() && signature.issuer != Issuer::Thinking => {
+            Some(redacted(signature))
+        }
         _ => Some(Block::Thinking {
             thinking: text,
-            signature: seal.map_or(Cow::Borrowed(""), |seal| carried(seal, Issuer::Thinking)),
+            signature: signature.map_or(Cow::Borrowed(""), |signature| {
+                carried(signature, Issuer::Thinking)
+            }),
         }),
     }
 }
 
-pub(super) fn redacted<'a>(seal: &'a Seal<'a>) -> Block<'a> {
+pub(super) fn redacted<'a>(signature: &'a Signature<'a>) -> Block<'a> {
     Block::RedactedThinking {
-        data: carried(seal, Issuer::Redacted),
+        data: carried(signature, Issuer::Redacted),
     }
 }
 
-/// A seal as it stands in the field that `own` seals come from.
-pub(super) fn carried<'a>(seal: &'a Seal<'a>, own: Issuer) -> Cow<'a, str> {
-    if seal.issuer == own {
-        Cow::Borrowed(&seal.data)
+/// A signature as it stands in the field that `own` signatures come from.
+pub(super) fn carried<'a>(signature: &'a Signature<'a>, own: Issuer) -> Cow<'a, str> {
+    if signature.issuer == own {
+        Cow::Borrowed(&signature.data)
     } else {
-        Cow::Owned(seal.wrap())
+        Cow::Owned(signature.wrap())
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
 
-use crate::model::{Json, Losses, Place, Setting, Shape};
+use crate::model::{FieldLocation, Json, Losses, Setting, Shape};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -21,7 +21,7 @@ pub(super) struct Changes {
 }
 
 pub(super) fn write<'a>(shape: &'a Shape<'_>, losses: &mut Losses) -> Option<Format<'a>> {
-    let place = || Place::Setting(Setting::OutputShape);
+    let place = || FieldLocation::Setting(Setting::OutputShape);
     let schema = match shape {
         Shape::Text => return None,
         // Without a schema there is nothing to hold the model to.
@@ -36,10 +36,10 @@ pub(super) fn write<'a>(shape: &'a Shape<'_>, losses: &mut Losses) -> Option<For
             ..
         } => {
             if name.is_some() {
-                losses.dropped(Place::Setting(Setting::OutputName));
+                losses.dropped(FieldLocation::Setting(Setting::OutputName));
             }
             if description.is_some() {
-                losses.dropped(Place::Setting(Setting::OutputDescription));
+                losses.dropped(FieldLocation::Setting(Setting::OutputDescription));
             }
             schema
         }

@@ -3,7 +3,7 @@
 use super::turns_out::CONTINUED;
 use crate::formats::sealed::{is_wrapped, thinned};
 use crate::json::{Edit, Raw, read_text, readable};
-use crate::model::{Losses, Place, Setting, Text};
+use crate::model::{FieldLocation, Losses, Setting, Text};
 
 readable! {
     struct Conversation<'a> {
@@ -48,7 +48,7 @@ pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
     for (turn, message) in (0..).zip(&conversation.messages) {
         let content = content_of(*message);
         let gone = |part| {
-            losses.dropped(Place::Part {
+            losses.dropped(FieldLocation::Part {
                 turn: Some(turn),
                 part: Some(part),
             });
@@ -74,7 +74,7 @@ pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
         .thinking
         .filter(|thinking| is_bare && is("enabled", *thinking));
     edits.extend(budget.map(|thinking| {
-        losses.approximated(Place::Setting(Setting::Thinking));
+        losses.approximated(FieldLocation::Setting(Setting::Thinking));
         Edit {
             range: thinking.range_in(body.as_bytes()),
             with: br#"{"type":"disabled"}"#.to_vec(),

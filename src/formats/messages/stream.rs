@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::response::{
     Block, Counts, Ending, Input, Message, call_id, carried, redacted, source_id, stand_in,
 };
-use crate::formats::{Asked, StreamEncoder};
-use crate::model::{self, Delta, Event, Fault, Finish, Issuer, Seal, Text, ToolKind, Usage};
+use crate::formats::{ResponseOptions, StreamEncoder};
+use crate::model::{
+    self, ApiError, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
+};
 use crate::sse::SseWriter;
 
 /// One event; its name on the wire is its type.
@@ -67,7 +69,7 @@ impl Sent<'_> {
 }
 
 pub(super) struct Encoder {
-    asked: Asked,
+    asked: ResponseOptions,
     phase: Phase,
     /// Of the block that is begun, or else of the next one.
     index: u32,
@@ -92,9 +94,9 @@ enum Open {
     Text {
         begun: bool,
     },
-    Thought {
+    Reasoning {
         begun: bool,
-        seal: Option<Seal<'static>>,
+        signature: Option<Signature<'static>>,
     },
     Call {
         /// What it will begin with; `None`: it has begun.
@@ -103,12 +105,12 @@ enum Open {
         /// No argument has come but white space.
         blank: bool,
         /// Too late to stand before the call.
-        seal: Option<Seal<'static>>,
+        signature: Option<Signature<'static>>,
     },
 }
 
 impl Encoder {
-    pub(super) fn new(asked: &Asked) -> Encoder {
+    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         Encoder {
             asked: asked.clone(),
             phase: Phase::Silent,
@@ -140,9 +142,9 @@ impl StreamEncoder for Encoder {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
         if self.phase != Phase::Over {
-            super::error::encode_in_stream(fault, out);
+            super::error::encode_in_stream(api_error, out);
             self.phase = Phase::Over;
         }
     }
@@ -164,9 +166,9 @@ impl Encoder {
                 self.refused = true;
                 self.open = Some(Open::Text { begun: false });
             }
-            model::Block::Thought => {
-                let (begun, seal) = (false, None);
-                self.open = Some(Open::Thought { begun, seal });
+            model::Block::Reasoning => {
+                let (begun, signature) = (false, None);
+                self.open = Some(Open::Reasoning { begun, signature });
             }
             model::Block::Call { id, name, kind } => {
                 let id = self.call_id(id.as_ref());
@@ -175,7 +177,7 @@ impl Encoder {
                     waiting: Some((id, name.into_owned())),
                     kind,
                     blank: true,
-                    seal: None,
+                    signature: None,
                 });
             }
             model::Block::Media(media) => {
@@ -197,7 +199,7 @@ impl Encoder {
         match delta {
             Delta::Text(text) => self.text(&text, out),
             Delta::Arguments(text) => self.arguments(&text, out),
-            Delta::Seal(seal) => self.seal(seal, out),
+            Delta::Signature(signature) => self.signature(signature, out),
             // Neither has a place in this format.
             Delta::Citation(_) | Delta::Logprob(_) => {}
         }
@@ -209,7 +211,7 @@ impl Encoder {
         }
         let (begun, block, delta) = match &mut self.open {
             Some(Open::Text { begun }) => (begun, Block::Text { text: "" }, Piece::Text { text }),
-            Some(Open::Thought { begun, .. }) => {
+            Some(Open::Reasoning { begun, .. }) => {
                 (begun, empty_thinking(), Piece::Thinking { thinking: text })
             }
             Some(Open::Call { .. }) | None => return,
@@ -253,14 +255,16 @@ impl Encoder {
         write_arguments(index, &json, out);
     }
 
-    fn seal(&mut self, new: Seal<'_>, out: &mut SseWriter) {
+    fn signature(&mut self, new: Signature<'_>, out: &mut SseWriter) {
         match &mut self.open {
             // It goes in front of the call it belongs to: from there it finds back to it.
             Some(Open::Call {
                 waiting: Some(_), ..
             }) => self.whole(redacted(&new), out),
             // A signature comes last in its block.
-            Some(Open::Thought { seal, .. } | Open::Call { seal, .. }) => *seal = Some(owned(new)),
+            Some(Open::Reasoning { signature, .. } | Open::Call { signature, .. }) => {
+                *signature = Some(owned(new))
+            }
             Some(Open::Text { .. }) | None => {}
         }
     }
@@ -280,12 +284,12 @@ impl Encoder {
         match self.open.take() {
             None | Some(Open::Text { begun: false }) => {}
             Some(Open::Text { begun: true }) => self.stop_block(out),
-            Some(Open::Thought { begun, seal }) => self.close_thought(begun, seal, out),
+            Some(Open::Reasoning { begun, signature }) => self.close_thought(begun, signature, out),
             Some(Open::Call {
                 mut waiting,
                 kind,
                 blank,
-                seal,
+                signature,
             }) => {
                 begin_call(&mut waiting, self.index, out);
                 match (kind, blank) {
@@ -298,26 +302,31 @@ impl Encoder {
                     (ToolKind::Custom, false) => write_arguments(self.index, FREE_TEXT_TAIL, out),
                 }
                 self.stop_block(out);
-                if let Some(seal) = seal {
-                    self.whole(redacted(&seal), out);
+                if let Some(signature) = signature {
+                    self.whole(redacted(&signature), out);
                 }
             }
         }
     }
 
-    fn close_thought(&mut self, begun: bool, seal: Option<Seal<'_>>, out: &mut SseWriter) {
-        match seal {
+    fn close_thought(
+        &mut self,
+        begun: bool,
+        signature: Option<Signature<'_>>,
+        out: &mut SseWriter,
+    ) {
+        match signature {
             None if !begun => {}
-            Some(seal) if !begun && seal.issuer != Issuer::Thinking => {
-                self.whole(redacted(&seal), out);
+            Some(signature) if !begun && signature.issuer != Issuer::Thinking => {
+                self.whole(redacted(&signature), out);
             }
-            seal => {
+            signature => {
                 let index = self.index;
                 if !begun {
                     start_block(index, empty_thinking(), out);
                 }
-                if let Some(seal) = &seal {
-                    let signature = &carried(seal, Issuer::Thinking);
+                if let Some(signature) = &signature {
+                    let signature = &carried(signature, Issuer::Thinking);
                     let delta = Piece::Signature { signature };
                     Sent::ContentBlockDelta { index, delta }.write(out);
                 }
@@ -350,10 +359,10 @@ fn escaped(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-fn owned(seal: Seal<'_>) -> Seal<'static> {
-    Seal {
-        issuer: seal.issuer,
-        data: Cow::Owned(seal.data.into_owned()),
+fn owned(signature: Signature<'_>) -> Signature<'static> {
+    Signature {
+        issuer: signature.issuer,
+        data: Cow::Owned(signature.data.into_owned()),
     }
 }
 

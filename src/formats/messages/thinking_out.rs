@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::formats::{Capabilities, Target, ThinkingStyle};
-use crate::model::{Depth, Effort, Losses, Place, Request, Setting};
+use crate::formats::{Capabilities, ThinkingStyle, UpstreamTarget};
+use crate::model::{Depth, Effort, FieldLocation, Losses, Request, Setting};
 
 /// What is sent where neither the client nor the configuration sets a limit.
 const USUAL_LIMIT: u64 = 4096;
@@ -45,7 +45,7 @@ pub(super) struct Plan {
 /// come now has lost its thoughts.
 pub(super) fn plan(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     forced: bool,
     unproven: bool,
     losses: &mut Losses,
@@ -61,7 +61,7 @@ pub(super) fn plan(
         Some(Thinking::Disabled) | None => false,
     };
     if refused {
-        losses.dropped(Place::Setting(Setting::Thinking));
+        losses.dropped(FieldLocation::Setting(Setting::Thinking));
         // A model that cannot but think is told nothing.
         thinking = target.capabilities.off_effort.then_some(Thinking::Disabled);
     }
@@ -98,20 +98,20 @@ fn in_words(
         Some(Depth::Dynamic) => return (adaptive, None),
         Some(Depth::Off) if capabilities.off_effort => return (Some(Thinking::Disabled), None),
         Some(Depth::Off) => {
-            losses.approximated(Place::Setting(Setting::Thinking));
+            losses.approximated(FieldLocation::Setting(Setting::Thinking));
             Effort::Low
         }
         // The least that the format has a word for.
         Some(Depth::Effort(Effort::Minimal)) => Effort::Low,
         Some(Depth::Effort(effort)) => effort,
         Some(Depth::Budget(tokens)) => {
-            losses.approximated(Place::Setting(Setting::Thinking));
+            losses.approximated(FieldLocation::Setting(Setting::Thinking));
             effort_of(tokens)
         }
     };
     let taken = capabilities.nearest(wanted);
     if taken != wanted {
-        losses.approximated(Place::Setting(Setting::Thinking));
+        losses.approximated(FieldLocation::Setting(Setting::Thinking));
     }
     (adaptive, Some(word(taken)))
 }
@@ -144,7 +144,7 @@ const fn budget_of(effort: Effort) -> u64 {
 }
 
 fn in_tokens(request: &Request<'_>, limit: Option<u64>, losses: &mut Losses) -> Option<Thinking> {
-    let place = || Place::Setting(Setting::Thinking);
+    let place = || FieldLocation::Setting(Setting::Thinking);
     let wanted = match request.thinking.depth {
         None if request.thinking.show == Some(true) => {
             losses.dropped(place());

@@ -1,13 +1,15 @@
 //! Tools and the choice among them, read into the model.
 
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, HostedTool, Losses, Request, Search, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{
+    ApiError, HostedTool, Losses, Request, Search, Text, Tool, ToolChoice, ToolKind,
+};
 
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     fields.each("tools", |at, node| {
         node.fields(|mut fields| {
             read_tool(at, &mut fields, request, losses)?;
@@ -27,7 +29,7 @@ fn read_tool<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let kind = fields.text("type")?;
     let name = fields.text("name")?;
     match kind.as_deref() {
@@ -42,7 +44,7 @@ fn read_tool<'a>(
         Some(kind) => {
             let path = Path::Key(&fields.path, "type");
             let message = format!("{path}: the upstream of this model has no tool like {kind}");
-            return Err(Fault::invalid(message).at(path.to_string()));
+            return Err(ApiError::invalid(message).at(path.to_string()));
         }
     }
     Ok(())
@@ -52,7 +54,7 @@ fn read_function<'a>(
     at: u32,
     name: Text<'a>,
     fields: &mut Fields<'a, '_>,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let description = fields.text("description")?;
     let schema = fields.take("input_schema");
     let schema = fields.need("input_schema", schema)?;
@@ -70,7 +72,10 @@ fn read_function<'a>(
     })
 }
 
-fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Search<'a>, Fault> {
+fn read_search<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Search<'a>, ApiError> {
     let mut search = Search::default();
     fields.each("allowed_domains", |_, node| {
         search.allowed_domains.push(node.text()?);
@@ -113,7 +118,7 @@ fn read_choice<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         let kind = fields.need("type", kind)?;

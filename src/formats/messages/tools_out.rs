@@ -10,8 +10,8 @@ use super::tools::name_of;
 use crate::formats::Capabilities;
 use crate::formats::free_text::grammar_in_words;
 use crate::model::{
-    self, Fault, HostedTool, Json, Losses, PartKind, Place, Request, Search, Setting, ToolChoice,
-    ToolKind,
+    self, ApiError, FieldLocation, HostedTool, Json, Losses, PartKind, Request, Search, Setting,
+    ToolChoice, ToolKind,
 };
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ pub(super) fn write<'a>(
     request: &'a Request<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<(Vec<Tool<'a>>, Option<Choice<'a>>), Fault> {
+) -> Result<(Vec<Tool<'a>>, Option<Choice<'a>>), ApiError> {
     let mut tools = Vec::new();
     for tool in &request.tools {
         if may_call(request.tool_choice.as_ref(), &tool.name) {
@@ -95,11 +95,11 @@ pub(super) fn write<'a>(
         Some(ToolChoice::Required | ToolChoice::One(_) | ToolChoice::Subset { .. })
             if tools.is_empty() =>
         {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             None
         }
         Some(ToolChoice::Hosted(tool)) if !request.has(*tool) => {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             None
         }
         _ if tools.is_empty() => None,
@@ -118,7 +118,7 @@ fn is_free(tool: HostedTool, request: &Request<'_>, losses: &mut Losses) -> bool
         .iter()
         .any(|known| known.name == name_of(tool));
     if is_taken {
-        losses.dropped(Place::Setting(match tool {
+        losses.dropped(FieldLocation::Setting(match tool {
             HostedTool::Search => Setting::Search,
             HostedTool::CodeExecution => Setting::CodeExecution,
         }));
@@ -136,7 +136,7 @@ fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
 
 fn declare<'a>(tool: &'a model::Tool<'_>, losses: &mut Losses) -> Tool<'a> {
     if tool.kind == ToolKind::Custom {
-        losses.approximated(Place::Tool { tool: tool.at });
+        losses.approximated(FieldLocation::Tool { tool: tool.at });
     }
     let input_schema = match tool.kind {
         ToolKind::Custom => Cow::Owned(free_text(tool.schema.as_ref())),
@@ -145,7 +145,7 @@ fn declare<'a>(tool: &'a model::Tool<'_>, losses: &mut Losses) -> Tool<'a> {
     let wanted = tool.strict == Some(true);
     let strict = wanted && schema_out::fits(&input_schema);
     if wanted && !strict {
-        losses.dropped(Place::ToolStrict { tool: tool.at });
+        losses.dropped(FieldLocation::ToolStrict { tool: tool.at });
     }
     Tool::Declared {
         name: &tool.name,
@@ -192,11 +192,11 @@ fn write_search<'a>(
     search: &'a Search<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
-    let place = Place::Setting(Setting::Search);
+) -> Result<Tool<'a>, ApiError> {
+    let place = FieldLocation::Setting(Setting::Search);
     let Some(version) = capabilities.messages_web_search else {
         let message = "the upstream of this model cannot search the web";
-        return Err(Fault::invalid(message).about(place));
+        return Err(ApiError::invalid(message).about(place));
     };
     if search.context_size.is_some() {
         losses.dropped(place);
@@ -239,7 +239,7 @@ fn write_choice<'a>(
         Some(ToolChoice::One(name)) => ("tool", Some(&**name)),
         Some(ToolChoice::Hosted(tool)) => ("tool", Some(name_of(*tool))),
         Some(ToolChoice::Subset { required, .. }) => {
-            losses.approximated(Place::Setting(Setting::ToolChoice));
+            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
             (if *required { "any" } else { "auto" }, None)
         }
     };
@@ -263,7 +263,7 @@ fn stand_ins<'a>(request: &'a Request<'_>, tools: &mut Vec<Tool<'a>>, losses: &m
             continue;
         }
         known.push(name);
-        losses.added(Place::Path("tools".into()));
+        losses.added(FieldLocation::Path("tools".into()));
         tools.push(Tool::Declared {
             name,
             description: None,

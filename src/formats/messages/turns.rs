@@ -2,13 +2,13 @@
 
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
-    Text, ToolKind, ToolResult, Turn,
+    ApiError, Arguments, Call, FieldLocation, Issuer, Json, Losses, Media, Part, PartKind, Role,
+    Signature, Source, Text, ToolKind, ToolResult, Turn,
 };
 
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 const PDF: &str = "application/pdf";
-/// Of a picture that is only pointed at.
+/// Of an image that is only pointed at.
 const ANY_IMAGE: &str = "image/*";
 const PLAIN: &str = "text/plain";
 
@@ -25,7 +25,7 @@ enum Within {
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Vec<Turn<'a>>, Fault> {
+) -> Result<Vec<Turn<'a>>, ApiError> {
     let mut turns = Vec::new();
     if let Some(node) = fields.node("system") {
         let parts = read_content(node, Within::System, losses)?;
@@ -52,7 +52,7 @@ pub(super) fn read<'a>(
     Ok(turns)
 }
 
-fn read_turn<'a>(at: u32, node: Node<'a, '_>, losses: &mut Losses) -> Result<Turn<'a>, Fault> {
+fn read_turn<'a>(at: u32, node: Node<'a, '_>, losses: &mut Losses) -> Result<Turn<'a>, ApiError> {
     node.fields(|mut fields| {
         let role = fields.text("role")?;
         let role = fields.need("role", role)?;
@@ -79,7 +79,7 @@ fn read_content<'a>(
     node: Node<'a, '_>,
     within: Within,
     losses: &mut Losses,
-) -> Result<Vec<Part<'a>>, Fault> {
+) -> Result<Vec<Part<'a>>, ApiError> {
     let mut parts = Vec::new();
     match node.value {
         Json::Str(text) => parts.push(Part {
@@ -103,7 +103,7 @@ fn read_block<'a>(
     mut fields: Fields<'a, '_>,
     within: Within,
     losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, Fault> {
+) -> Result<Option<PartKind<'a>>, ApiError> {
     use Within::{Model, Returned, System, User};
     let kind = fields.text("type")?;
     let kind = fields.need("type", kind)?;
@@ -133,18 +133,18 @@ fn read_block<'a>(
         }
         (kind, _) => {
             let message = format!("{}: a block of type {kind} cannot stand here", fields.path);
-            return Err(Fault::invalid(message).at(fields.path.to_string()));
+            return Err(ApiError::invalid(message).at(fields.path.to_string()));
         }
     };
     fields.finish(losses);
     Ok(Some(part))
 }
 
-fn here(fields: &Fields<'_, '_>) -> Place {
-    Place::Path(fields.path.to_string().into())
+fn here(fields: &Fields<'_, '_>) -> FieldLocation {
+    FieldLocation::Path(fields.path.to_string().into())
 }
 
-fn need_text<'a>(fields: &mut Fields<'a, '_>, key: &str) -> Result<Text<'a>, Fault> {
+fn need_text<'a>(fields: &mut Fields<'a, '_>, key: &str) -> Result<Text<'a>, ApiError> {
     let text = fields.text(key)?;
     fields.need(key, text)
 }
@@ -162,8 +162,8 @@ fn media<'a>(mime: impl Into<Text<'a>>, source: Source<'a>) -> Media<'a> {
 fn read_source<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-    read: impl FnOnce(&str, &mut Fields<'a, '_>, &mut Losses) -> Result<Media<'a>, Fault>,
-) -> Result<Media<'a>, Fault> {
+    read: impl FnOnce(&str, &mut Fields<'a, '_>, &mut Losses) -> Result<Media<'a>, ApiError>,
+) -> Result<Media<'a>, ApiError> {
     let Some(node) = fields.node("source") else {
         return fields.need("source", None);
     };
@@ -174,7 +174,7 @@ fn read_source<'a>(
                 let path = Path::Key(&fields.path, "file_id").to_string();
                 let message =
                     format!("{path}: the upstream of this model cannot read stored files");
-                return Err(Fault::invalid(message).at(path));
+                return Err(ApiError::invalid(message).at(path));
             }
             kind => read(kind, &mut fields, losses)?,
         };
@@ -183,7 +183,7 @@ fn read_source<'a>(
     })
 }
 
-fn read_image<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+fn read_image<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
     read_source(fields, losses, |kind, source, _| match kind {
         "base64" => {
             let mime = need_type(source, &IMAGE_TYPES)?;
@@ -194,7 +194,10 @@ fn read_image<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Me
     })
 }
 
-fn read_document<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+fn read_document<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Media<'a>, ApiError> {
     let mut document = read_source(fields, losses, |kind, source, losses| match kind {
         "base64" => {
             let mime = need_type(source, &[PDF])?;
@@ -212,7 +215,7 @@ fn read_document<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result
     Ok(document)
 }
 
-fn need_type<'a>(fields: &mut Fields<'a, '_>, known: &[&str]) -> Result<Text<'a>, Fault> {
+fn need_type<'a>(fields: &mut Fields<'a, '_>, known: &[&str]) -> Result<Text<'a>, ApiError> {
     let mime = need_text(fields, "media_type")?;
     if known.contains(&mime.as_ref()) {
         return Ok(mime);
@@ -221,11 +224,11 @@ fn need_type<'a>(fields: &mut Fields<'a, '_>, known: &[&str]) -> Result<Text<'a>
 }
 
 /// A document cut into blocks to be cited one by one is a plain text where nothing can be cited.
-fn read_texts<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Text<'a>, Fault> {
+fn read_texts<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Text<'a>, ApiError> {
     let Some(node) = fields.node("content") else {
         return fields.need("content", None);
     };
-    let place = Place::Path(node.path.to_string().into());
+    let place = FieldLocation::Path(node.path.to_string().into());
     let parts = read_content(node, Within::Document, losses)?;
     let mut texts = parts.into_iter().filter_map(|part| match part.kind {
         PartKind::Text(text) => Some(text),
@@ -240,27 +243,27 @@ fn read_texts<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Te
     Ok(whole)
 }
 
-fn read_thinking<'a>(fields: &mut Fields<'a, '_>) -> Result<PartKind<'a>, Fault> {
+fn read_thinking<'a>(fields: &mut Fields<'a, '_>) -> Result<PartKind<'a>, ApiError> {
     let text = need_text(fields, "thinking")?;
     // Thoughts of upstreams that sign nothing were given out with an empty signature.
     let signature = fields.text("signature")?.filter(|text| !text.is_empty());
-    let seal = signature.map(|signature| unwrap_or_own(signature, Issuer::Thinking));
-    Ok(PartKind::Thought { text, seal })
+    let signature = signature.map(|signature| unwrap_or_own(signature, Issuer::Thinking));
+    Ok(PartKind::Reasoning { text, signature })
 }
 
-fn read_redacted<'a>(fields: &mut Fields<'a, '_>) -> Result<PartKind<'a>, Fault> {
+fn read_redacted<'a>(fields: &mut Fields<'a, '_>) -> Result<PartKind<'a>, ApiError> {
     let data = need_text(fields, "data")?;
-    Ok(PartKind::Thought {
+    Ok(PartKind::Reasoning {
         text: Text::default(),
-        seal: Some(unwrap_or_own(data, Issuer::Redacted)),
+        signature: Some(unwrap_or_own(data, Issuer::Redacted)),
     })
 }
 
-fn unwrap_or_own(data: Text<'_>, issuer: Issuer) -> Seal<'_> {
-    Seal::unwrap_text(&data).unwrap_or(Seal { issuer, data })
+fn unwrap_or_own(data: Text<'_>, issuer: Issuer) -> Signature<'_> {
+    Signature::unwrap_text(&data).unwrap_or(Signature { issuer, data })
 }
 
-fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
+fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, ApiError> {
     let id = need_text(fields, "id")?;
     let name = need_text(fields, "name")?;
     let input = fields.take("input");
@@ -272,7 +275,7 @@ fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
         id: Some(id),
         name,
         arguments: Arguments::Tree(input),
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     })
 }
@@ -280,7 +283,7 @@ fn read_call<'a>(fields: &mut Fields<'a, '_>) -> Result<Call<'a>, Fault> {
 fn read_result<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<ToolResult<'a>, Fault> {
+) -> Result<ToolResult<'a>, ApiError> {
     let id = need_text(fields, "tool_use_id")?;
     let parts = match fields.node("content") {
         Some(node) => read_content(node, Within::Returned, losses)?,

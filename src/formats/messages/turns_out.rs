@@ -10,8 +10,8 @@ use super::drafts_out::{
 use super::response::{Input, input};
 use crate::formats::{Capabilities, identity};
 use crate::model::{
-    Call, Fault, Issuer, Losses, Part, PartField, PartKind, Place, Request, Role, Seal, ToolResult,
-    Turn,
+    ApiError, Call, FieldLocation, Issuer, Losses, Part, PartField, PartKind, Request, Role,
+    Signature, ToolResult, Turn,
 };
 
 pub(super) struct Conversation<'a> {
@@ -28,7 +28,7 @@ pub(super) fn write<'a>(
     request: &'a Request<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<Conversation<'a>, Fault> {
+) -> Result<Conversation<'a>, ApiError> {
     let mut writer = Writer {
         ids: CallIds::default(),
         unnamed: Vec::new(),
@@ -48,7 +48,7 @@ pub(super) fn write<'a>(
         .is_none_or(|draft| draft.speaker != Speaker::User)
     {
         let turn = drafts.first().and_then(|draft| draft.at);
-        losses.approximated(Place::Turn { turn });
+        losses.approximated(FieldLocation::Turn { turn });
         drafts.insert(
             0,
             Draft::of(Speaker::User, Block::Text { text: CONTINUED }, turn),
@@ -59,7 +59,7 @@ pub(super) fn write<'a>(
         && !capabilities.messages_prefill
     {
         let message = "the upstream of this model cannot go on from words of its own";
-        return Err(Fault::invalid(message).about(Place::Turn { turn: last.at }));
+        return Err(ApiError::invalid(message).about(FieldLocation::Turn { turn: last.at }));
     }
     Ok(Conversation {
         system: Content::of(system),
@@ -77,7 +77,7 @@ struct Writer<'a, 'l> {
 
 impl<'a> Writer<'a, '_> {
     /// `None`: the turn says nothing.
-    fn draft(&mut self, turn: &'a Turn<'_>) -> Result<Option<Draft<'a>>, Fault> {
+    fn draft(&mut self, turn: &'a Turn<'_>) -> Result<Option<Draft<'a>>, ApiError> {
         let speaker = match turn.role {
             Role::System | Role::Developer => Speaker::System,
             Role::User => Speaker::User,
@@ -86,13 +86,13 @@ impl<'a> Writer<'a, '_> {
         let mut pieces = Vec::with_capacity(turn.parts.len());
         let mut calls = 0;
         for part in &turn.parts {
-            let place = Place::Part {
+            let place = FieldLocation::Part {
                 turn: turn.at,
                 part: part.at,
             };
             if speaker == Speaker::System && !matches!(part.kind, PartKind::Text(_)) {
                 let message = "system turns may hold nothing but text";
-                return Err(Fault::invalid(message).about(place));
+                return Err(ApiError::invalid(message).about(place));
             }
             if let PartKind::Call(call) = &part.kind {
                 let position = turn.at.unwrap_or_default();
@@ -105,7 +105,8 @@ impl<'a> Writer<'a, '_> {
         }
         if pieces.is_empty() {
             if turn.parts.iter().all(is_blank) {
-                self.losses.approximated(Place::Turn { turn: turn.at });
+                self.losses
+                    .approximated(FieldLocation::Turn { turn: turn.at });
             }
             return Ok(None);
         }
@@ -120,8 +121,8 @@ impl<'a> Writer<'a, '_> {
         &mut self,
         part: &'a PartKind<'_>,
         speaker: Speaker,
-        place: &Place,
-    ) -> Result<Option<Block<'a>>, Fault> {
+        place: &FieldLocation,
+    ) -> Result<Option<Block<'a>>, ApiError> {
         Ok(match part {
             PartKind::Text(text) | PartKind::Refusal(text) => {
                 let says = !text.trim().is_empty();
@@ -132,11 +133,11 @@ impl<'a> Writer<'a, '_> {
             }
             PartKind::Media(_) if speaker == Speaker::Assistant => {
                 let message = "the upstream of this model takes no media in turns of the model";
-                return Err(Fault::invalid(message).about(place.clone()));
+                return Err(ApiError::invalid(message).about(place.clone()));
             }
             PartKind::Media(found) => Some(media(found, place, self.losses)?),
-            PartKind::Thought { text, seal } => {
-                let block = thought(text, seal.as_ref());
+            PartKind::Reasoning { text, signature } => {
+                let block = thought(text, signature.as_ref());
                 if block.is_none() {
                     self.losses.dropped(place.clone());
                 }
@@ -152,11 +153,11 @@ impl<'a> Writer<'a, '_> {
         &mut self,
         call: &'a Call<'_>,
         (position, ordinal): (u32, u32),
-        place: &Place,
+        place: &FieldLocation,
         pieces: &mut Vec<Piece<'a>>,
     ) {
-        if let Some(seal) = &call.seal {
-            match thought("", Some(seal)) {
+        if let Some(signature) = &call.signature {
+            match thought("", Some(signature)) {
                 Some(block) => pieces.push(Piece {
                     block,
                     place: place.clone(),
@@ -192,7 +193,11 @@ impl<'a> Writer<'a, '_> {
         });
     }
 
-    fn result(&mut self, result: &'a ToolResult<'_>, place: &Place) -> Result<Block<'a>, Fault> {
+    fn result(
+        &mut self,
+        result: &'a ToolResult<'_>,
+        place: &FieldLocation,
+    ) -> Result<Block<'a>, ApiError> {
         let tool_use_id = match given(result.id.as_deref()) {
             Some(id) => self.ids.write(id),
             None => {
@@ -223,8 +228,8 @@ fn given(id: Option<&str>) -> Option<&str> {
 }
 
 /// Only what the format itself has signed may go back, and only with the words that were signed.
-fn thought<'a>(text: &'a str, seal: Option<&'a Seal<'_>>) -> Option<Block<'a>> {
-    let Seal { issuer, data } = seal?;
+fn thought<'a>(text: &'a str, signature: Option<&'a Signature<'_>>) -> Option<Block<'a>> {
+    let Signature { issuer, data } = signature?;
     match issuer {
         Issuer::Thinking if !text.is_empty() => Some(Block::Thinking {
             thinking: text,

@@ -9,7 +9,7 @@ use super::media_out::{self, FileData, InlineData};
 use super::steps_out::{CallNames, CallOut, ResultOut, write_call, write_result};
 use crate::formats::Capabilities;
 use crate::model::{
-    Fault, Issuer, Losses, Part, PartField, PartKind, Place, Role, Seal, Text, Turn,
+    ApiError, FieldLocation, Issuer, Losses, Part, PartField, PartKind, Role, Signature, Text, Turn,
 };
 
 /// The stand-in that models which insist on signatures take for calls they did not make.
@@ -100,7 +100,7 @@ pub(super) fn write<'a>(
     turns: &'a [Turn<'_>],
     capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<Conversation<'a>, Fault> {
+) -> Result<Conversation<'a>, ApiError> {
     let mut writer = Writer {
         system: Vec::new(),
         contents: Vec::new(),
@@ -126,14 +126,14 @@ pub(super) fn write<'a>(
     if contents.first().is_none_or(|content| content.role != USER) {
         let words = PartOut::from(Payload::Text(CONTINUED));
         contents.insert(0, Content::user(vec![words], true));
-        losses.approximated(Place::Turn {
+        losses.approximated(FieldLocation::Turn {
             turn: turns.iter().find_map(|turn| turn.at),
         });
     }
     // Nothing in this format makes a model go on with its own words.
     if contents.last().is_some_and(Content::is_begun_answer) {
         let turn = turns.last().and_then(|turn| turn.at);
-        losses.approximated(Place::Turn { turn });
+        losses.approximated(FieldLocation::Turn { turn });
     }
     if capabilities.native_requires_signature {
         stand_in(&mut contents);
@@ -166,24 +166,24 @@ impl<'a> Writer<'a> {
         turn: &'a Turn<'_>,
         leading: bool,
         losses: &mut Losses,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ApiError> {
         let before = self.system.len();
         for part in &turn.parts {
             let PartKind::Text(text) = &part.kind else {
                 let message = "a system prompt for this model can hold nothing but text";
-                return Err(Fault::invalid(message).about(place(turn, part)));
+                return Err(ApiError::invalid(message).about(place(turn, part)));
             };
             if !text.is_empty() {
                 self.system.push(SystemText { text });
             }
         }
         if !leading && self.system.len() > before {
-            losses.approximated(Place::Turn { turn: turn.at });
+            losses.approximated(FieldLocation::Turn { turn: turn.at });
         }
         Ok(())
     }
 
-    fn user(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), Fault> {
+    fn user(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), ApiError> {
         report_empty(turn, losses);
         for part in &turn.parts {
             match &part.kind {
@@ -205,7 +205,7 @@ impl<'a> Writer<'a> {
                     write_result(result, name, &place, self.media_in_results, step, losses)?;
                 }
                 // Only a model thinks and calls.
-                PartKind::Thought { .. } | PartKind::Call(_) => losses.dropped(place(turn, part)),
+                PartKind::Reasoning { .. } | PartKind::Call(_) => losses.dropped(place(turn, part)),
             }
         }
         Ok(())
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn model(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), Fault> {
+    fn model(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), ApiError> {
         report_empty(turn, losses);
         let parts = self.model_parts(turn, losses)?;
         if parts.is_empty() {
@@ -250,7 +250,7 @@ impl<'a> Writer<'a> {
         &mut self,
         turn: &'a Turn<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<PartOut<'a>>, Fault> {
+    ) -> Result<Vec<PartOut<'a>>, ApiError> {
         let mut parts = SignedParts::default();
         for part in &turn.parts {
             let place = || place(turn, part);
@@ -267,14 +267,17 @@ impl<'a> Writer<'a> {
                 PartKind::Call(call) => {
                     self.names.note(call);
                     let proof = || place().field(PartField::CallProof);
-                    let seal = own_seal(call.seal.as_ref(), proof, losses);
-                    parts.push(Payload::FunctionCall(write_call(call, place, losses)), seal);
+                    let signature = own_seal(call.signature.as_ref(), proof, losses);
+                    parts.push(
+                        Payload::FunctionCall(write_call(call, place, losses)),
+                        signature,
+                    );
                 }
-                PartKind::Thought { text, seal } => {
+                PartKind::Reasoning { text, signature } => {
                     // Thoughts go back only to the format that can vouch for them.
-                    match own_seal(seal.as_ref(), place, losses) {
+                    match own_seal(signature.as_ref(), place, losses) {
                         Some(signature) => parts.push_thought(text, signature),
-                        None if seal.is_none() && !text.is_empty() => losses.dropped(place()),
+                        None if signature.is_none() && !text.is_empty() => losses.dropped(place()),
                         None => {}
                     }
                 }
@@ -285,8 +288,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn place(turn: &Turn<'_>, part: &Part<'_>) -> Place {
-    Place::Part {
+fn place(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
+    FieldLocation::Part {
         turn: turn.at,
         part: part.at,
     }
@@ -296,22 +299,22 @@ fn place(turn: &Turn<'_>, part: &Part<'_>) -> Place {
 fn report_empty(turn: &Turn<'_>, losses: &mut Losses) {
     let silent = |part: &Part<'_>| matches!(&part.kind, PartKind::Text(text) if text.is_empty());
     if turn.parts.iter().all(silent) {
-        losses.approximated(Place::Turn { turn: turn.at });
+        losses.approximated(FieldLocation::Turn { turn: turn.at });
     }
 }
 
 /// The signature, if an upstream of this format gave it.
 fn own_seal<'a>(
-    seal: Option<&'a Seal<'_>>,
-    place: impl FnOnce() -> Place,
+    signature: Option<&'a Signature<'_>>,
+    place: impl FnOnce() -> FieldLocation,
     losses: &mut Losses,
 ) -> Option<&'a str> {
-    let seal = seal?;
-    if seal.issuer != Issuer::Native {
+    let signature = signature?;
+    if signature.issuer != Issuer::Native {
         losses.dropped(place());
         return None;
     }
-    Some(&seal.data)
+    Some(&signature.data)
 }
 
 /// Parts of a turn; a signature that came apart from its part goes to the next one, else to the last.

@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::outgoing::{self, Body};
 use super::{error, request, rules, spelling};
 use crate::formats::written::written;
-use crate::formats::{Counter, Question, Target, quoted, read_reply, read_request};
+use crate::formats::{Counter, Question, UpstreamTarget, quoted, read_reply, read_request};
 use crate::json::{Edit, Present, Raw, readable};
-use crate::model::{Fault, Losses, Request};
+use crate::model::{ApiError, Losses, Request};
 
 pub(super) struct Count;
 
@@ -48,7 +48,7 @@ impl Counter for Count {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, Fault> {
+    ) -> Result<Question<'a>, ApiError> {
         let mut fields = rules::read(body, false)?;
         let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) else {
             let request = request::read(fields, losses)?;
@@ -67,9 +67,9 @@ impl Counter for Count {
     fn encode_question(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         let body = outgoing::body(request, target, losses)?;
         // Some counters of this format know no other shape than this one.
         if body.is_bare() {
@@ -83,7 +83,7 @@ impl Counter for Count {
         Ok(written(&wrapping, request.size()))
     }
 
-    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {
+    fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         let answer: Answer = read_reply(body)?;
         match answer.error {
             Some(_) => Err(error::decode(200, body)),

@@ -13,8 +13,8 @@ use super::wire::{CallIn, Candidate, END_ELSEWHERE, Piece, Said, read_finish};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{
-    Arguments, Block, Citation, Delta, Event, Fault, Finish, Losses, Media, Seal, Text, ToolKind,
-    Usage,
+    ApiError, Arguments, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text,
+    ToolKind, Usage,
 };
 
 #[derive(Default)]
@@ -41,20 +41,20 @@ struct Progress {
     /// The words that are open have a proof.
     proven: bool,
     /// A proof of words that are still open: it follows them, else it would part them.
-    late: Option<Seal<'static>>,
+    late: Option<Signature<'static>>,
     finish: Option<(String, Option<String>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Words,
-    Thought,
+    Reasoning,
 }
 
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         if data == END_ELSEWHERE {
             return Ok(());
         }
@@ -99,11 +99,11 @@ impl StreamDecoder for Decoder {
         std::mem::take(&mut self.losses)
     }
 
-    fn close(&mut self, out: Out<'_>) -> Result<(), Fault> {
+    fn close(&mut self, out: Out<'_>) -> Result<(), ApiError> {
         let whole = |progress: &Progress| progress.finish.is_some();
         if self.choices.is_empty() || !self.choices.values().all(whole) {
             let message = "the upstream's stream broke off before its end";
-            return Err(Fault::bad_gateway(message));
+            return Err(ApiError::bad_gateway(message));
         }
         for (number, progress) in std::mem::take(&mut self.choices) {
             let reason = progress.finish.as_ref().map(|(reason, _)| reason.as_str());
@@ -157,13 +157,13 @@ impl Progress {
         let words = words.last().map_or(0, |(_, number)| number);
         let mut parts = parts.into_iter();
         for part in parts.by_ref().take(words) {
-            let (said, seal) = part.read();
-            self.part(said, seal, out);
+            let (said, signature) = part.read();
+            self.part(said, signature, out);
         }
         self.notes(candidate, out);
         for part in parts {
-            let (said, seal) = part.read();
-            self.part(said, seal, out);
+            let (said, signature) = part.read();
+            self.part(said, signature, out);
         }
     }
 
@@ -192,30 +192,30 @@ impl Progress {
         }
     }
 
-    fn part(&mut self, said: Said<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+    fn part(&mut self, said: Said<'_>, signature: Option<Signature<'_>>, out: &mut Choice<'_>) {
         let said = match said {
-            Said::Call(call) => return self.call(call, seal, out),
+            Said::Call(call) => return self.call(call, signature, out),
             // It says nothing, not even that the call before it is complete.
-            Said::Words(text) if text.is_empty() && seal.is_none() => return,
+            Said::Words(text) if text.is_empty() && signature.is_none() => return,
             other => other,
         };
         self.end_partial(out);
         match said {
-            Said::Thought(text) => {
-                self.enter(Open::Thought, out);
+            Said::Reasoning(text) => {
+                self.enter(Open::Reasoning, out);
                 if !text.is_empty() {
                     out.delta(Delta::Text(text));
                 }
-                if seal.is_some() {
-                    self.seal(seal, out);
+                if signature.is_some() {
+                    self.signature(signature, out);
                 }
             }
-            Said::Words(text) | Said::Printed(text) => self.sealed_words(text, seal, out),
+            Said::Words(text) | Said::Printed(text) => self.sealed_words(text, signature, out),
             Said::Media(media) => {
-                self.seal(seal, out);
+                self.signature(signature, out);
                 self.media(media, out);
             }
-            Said::Foreign | Said::Call(_) => self.sealed_words(Text::default(), seal, out),
+            Said::Foreign | Said::Call(_) => self.sealed_words(Text::default(), signature, out),
         }
     }
 
@@ -229,7 +229,7 @@ impl Progress {
         self.open = Some(kind);
         out.open(match kind {
             Open::Words => Block::Text,
-            Open::Thought => Block::Thought,
+            Open::Reasoning => Block::Reasoning,
         });
     }
 
@@ -237,33 +237,38 @@ impl Progress {
         if self.open.take().is_some() {
             out.close();
         }
-        if let Some(seal) = self.late.take() {
-            out.open(Block::Thought);
-            out.delta(Delta::Seal(seal));
+        if let Some(signature) = self.late.take() {
+            out.open(Block::Reasoning);
+            out.delta(Delta::Signature(signature));
             out.close();
         }
     }
 
     /// Only thoughts and calls carry a proof: one of other parts goes to the thought before them.
-    fn seal(&mut self, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
-        if let Some(seal) = seal {
-            self.enter(Open::Thought, out);
-            out.delta(Delta::Seal(seal));
+    fn signature(&mut self, signature: Option<Signature<'_>>, out: &mut Choice<'_>) {
+        if let Some(signature) = signature {
+            self.enter(Open::Reasoning, out);
+            out.delta(Delta::Signature(signature));
             self.leave(out);
         }
     }
 
     /// A proof comes before its words, unless some of them are out: then it waits for the last.
     /// A second one belongs to words of its own.
-    fn sealed_words(&mut self, text: Text<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+    fn sealed_words(
+        &mut self,
+        text: Text<'_>,
+        signature: Option<Signature<'_>>,
+        out: &mut Choice<'_>,
+    ) {
         let goes_on = self.open == Some(Open::Words);
-        if goes_on && !(self.proven && seal.is_some()) {
+        if goes_on && !(self.proven && signature.is_some()) {
             self.words(text, out);
-            self.proven |= seal.is_some();
-            self.late = seal.map(Seal::into_owned).or(self.late.take());
+            self.proven |= signature.is_some();
+            self.late = signature.map(Signature::into_owned).or(self.late.take());
         } else {
-            self.proven = seal.is_some();
-            self.seal(seal, out);
+            self.proven = signature.is_some();
+            self.signature(signature, out);
             self.words(text, out);
         }
     }
@@ -291,18 +296,18 @@ impl Progress {
         out.close();
     }
 
-    fn call(&mut self, call: CallIn<'_>, seal: Option<Seal<'_>>, out: &mut Choice<'_>) {
+    fn call(&mut self, call: CallIn<'_>, signature: Option<Signature<'_>>, out: &mut Choice<'_>) {
         let begins = call.name.as_ref().is_some_and(|name| !name.is_empty());
         let continues = call.will_continue == Some(true);
         if begins {
             self.end_partial(out);
         }
         if begins && (continues || call.partial_args.is_some()) {
-            self.partial = Some(PartialCall::begin(&call, seal));
+            self.partial = Some(PartialCall::begin(&call, signature));
         } else if begins {
             let arguments = Arguments::Tree(arguments(call.args)).to_text();
             let id = call.id.filter(|id| !id.is_empty());
-            return self.whole_call(id, call.name.unwrap_or_default(), seal, arguments, out);
+            return self.whole_call(id, call.name.unwrap_or_default(), signature, arguments, out);
         }
         if let Some(partial) = &mut self.partial {
             for argument in call.partial_args.into_iter().flatten() {
@@ -319,7 +324,7 @@ impl Progress {
         if let Some(partial) = self.partial.take() {
             let arguments = partial.arguments().into();
             let id = partial.id.map(Text::from);
-            self.whole_call(id, partial.name.into(), partial.seal, arguments, out);
+            self.whole_call(id, partial.name.into(), partial.signature, arguments, out);
         }
     }
 
@@ -327,7 +332,7 @@ impl Progress {
         &mut self,
         id: Option<Text<'_>>,
         name: Text<'_>,
-        seal: Option<Seal<'_>>,
+        signature: Option<Signature<'_>>,
         arguments: Text<'_>,
         out: &mut Choice<'_>,
     ) {
@@ -337,8 +342,8 @@ impl Progress {
         let kind = ToolKind::Function;
         out.open(Block::Call { id, name, kind });
         // Some formats must write it before the call itself.
-        if let Some(seal) = seal {
-            out.delta(Delta::Seal(seal));
+        if let Some(signature) = signature {
+            out.delta(Delta::Signature(signature));
         }
         out.delta(Delta::Arguments(arguments));
         out.close();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::words_of;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
@@ -48,48 +48,51 @@ struct Violation<'a> {
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-const fn word(kind: FaultKind) -> &'static str {
+const fn word(kind: ApiErrorKind) -> &'static str {
     match kind {
-        FaultKind::Invalid | FaultKind::ContextTooLong | FaultKind::TooLarge => "INVALID_ARGUMENT",
-        FaultKind::Unauthenticated => "UNAUTHENTICATED",
-        FaultKind::Forbidden => "PERMISSION_DENIED",
-        FaultKind::NotFound => "NOT_FOUND",
-        FaultKind::Conflict => "ABORTED",
-        FaultKind::RateLimited | FaultKind::OverQuota => "RESOURCE_EXHAUSTED",
-        FaultKind::Internal | FaultKind::BadGateway => "INTERNAL",
-        FaultKind::Unsupported | FaultKind::MethodNotAllowed => "UNIMPLEMENTED",
-        FaultKind::Overloaded => "UNAVAILABLE",
-        FaultKind::Timeout => "DEADLINE_EXCEEDED",
+        ApiErrorKind::Invalid | ApiErrorKind::ContextTooLong | ApiErrorKind::TooLarge => {
+            "INVALID_ARGUMENT"
+        }
+        ApiErrorKind::Unauthenticated => "UNAUTHENTICATED",
+        ApiErrorKind::Forbidden => "PERMISSION_DENIED",
+        ApiErrorKind::NotFound => "NOT_FOUND",
+        ApiErrorKind::Conflict => "ABORTED",
+        ApiErrorKind::RateLimited | ApiErrorKind::OverQuota => "RESOURCE_EXHAUSTED",
+        ApiErrorKind::Internal | ApiErrorKind::BadGateway => "INTERNAL",
+        ApiErrorKind::Unsupported | ApiErrorKind::MethodNotAllowed => "UNIMPLEMENTED",
+        ApiErrorKind::Overloaded => "UNAVAILABLE",
+        ApiErrorKind::Timeout => "DEADLINE_EXCEEDED",
     }
 }
 
-pub(super) fn body(fault: &Fault) -> impl Serialize {
-    let retry = fault.retry_after.map(|delay| Detail::Retry {
+pub(super) fn body(api_error: &ApiError) -> impl Serialize {
+    let retry = api_error.retry_after.map(|delay| Detail::Retry {
         kind: RETRY_INFO,
         retry_delay: format!("{}s", delay.as_secs_f64()),
     });
-    let violation = fault.param.as_deref().map(|field| Detail::Violation {
+    let violation = api_error.param.as_deref().map(|field| Detail::Violation {
         kind: BAD_REQUEST,
         field_violations: [Violation { field }],
     });
     Body {
         error: Inner {
-            code: fault.status,
-            message: &fault.message,
-            status: word(fault.kind),
+            code: api_error.status,
+            message: &api_error.message,
+            status: word(api_error.kind),
             details: retry.into_iter().chain(violation).collect(),
         },
     }
 }
 
-pub(super) fn encode(fault: &Fault) -> (u16, Vec<u8>) {
-    let bytes = serde_json::to_vec(&body(fault)).expect("a struct of strings always serialises");
-    (fault.status, bytes)
+pub(super) fn encode(api_error: &ApiError) -> (u16, Vec<u8>) {
+    let bytes =
+        serde_json::to_vec(&body(api_error)).expect("a struct of strings always serialises");
+    (api_error.status, bytes)
 }
 
 /// Clients recognise it only while `error` is the first key.
-pub(super) fn encode_in_stream(fault: &Fault, out: &mut SseWriter) {
-    out.data(&body(fault));
+pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
+    out.data(&body(api_error));
 }
 
 /// Errors may come in a list; replies never do.
@@ -97,7 +100,7 @@ pub(super) fn is_listed(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
 }
 
-pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
+pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = match &body {
         Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
@@ -113,25 +116,25 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> Fault {
     };
     let message = error["message"].as_str();
     let kind = kind_of(status, &error["details"], message);
-    let mut fault = Fault::new(kind, "");
+    let mut api_error = ApiError::new(kind, "");
     if !kind.has_one_status() {
-        fault.status = status;
+        api_error.status = status;
     }
-    fault.message = words_of(message, &body).to_owned();
-    fault.retry_after = details(&error["details"]).find_map(|detail| {
+    api_error.message = words_of(message, &body).to_owned();
+    api_error.retry_after = details(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
     });
-    fault
+    api_error
 }
 
 fn details(details: &Value) -> impl Iterator<Item = &Value> {
     details.as_array().into_iter().flatten()
 }
 
-fn kind_of(status: u16, listed: &Value, message: Option<&str>) -> FaultKind {
+fn kind_of(status: u16, listed: &Value, message: Option<&str>) -> ApiErrorKind {
     if details(listed).any(|detail| detail["reason"] == "API_KEY_INVALID") {
-        return FaultKind::Unauthenticated;
+        return ApiErrorKind::Unauthenticated;
     }
     let per_day = |detail: &Value| {
         details(&detail["violations"]).any(|violation| {
@@ -141,10 +144,10 @@ fn kind_of(status: u16, listed: &Value, message: Option<&str>) -> FaultKind {
         })
     };
     if status == 429 && details(listed).any(per_day) {
-        return FaultKind::OverQuota;
+        return ApiErrorKind::OverQuota;
     }
     if message.is_some_and(|text| text.contains("exceeds the maximum number of tokens")) {
-        return FaultKind::ContextTooLong;
+        return ApiErrorKind::ContextTooLong;
     }
-    FaultKind::of_status(status)
+    ApiErrorKind::of_status(status)
 }

@@ -6,11 +6,11 @@ use super::turns::push_thought;
 use super::wire::{Candidate, PartIn, Piece, Said, is_exact, read_finish};
 use crate::formats::read_reply;
 use crate::model::{
-    Arguments, Call, Choice, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Seal,
-    Text, ToolKind,
+    ApiError, Arguments, Call, Choice, FieldLocation, Finish, Json, Losses, Part, PartKind,
+    Response, Signature, Text, ToolKind,
 };
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
     if error::is_listed(body) {
         return Err(error::decode(200, body));
     }
@@ -27,7 +27,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
         .collect();
     if choices.is_empty() {
         let words = piece.blocked().ok_or_else(|| {
-            Fault::bad_gateway("the upstream's reply holds neither an answer nor a reason")
+            ApiError::bad_gateway("the upstream's reply holds neither an answer nor a reason")
         })?;
         choices.push(Choice {
             parts: Vec::new(),
@@ -78,7 +78,7 @@ fn read_candidate<'a>(candidate: Candidate<'a>, losses: &mut Losses) -> Choice<'
 fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
     let mut dropped = |lost: bool, path: &'static str| {
         if lost {
-            losses.dropped(Place::Path(path.into()));
+            losses.dropped(FieldLocation::Path(path.into()));
         }
     };
     dropped(candidate.safety_ratings.is_some(), "safetyRatings");
@@ -108,7 +108,7 @@ fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
 pub(super) fn report_finish(candidate: u32, reason: Option<&str>, losses: &mut Losses) {
     if reason.is_some_and(|reason| !is_exact(reason)) {
         let path = format!("candidates[{candidate}].finishReason");
-        losses.approximated(Place::Path(path.into()));
+        losses.approximated(FieldLocation::Path(path.into()));
     }
 }
 
@@ -121,7 +121,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn read(&mut self, number: usize, part: PartIn<'a>, losses: &mut Losses) {
-        let (said, seal) = part.read();
+        let (said, signature) = part.read();
         let kind = match said {
             Said::Call(call) => {
                 let name = call.name.unwrap_or_default();
@@ -129,17 +129,17 @@ impl<'a> Parts<'a> {
                     id: call.id.filter(|id| !id.is_empty()),
                     name,
                     arguments: Arguments::Tree(arguments(call.args)),
-                    seal,
+                    signature,
                     kind: ToolKind::Function,
                 }));
             }
-            Said::Thought(text) => return push_thought(text, seal, None, &mut self.parts),
+            Said::Reasoning(text) => return push_thought(text, signature, None, &mut self.parts),
             Said::Words(text) => {
                 self.runs.push(Run {
                     part: number,
                     text: text.clone(),
                 });
-                Some(PartKind::Text(text)).filter(|_| seal.is_none() || !self.is_empty_run())
+                Some(PartKind::Text(text)).filter(|_| signature.is_none() || !self.is_empty_run())
             }
             Said::Media(media) => Some(PartKind::Media(media)),
             Said::Printed(text) => {
@@ -147,14 +147,14 @@ impl<'a> Parts<'a> {
                 Some(PartKind::Text(text))
             }
             // A signature may come in a part of its own.
-            Said::Foreign if seal.is_some() => None,
+            Said::Foreign if signature.is_some() => None,
             Said::Foreign => {
                 losses.dropped(lost_part(number));
                 None
             }
         };
-        // Words and pictures have no place for a proof: it goes to the thought before them.
-        self.seal(seal);
+        // Words and images have no place for a proof: it goes to the thought before them.
+        self.signature(signature);
         if let Some(kind) = kind {
             self.push(kind);
         }
@@ -164,9 +164,9 @@ impl<'a> Parts<'a> {
         self.runs.last().is_some_and(|run| run.text.is_empty())
     }
 
-    fn seal(&mut self, seal: Option<Seal<'a>>) {
-        if seal.is_some() {
-            push_thought(Text::default(), seal, None, &mut self.parts);
+    fn signature(&mut self, signature: Option<Signature<'a>>) {
+        if signature.is_some() {
+            push_thought(Text::default(), signature, None, &mut self.parts);
         }
     }
 
@@ -175,8 +175,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn lost_part(number: usize) -> Place {
-    Place::Path(format!("content.parts[{number}]").into())
+fn lost_part(number: usize) -> FieldLocation {
+    FieldLocation::Path(format!("content.parts[{number}]").into())
 }
 
 /// No arguments are an empty object.

@@ -1,4 +1,4 @@
-//! Pictures, sound and documents as an upstream of this format takes them.
+//! Images, sound and documents as an upstream of this format takes them.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::contents_out::Payload;
 use crate::formats::base64_text;
 use crate::formats::media_kind::{type_of_address, type_of_name};
 use crate::formats::public_address::is_public_https;
-use crate::model::{Fault, Losses, Media, Place, Source};
+use crate::model::{ApiError, FieldLocation, Losses, Media, Source};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,12 +39,12 @@ const JPEG: &str = "image/jpeg";
 
 pub(super) fn write<'a>(
     media: &'a Media<'_>,
-    place: &Place,
+    place: &FieldLocation,
     losses: &mut Losses,
-) -> Result<Payload<'a>, Fault> {
+) -> Result<Payload<'a>, ApiError> {
     // Files have no names here.
     losses.dropped_if_there(media.place_of_name(place));
-    let refuse = |message: &str| Err(Fault::invalid(message).about(place.clone()));
+    let refuse = |message: &str| Err(ApiError::invalid(message).about(place.clone()));
     let inline = |mime_type, data| Payload::InlineData(InlineData { mime_type, data });
     match &media.source {
         Source::Base64(data) => {

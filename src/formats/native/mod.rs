@@ -42,11 +42,11 @@ use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Asked, Codec, Counter, Glance, Head, Most, NameRule, Operation, Passed, Peek, StreamDecoder,
-    StreamEncoder, Target, Watch,
+    Codec, Counter, Glance, NameRule, Operation, OutputLimit, Passed, Peek, RequestHead,
+    ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch,
 };
 use crate::json::Edit;
-use crate::model::{Fault, Losses, Place, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 /// Names of models may hold slashes and colons; these would end the path, or mean something else.
@@ -72,10 +72,10 @@ pub(super) struct Native;
 impl Codec for Native {
     fn decode_request<'a>(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault> {
+    ) -> Result<Request<'a>, ApiError> {
         request::decode(head, body, losses)
     }
 
@@ -90,13 +90,13 @@ impl Codec for Native {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         outgoing::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &Place) -> String {
+    fn path_of(&self, place: &FieldLocation) -> String {
         outgoing::path_of(place)
     }
 
@@ -104,14 +104,14 @@ impl Codec for Native {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault> {
+    ) -> Result<Response<'a>, ApiError> {
         incoming::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
         response::encode(response, asked, losses)
@@ -121,51 +121,51 @@ impl Codec for Native {
         Box::new(decoder::Decoder::default())
     }
 
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
         Box::new(stream::Encoder::new(asked))
     }
 
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
         error::decode(status, body)
     }
 
-    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(fault)
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        error::encode(api_error)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(fault, out);
+    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+        error::encode_in_stream(api_error, out);
     }
 
     fn takes_comments(&self) -> bool {
         false
     }
 
-    fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+    fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
         Ok(pass::PEEK)
     }
 
     fn inspect(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &[u8],
         by_the_rules: bool,
-    ) -> Result<Vec<Range<usize>>, Fault> {
+    ) -> Result<Vec<Range<usize>>, ApiError> {
         match by_the_rules {
             true => rules::hold(body, head.text_only),
             false => rules::skim(body),
         }
     }
 
-    fn most(&self, body: &[u8]) -> Most {
+    fn most(&self, body: &[u8]) -> OutputLimit {
         pass::most(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_reply(body, watch)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_event(data, watch)
     }
 
@@ -196,7 +196,7 @@ impl Codec for Native {
         Some(&count::Count)
     }
 
-    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
         sealed::take_out(body, losses)
     }
 }

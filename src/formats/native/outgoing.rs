@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::contents_out::{self, Content, SystemText};
 use super::settings_out::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
-use crate::formats::Target;
+use crate::formats::UpstreamTarget;
 use crate::formats::written::written;
-use crate::model::{Fault, Labels, Losses, PartField, Place, Request, Setting};
+use crate::model::{ApiError, FieldLocation, Labels, Losses, PartField, Request, Setting};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,21 +43,21 @@ struct SystemInstruction<'a> {
 
 pub(super) fn encode(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     let body = body(request, target, losses)?;
     Ok(written(&body, request.size()))
 }
 
 pub(super) fn body<'a>(
     request: &'a Request<'_>,
-    target: &Target<'a>,
+    target: &UpstreamTarget<'a>,
     losses: &mut Losses,
-) -> Result<Body<'a>, Fault> {
+) -> Result<Body<'a>, ApiError> {
     if request.output.images && !target.capabilities.native_image_output {
         let message = "the upstream of this model cannot answer with images";
-        return Err(Fault::invalid(message).about(Place::Setting(Setting::Images)));
+        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images)));
     }
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
@@ -80,7 +80,7 @@ fn write_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str
         (labels.metadata.is_some(), Setting::Metadata),
     ] {
         if given {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
     }
     match labels.service_tier.as_deref()? {
@@ -89,28 +89,28 @@ fn write_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str
         "flex" => Some("flex"),
         "priority" => Some("priority"),
         _ => {
-            losses.dropped(Place::Setting(Setting::ServiceTier));
+            losses.dropped(FieldLocation::Setting(Setting::ServiceTier));
             None
         }
     }
 }
 
-pub(super) fn path_of(place: &Place) -> String {
+pub(super) fn path_of(place: &FieldLocation) -> String {
     let content = |turn: Option<u32>| match turn {
         Some(turn) => format!("contents[{turn}]"),
         None => "systemInstruction".to_owned(),
     };
     match place {
-        Place::Path(path) => path.clone().into_owned(),
-        Place::Setting(setting) => setting_path(*setting).to_owned(),
-        Place::Turn { turn } => content(*turn),
-        Place::Part { turn, part: None } => content(*turn),
-        Place::Part {
+        FieldLocation::Path(path) => path.clone().into_owned(),
+        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+        FieldLocation::Turn { turn } => content(*turn),
+        FieldLocation::Part { turn, part: None } => content(*turn),
+        FieldLocation::Part {
             turn,
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
-        Place::Returned { turn, part, inner } => {
-            let result = path_of(&Place::Part {
+        FieldLocation::Returned { turn, part, inner } => {
+            let result = path_of(&FieldLocation::Part {
                 turn: *turn,
                 part: *part,
             });
@@ -119,9 +119,9 @@ pub(super) fn path_of(place: &Place) -> String {
                 None => result,
             }
         }
-        Place::Field { of, field } => path_of(of) + field_of(*field),
+        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
         // No client of this format can say the latter.
-        Place::Tool { tool } | Place::ToolStrict { tool } => {
+        FieldLocation::Tool { tool } | FieldLocation::ToolStrict { tool } => {
             let (tool, declaration) = (tool >> 16, tool & 0xffff);
             format!("tools[{tool}].functionDeclarations[{declaration}]")
         }
@@ -159,7 +159,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
             "generationConfig.responseSchema"
         }
-        Setting::Picture(_) => "generationConfig.imageConfig",
+        Setting::Image(_) => "generationConfig.imageConfig",
         Setting::Images | Setting::Sound => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",

@@ -3,12 +3,12 @@
 use serde::{Serialize, Serializer};
 
 use super::wire::{CallIn, PartialArg};
-use crate::model::{Seal, Text};
+use crate::model::{Signature, Text};
 
 pub(super) struct PartialCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
-    pub(super) seal: Option<Seal<'static>>,
+    pub(super) signature: Option<Signature<'static>>,
     arguments: Tree,
 }
 
@@ -27,12 +27,12 @@ enum Step<'p> {
 }
 
 impl PartialCall {
-    pub(super) fn begin(call: &CallIn<'_>, seal: Option<Seal<'_>>) -> PartialCall {
+    pub(super) fn begin(call: &CallIn<'_>, signature: Option<Signature<'_>>) -> PartialCall {
         let own = |text: &Text<'_>| text.clone().into_owned();
         PartialCall {
             id: call.id.as_ref().map(own).filter(|id| !id.is_empty()),
             name: call.name.as_ref().map(own).unwrap_or_default(),
-            seal: seal.map(Seal::into_owned),
+            signature: signature.map(Signature::into_owned),
             arguments: Tree::Object(Vec::new()),
         }
     }

@@ -5,10 +5,10 @@ use super::usage::RawUsage;
 use super::wire::END_ELSEWHERE;
 use crate::formats::few::Few;
 use crate::formats::{
-    Glance, Heard, Most, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    Glance, Heard, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::{Present, Raw, read_text, readable};
-use crate::model::Fault;
+use crate::model::ApiError;
 
 /// All that routing must know stands in the path.
 pub(super) const PEEK: Peek<'static> = Peek {
@@ -33,10 +33,10 @@ readable! {
     }
 }
 
-pub(super) fn most(body: &[u8]) -> Most {
+pub(super) fn most(body: &[u8]) -> OutputLimit {
     let limited: Limited<'_> = read_request(body).unwrap_or_default();
     let limits = limited.config.unwrap_or_default();
-    Most::of(limits.output, limits.choices)
+    OutputLimit::of(limits.output, limits.choices)
 }
 
 readable! {
@@ -92,7 +92,7 @@ readable! {
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
     if error::is_listed(body) {
         return Err(error::decode(200, body));
     }
@@ -108,7 +108,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     Ok(Glance::default())
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     if data == END_ELSEWHERE {
         return Ok(Glance {
             is_foreign: true,
@@ -117,7 +117,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
     }
     let piece: Piece<'_> = read_event(data)?;
     if piece.error.is_some() {
-        watch.fault = Some(error::decode(200, data.as_bytes()));
+        watch.api_error = Some(error::decode(200, data.as_bytes()));
         watch.ended = true;
     }
     note(&piece, watch);
@@ -143,5 +143,5 @@ fn note(piece: &Piece<'_>, watch: &mut Watch) {
         .prompt_feedback
         .as_ref()
         .is_some_and(|feedback| feedback.block_reason.is_some());
-    watch.begun |= watch.ended && watch.fault.is_none();
+    watch.begun |= watch.ended && watch.api_error.is_none();
 }

@@ -1,9 +1,9 @@
-//! How large a picture shall be: here by the name of a shape and of a scale.
+//! How large an image shall be: here by the name of a shape and of a scale.
 
 use serde::Serialize;
 
 use super::setting_rules::{ASPECT_RATIOS, IMAGE_SIZES};
-use crate::model::{Losses, Picture, PictureSetting, PictureSize, Place, Scale, Setting};
+use crate::model::{FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Scale, Setting};
 
 #[derive(Serialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +26,7 @@ pub(super) fn scale_of(name: &str) -> Option<Scale> {
 }
 
 /// The nearest that there is a name for.
-pub(super) fn write(picture: &Picture<'_>, losses: &mut Losses) -> Option<ImageConfig> {
+pub(super) fn write(picture: &ImageOptions<'_>, losses: &mut Losses) -> Option<ImageConfig> {
     picture.drop_all_but_size(losses);
     let wanted = picture.size?;
     let ratios = ASPECT_RATIOS.iter().copied();
@@ -34,7 +34,7 @@ pub(super) fn write(picture: &Picture<'_>, losses: &mut Losses) -> Option<ImageC
     let mut named = Vec::new();
     for aspect_ratio in ratios {
         for (image_size, scale) in scales.clone() {
-            let shape = PictureSize::Shape {
+            let shape = ImageSize::Shape {
                 ratio: ratio_of(aspect_ratio),
                 scale: Some(scale),
             };
@@ -43,7 +43,7 @@ pub(super) fn write(picture: &Picture<'_>, losses: &mut Losses) -> Option<ImageC
     }
     let (shape, aspect_ratio, image_size) = wanted.nearest(&named)?;
     if !shape.is_exactly(wanted) {
-        let place = Place::Setting(Setting::Picture(PictureSetting::Size));
+        let place = FieldLocation::Setting(Setting::Image(ImageSetting::Size));
         losses.approximated(place);
     }
     Some(ImageConfig {
@@ -60,9 +60,9 @@ mod tests {
     #[test]
     fn pixels_become_the_nearest_shape_and_scale() {
         let written = |text: &str| {
-            let picture = Picture {
-                size: PictureSize::of_pixels(text),
-                ..Picture::default()
+            let picture = ImageOptions {
+                size: ImageSize::of_pixels(text),
+                ..ImageOptions::default()
             };
             let mut losses = Losses::default();
             let config = write(&picture, &mut losses).expect("a size");

@@ -1,11 +1,11 @@
 //! What a reply loses on its way to a client of this format.
 
 use super::response::{Args, is_cut_off};
-use crate::model::{Call, Finish, Losses, PartKind, Place, Response, ToolKind};
+use crate::model::{Call, FieldLocation, Finish, Losses, PartKind, Response, ToolKind};
 
 pub(super) fn report(response: &Response<'_>, losses: &mut Losses) {
     if response.usage.is_some_and(|usage| usage.cache_written > 0) {
-        losses.dropped(Place::Path(
+        losses.dropped(FieldLocation::Path(
             "usageMetadata: tokens written to the cache".into(),
         ));
     }
@@ -13,7 +13,7 @@ pub(super) fn report(response: &Response<'_>, losses: &mut Losses) {
         return;
     }
     for (index, choice) in response.choices.iter().enumerate() {
-        let reason = || Place::Path(format!("candidates[{index}].finishReason").into());
+        let reason = || FieldLocation::Path(format!("candidates[{index}].finishReason").into());
         match &choice.finish {
             Finish::ContextFull | Finish::Paused => losses.approximated(reason()),
             // Which sequence it was.
@@ -35,7 +35,7 @@ pub(super) fn keeps_call(
     args: Option<&Args<'_>>,
     last: bool,
     finish: &Finish<'_>,
-    place: impl FnOnce() -> Place,
+    place: impl FnOnce() -> FieldLocation,
     losses: &mut Losses,
 ) -> bool {
     if args.is_none() && last && is_cut_off(finish) {
@@ -49,6 +49,6 @@ pub(super) fn keeps_call(
     true
 }
 
-pub(super) fn part_place(candidate: usize, part: usize) -> Place {
-    Place::Path(format!("candidates[{candidate}].content.parts[{part}]").into())
+pub(super) fn part_place(candidate: usize, part: usize) -> FieldLocation {
+    FieldLocation::Path(format!("candidates[{candidate}].content.parts[{part}]").into())
 }

@@ -3,22 +3,22 @@
 
 use super::spelling::{self, Spellings};
 use super::{pairing, rules, settings, tools, turns};
-use crate::formats::Head;
+use crate::formats::RequestHead;
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, Losses, Place, Request, Text};
+use crate::model::{ApiError, FieldLocation, Losses, Request, Text};
 
 pub(super) fn decode<'a>(
-    head: &Head<'_>,
+    head: &RequestHead<'_>,
     body: &'a [u8],
     losses: &mut Losses,
-) -> Result<Request<'a>, Fault> {
+) -> Result<Request<'a>, ApiError> {
     read(rules::read(body, head.text_only)?, losses)
 }
 
 pub(super) fn read<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Request<'a>, Fault> {
+) -> Result<Request<'a>, ApiError> {
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");
@@ -62,12 +62,12 @@ const STATEFUL: [Spellings; 2] = [
 ];
 
 /// For what only an upstream of this very format could do.
-pub(super) fn no_counterpart(path: &Path<'_>) -> Fault {
-    Fault::invalid(format!("{path} is not available for this model")).at(path.to_string())
+pub(super) fn no_counterpart(path: &Path<'_>) -> ApiError {
+    ApiError::invalid(format!("{path} is not available for this model")).at(path.to_string())
 }
 
 /// The word that the other formats share for a tier.
-fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<'a>>, Fault> {
+fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<'a>>, ApiError> {
     let path = node.path;
     let tier = match &*node.text()?.to_ascii_lowercase() {
         "" | "unspecified" => None,
@@ -75,7 +75,7 @@ fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<
         "flex" => Some("flex"),
         "priority" => Some("priority"),
         _ => {
-            losses.dropped(Place::Path(path.to_string().into()));
+            losses.dropped(FieldLocation::Path(path.to_string().into()));
             None
         }
     };

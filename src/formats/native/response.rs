@@ -7,11 +7,11 @@ use serde_json_borrow::ObjectAsVec as Object;
 use super::grounding::{Grounding, Run, ground};
 use super::reply_losses::{self, keeps_call, part_place};
 use super::usage::UsageMetadata;
-use crate::formats::Asked;
+use crate::formats::ResponseOptions;
 use crate::formats::written::written;
 use crate::model::{
     Arguments, Call, Choice, Finish, Issuer, Json, Logprob, Losses, Media, PartKind, Response,
-    Seal, Source, Text, ToolKind,
+    Signature, Source, Text, ToolKind,
 };
 
 #[derive(Serialize)]
@@ -149,7 +149,11 @@ struct LogprobsCandidate<'a> {
     log_probability: f64,
 }
 
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(
+    response: &Response<'_>,
+    asked: &ResponseOptions,
+    losses: &mut Losses,
+) -> Vec<u8> {
     reply_losses::report(response, losses);
     let blocked = response.blocked_prompt();
     let created = if response.created == 0 {
@@ -244,8 +248,13 @@ fn content_part<'a>(part: &'a PartKind<'_>) -> Option<WirePart<'a>> {
         PartKind::Text(text) | PartKind::Refusal(text) => {
             (!text.is_empty()).then(|| WirePart::words(text))
         }
-        PartKind::Thought { text, seal: None } if text.is_empty() => None,
-        PartKind::Thought { text, seal } => Some(WirePart::thought(text, seal.as_ref())),
+        PartKind::Reasoning {
+            text,
+            signature: None,
+        } if text.is_empty() => None,
+        PartKind::Reasoning { text, signature } => {
+            Some(WirePart::thought(text, signature.as_ref()))
+        }
         PartKind::Media(media) => Some(WirePart::media(media)),
         PartKind::Call(_) | PartKind::Result(_) => None,
     }
@@ -259,11 +268,11 @@ impl<'a> WirePart<'a> {
         }
     }
 
-    pub(super) fn thought(text: &'a str, seal: Option<&'a Seal<'_>>) -> WirePart<'a> {
+    pub(super) fn thought(text: &'a str, signature: Option<&'a Signature<'_>>) -> WirePart<'a> {
         WirePart {
             text: Some(text.into()),
             thought: true,
-            thought_signature: seal.map(signature),
+            thought_signature: signature.map(encode_signature),
             ..WirePart::default()
         }
     }
@@ -292,10 +301,10 @@ impl<'a> WirePart<'a> {
 }
 
 /// Our own proofs as they are, those of other formats wrapped.
-fn signature<'a>(seal: &'a Seal<'_>) -> Text<'a> {
-    match seal.issuer {
-        Issuer::Native => seal.data.as_ref().into(),
-        _ => seal.wrap().into(),
+fn encode_signature<'a>(signature: &'a Signature<'_>) -> Text<'a> {
+    match signature.issuer {
+        Issuer::Native => signature.data.as_ref().into(),
+        _ => signature.wrap().into(),
     }
 }
 
@@ -311,7 +320,7 @@ pub(super) fn call_part<'a>(call: &'a Call<'_>, args: Option<Args<'a>>) -> WireP
             args: args.unwrap_or_else(raw),
             id: call.id.as_deref(),
         }),
-        thought_signature: call.seal.as_ref().map(signature),
+        thought_signature: call.signature.as_ref().map(encode_signature),
         ..WirePart::default()
     }
 }

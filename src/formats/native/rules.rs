@@ -8,7 +8,7 @@ use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
 use crate::formats::public_address::is_public_https;
 use crate::json::{Clash, Field, Fields, Noted, Rule, Seen, Shape, check};
-use crate::model::Fault;
+use crate::model::ApiError;
 
 pub(super) const ROLES: &[&str] = &["user", "model"];
 
@@ -17,34 +17,34 @@ const VENDORS: [&str; 2] = ["vendor", "google"];
 
 /// Holds a request against the table. Tells where the names of the vendor's own tools hold a word
 /// that stands for the vendor.
-pub(super) fn hold(body: &[u8], text_only: bool) -> Result<Vec<Range<usize>>, Fault> {
+pub(super) fn hold(body: &[u8], text_only: bool) -> Result<Vec<Range<usize>>, ApiError> {
     let noted = check(body, &REQUEST)?;
     refuse_pictures(&noted, text_only)?;
     Ok(vendors(body, noted))
 }
 
 /// The same of a request that is read for another format.
-pub(super) fn read(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>, Fault> {
+pub(super) fn read(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>, ApiError> {
     // What breaks a rule before it stops to be JSON is told of the rule.
-    let fields =
-        Fields::of_body(body).map_err(|fault| hold(body, text_only).err().unwrap_or(fault))?;
+    let fields = Fields::of_body(body)
+        .map_err(|api_error| hold(body, text_only).err().unwrap_or(api_error))?;
     refuse_pictures(&fields.hold(&REQUEST)?, text_only)?;
     Ok(fields)
 }
 
-fn refuse_pictures(noted: &[Noted], text_only: bool) -> Result<(), Fault> {
+fn refuse_pictures(noted: &[Noted], text_only: bool) -> Result<(), ApiError> {
     let is_picture = |noted: &&Noted| noted.field == spelling::IMAGE_CONFIG[0];
     match noted.iter().find(is_picture) {
         Some(Noted { path, .. }) if text_only => {
             let message = format!("{path}: the model has no image output");
-            Err(Fault::invalid(message).at(path.clone()))
+            Err(ApiError::invalid(message).at(path.clone()))
         }
         _ => Ok(()),
     }
 }
 
 /// The same of a request that is held against nothing: any JSON object will do.
-pub(super) fn skim(body: &[u8]) -> Result<Vec<Range<usize>>, Fault> {
+pub(super) fn skim(body: &[u8]) -> Result<Vec<Range<usize>>, ApiError> {
     check(body, &ANY_REQUEST).map(|noted| vendors(body, noted))
 }
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::json::Path;
-use crate::model::{Json, Losses, Place};
+use crate::model::{FieldLocation, Json, Losses};
 
 /// Spellings that JSON Schema does not know, and its own.
 const RENAMED: [(&str, &str); 11] = [
@@ -44,7 +44,7 @@ pub(super) fn to_json_schema<'a>(
         match keyword {
             "nullable" => nullable = value == Json::Bool(true),
             "propertyOrdering" | "example" | "" => {
-                losses.dropped(Place::Path(path.to_string().into()));
+                losses.dropped(FieldLocation::Path(path.to_string().into()));
             }
             "type" => keywords.extend(lower_case(value).map(|value| (keyword, value))),
             _ => keywords.push((keyword, read_keyword(keyword, value, &path, losses))),
@@ -131,7 +131,7 @@ fn allow_null(keywords: &mut [(&str, Json<'_>)]) {
 mod tests {
     use super::*;
 
-    fn read(schema: &str) -> (String, Vec<Place>) {
+    fn read(schema: &str) -> (String, Vec<FieldLocation>) {
         let mut losses = Losses::default();
         let tree = serde_json::from_str(schema).unwrap();
         let read = to_json_schema(tree, &Path::Key(&Path::Root, "schema"), &mut losses);
@@ -150,7 +150,10 @@ mod tests {
             schema,
             r#"{"type":"object","properties":{"type":{"type":["string","null"],"enum":["STRING"]},"any_of":{"type":"array","minItems":2,"items":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"café":{"type":"number"}},"required":["type"]}"#
         );
-        assert_eq!(lost, [Place::Path("schema.property_ordering".into())]);
+        assert_eq!(
+            lost,
+            [FieldLocation::Path("schema.property_ordering".into())]
+        );
     }
 
     #[test]
@@ -163,6 +166,6 @@ mod tests {
     fn an_example_has_no_counterpart() {
         let (schema, lost) = read(r#"{"items":{"type":["STRING","NULL"],"example":"x"}}"#);
         assert_eq!(schema, r#"{"items":{"type":["string","null"]}}"#);
-        assert_eq!(lost, [Place::Path("schema.items.example".into())]);
+        assert_eq!(lost, [FieldLocation::Path("schema.items.example".into())]);
     }
 }

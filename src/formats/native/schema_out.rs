@@ -4,7 +4,7 @@
 //! a property may well be called `type`.
 
 use super::json_schema_out;
-use crate::model::{Json, Losses, Place};
+use crate::model::{FieldLocation, Json, Losses};
 
 pub(super) enum Written<'a> {
     Dialect {
@@ -85,7 +85,7 @@ pub(super) fn write<'a>(schema: &'a Json<'a>) -> Written<'a> {
     }
 }
 
-pub(super) fn report(exact: bool, place: Place, losses: &mut Losses) {
+pub(super) fn report(exact: bool, place: FieldLocation, losses: &mut Losses) {
     if !exact {
         losses.approximated(place);
     }

@@ -3,7 +3,7 @@
 use super::contents_out::CONTINUED;
 use crate::formats::sealed::{is_wrapped, thinned};
 use crate::json::{Edit, Raw, read_text, readable};
-use crate::model::{Losses, Place, Text};
+use crate::model::{FieldLocation, Losses, Text};
 
 readable! {
     struct Conversation<'a> {
@@ -35,7 +35,7 @@ pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
     for (turn, content) in (0..).zip(conversation.contents) {
         let content: Content<'_> = read_text(content.get()).unwrap_or_default();
         let gone = |part| {
-            losses.dropped(Place::Part {
+            losses.dropped(FieldLocation::Part {
                 turn: Some(turn),
                 part: Some(part),
             });

@@ -8,15 +8,15 @@ use super::spelling::{self, Spellings};
 use super::tools::read_schema;
 use crate::json::{Fields, Node};
 use crate::model::{
-    Depth, Effort, Fault, Losses, Output, Picture, PictureSize, Request, Sampling, Shape, Spelled,
-    Text, Thinking,
+    ApiError, Depth, Effort, ImageOptions, ImageSize, Losses, Output, Request, Sampling, Shape,
+    Spelled, Text, Thinking,
 };
 
 pub(super) fn read<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         request.sampling = read_sampling(&mut fields)?;
         request.output = read_output(&mut fields, &mut request.spelled, losses)?;
@@ -29,7 +29,7 @@ pub(super) fn read<'a>(
     })
 }
 
-fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, Fault> {
+fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, ApiError> {
     Ok(Sampling {
         max_tokens: value(fields, spelling::MAX_OUTPUT_TOKENS, Node::u64)?,
         temperature: value(fields, &["temperature"], Node::f64)?,
@@ -48,8 +48,8 @@ fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, Fault>
 fn value<'a, 's, T>(
     fields: &'s mut Fields<'a, '_>,
     spellings: Spellings,
-    read: impl FnOnce(Node<'a, 's>) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
+    read: impl FnOnce(Node<'a, 's>) -> Result<T, ApiError>,
+) -> Result<Option<T>, ApiError> {
     spelling::node(fields, spellings).map(read).transpose()
 }
 
@@ -57,7 +57,7 @@ fn small(count: Option<u64>) -> Option<u32> {
     count.map(|count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
+fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
     let stop = spelling::node(fields, spelling::STOP_SEQUENCES).map(spelling::texts);
     Ok(stop.transpose()?.unwrap_or_default())
 }
@@ -66,16 +66,16 @@ fn read_output<'a>(
     fields: &mut Fields<'a, '_>,
     spelled: &mut Spelled,
     losses: &mut Losses,
-) -> Result<Output<'a>, Fault> {
+) -> Result<Output<'a>, ApiError> {
     let shape = read_shape(fields, spelled, losses)?;
     let (images, sound) = read_modalities(fields)?;
     Ok(Output {
         shape,
         images,
         sound,
-        picture: Picture {
+        picture: ImageOptions {
             size: read_size(fields, losses)?,
-            ..Picture::default()
+            ..ImageOptions::default()
         },
         verbosity: None,
     })
@@ -85,7 +85,7 @@ fn read_shape<'a>(
     fields: &mut Fields<'a, '_>,
     spelled: &mut Spelled,
     losses: &mut Losses,
-) -> Result<Shape<'a>, Fault> {
+) -> Result<Shape<'a>, ApiError> {
     let kind = spelling::word(fields, spelling::RESPONSE_MIME_TYPE, KINDS);
     let plain = read_schema(spelling::node(fields, spelling::RESPONSE_SCHEMA), losses)?;
     let exact = spelling::node(fields, spelling::RESPONSE_JSON_SCHEMA);
@@ -109,8 +109,8 @@ fn read_shape<'a>(
     })
 }
 
-/// Whether pictures and whether sound is wanted; film nobody else can answer with.
-fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), Fault> {
+/// Whether images and whether sound is wanted; film nobody else can answer with.
+fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), ApiError> {
     let (mut images, mut sound) = (false, false);
     spelling::each(fields, spelling::RESPONSE_MODALITIES, |_, node| {
         match spelling::listed(&node.value, MODALITIES) {
@@ -127,7 +127,7 @@ fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), Fault> {
 fn read_size(
     fields: &mut Fields<'_, '_>,
     losses: &mut Losses,
-) -> Result<Option<PictureSize>, Fault> {
+) -> Result<Option<ImageSize>, ApiError> {
     let Some(node) = spelling::node(fields, spelling::IMAGE_CONFIG) else {
         return Ok(None);
     };
@@ -135,7 +135,7 @@ fn read_size(
         let ratio = spelling::word(&mut fields, spelling::ASPECT_RATIO, ASPECT_RATIOS);
         let scale = spelling::word(&mut fields, spelling::IMAGE_SIZE, IMAGE_SIZES);
         fields.finish(losses);
-        let size = PictureSize::Shape {
+        let size = ImageSize::Shape {
             ratio: ratio.and_then(ratio_of),
             scale: scale.and_then(scale_of),
         };
@@ -143,7 +143,7 @@ fn read_size(
     })
 }
 
-fn read_thinking(mut fields: Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, Fault> {
+fn read_thinking(mut fields: Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, ApiError> {
     let show = value(&mut fields, spelling::INCLUDE_THOUGHTS, Node::bool)?;
     let budget = value(&mut fields, spelling::THINKING_BUDGET, Node::i64)?;
     let level = spelling::word(&mut fields, spelling::THINKING_LEVEL, LEVELS);

@@ -6,8 +6,8 @@ use super::picture_out::{self, ImageConfig};
 use super::schema_out::{self, Written, report};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
-    Depth, Detail, Effort, Json, Losses, Part, PartField, PartKind, Place, Request, Sampling,
-    Setting, Shape, Text, Thinking, Turn,
+    Depth, Detail, Effort, FieldLocation, Json, Losses, Part, PartField, PartKind, Request,
+    Sampling, Setting, Shape, Text, Thinking, Turn,
 };
 
 #[derive(Serialize, Default, PartialEq)]
@@ -82,7 +82,7 @@ pub(super) fn write<'a>(
         config.response_modalities.push("AUDIO");
     }
     if request.output.verbosity.is_some() {
-        losses.dropped(Place::Setting(Setting::Verbosity));
+        losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
     config.thinking_config = write_thinking(request.thinking, capabilities, losses);
     config.image_config = picture_out::write(&request.output.picture, losses);
@@ -93,11 +93,11 @@ pub(super) fn write<'a>(
 fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> GenerationConfig<'a> {
     let stop = &sampling.stop[..];
     if stop.len() > MOST_STOPS {
-        losses.approximated(Place::Setting(Setting::Stop));
+        losses.approximated(FieldLocation::Setting(Setting::Stop));
     }
     // Here an answer is at least one token long.
     if sampling.max_tokens == Some(0) {
-        losses.approximated(Place::Setting(Setting::MaxTokens));
+        losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
     }
     let mut count = |number: Option<u64>, setting| {
         let number = number?;
@@ -108,7 +108,7 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
     // A limit of nothing, which only warms a cache elsewhere, is none here.
     let max_output_tokens = max_output_tokens.map(|limit| {
         if limit < 1 {
-            losses.approximated(Place::Setting(Setting::MaxTokens));
+            losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
         }
         limit.max(1)
     });
@@ -131,7 +131,7 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
 /// Whole numbers have 32 bits here.
 fn whole(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
     i32::try_from(number).unwrap_or_else(|_| {
-        losses.approximated(Place::Setting(setting));
+        losses.approximated(FieldLocation::Setting(setting));
         if number < 0 { i32::MIN } else { i32::MAX }
     })
 }
@@ -139,7 +139,7 @@ fn whole(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
 fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, losses: &mut Losses) {
     const JSON: &str = "application/json";
     const ENUM: &str = "text/x.enum";
-    let place = Place::Setting(Setting::OutputShape);
+    let place = FieldLocation::Setting(Setting::OutputShape);
     let (kind, schema) = match shape {
         Shape::Text => return,
         Shape::Json => (JSON, None),
@@ -150,10 +150,10 @@ fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, loss
             ..
         } => {
             if name.is_some() {
-                losses.dropped(Place::Setting(Setting::OutputName));
+                losses.dropped(FieldLocation::Setting(Setting::OutputName));
             }
             if description.is_some() {
-                losses.dropped(Place::Setting(Setting::OutputDescription));
+                losses.dropped(FieldLocation::Setting(Setting::OutputDescription));
             }
             (JSON, Some(schema))
         }
@@ -216,7 +216,7 @@ fn write_thinking(
         }
     };
     if !exact || depth != asked {
-        losses.approximated(Place::Setting(Setting::Thinking));
+        losses.approximated(FieldLocation::Setting(Setting::Thinking));
     }
     (config != ThinkingConfig::default()).then_some(config)
 }
@@ -266,7 +266,7 @@ const fn effort_of(tokens: u64) -> Effort {
     }
 }
 
-/// One for the whole request: what each picture asks for counts only where all ask for the same.
+/// One for the whole request: what each image asks for counts only where all ask for the same.
 fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static str> {
     let mut pictures = Vec::new();
     for turn in turns {
@@ -291,12 +291,12 @@ fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static 
     resolution
 }
 
-/// How closely each picture is to be looked at, and where it stands.
+/// How closely each image is to be looked at, and where it stands.
 fn pictures_of<'a>(
     turn: &Turn<'_>,
     part: &'a Part<'_>,
-) -> impl Iterator<Item = (Option<Detail>, Place)> + use<'a> {
-    let place = Place::Part {
+) -> impl Iterator<Item = (Option<Detail>, FieldLocation)> + use<'a> {
+    let place = FieldLocation::Part {
         turn: turn.at,
         part: part.at,
     };

@@ -2,7 +2,7 @@
 
 use super::grounding::Run;
 use crate::json::{Present, readable};
-use crate::model::{Citation, Losses, Place, Text};
+use crate::model::{Citation, FieldLocation, Losses, Text};
 
 readable! {
     pub(super) struct GroundingMetadata<'a> {
@@ -136,7 +136,7 @@ impl<'a> GroundingMetadata<'a> {
             ),
         ] {
             if lost {
-                losses.dropped(Place::Path(path.into()));
+                losses.dropped(FieldLocation::Path(path.into()));
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> CitationMetadata<'a> {
         let mut sources = self.citation_sources.iter().flatten();
         if sources.any(|source| source.license.is_some() || source.uri.is_none()) {
             let path = "citationMetadata.citationSources";
-            losses.dropped(Place::Path(path.into()));
+            losses.dropped(FieldLocation::Path(path.into()));
         }
     }
 }

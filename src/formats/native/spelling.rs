@@ -1,7 +1,7 @@
 //! Names of fields, each in every spelling that clients write: `mimeType` and `mime_type` alike.
 
 use crate::json::{Fields, Node, Path, UNSPECIFIED};
-use crate::model::{Fault, Json, Losses, Place, Text};
+use crate::model::{ApiError, FieldLocation, Json, Losses, Text};
 
 /// The documented spelling first: it wins where a field is written twice.
 pub(super) type Spellings = &'static [&'static str];
@@ -84,19 +84,19 @@ pub(super) fn node<'a, 's>(
 pub(super) fn text<'a>(
     fields: &mut Fields<'a, '_>,
     spellings: Spellings,
-) -> Result<Option<Text<'a>>, Fault> {
+) -> Result<Option<Text<'a>>, ApiError> {
     node(fields, spellings).map(Node::text).transpose()
 }
 
 pub(super) fn each<'a>(
     fields: &mut Fields<'a, '_>,
     spellings: Spellings,
-    read: impl FnMut(u32, Node<'a, '_>) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    read: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
     node(fields, spellings).map_or(Ok(()), |node| node.each(read))
 }
 
-pub(super) fn texts<'a>(node: Node<'a, '_>) -> Result<Vec<Text<'a>>, Fault> {
+pub(super) fn texts<'a>(node: Node<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
     let mut texts = Vec::new();
     node.each(|_, node| {
         texts.push(node.text()?);
@@ -126,6 +126,6 @@ pub(super) fn listed(value: &Json<'_>, words: &[&'static str]) -> Option<&'stati
 /// For a field that no other format has.
 pub(super) fn report(fields: &mut Fields<'_, '_>, spellings: Spellings, losses: &mut Losses) {
     if let Some(node) = node(fields, spellings) {
-        losses.dropped(Place::Path(node.path.to_string().into()));
+        losses.dropped(FieldLocation::Path(node.path.to_string().into()));
     }
 }

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 use super::contents_out::{Payload, Step};
 use super::media_out;
 use crate::model::{
-    Arguments, Call, Fault, Json, Losses, Part, PartKind, Place, Source, Text, ToolKind, ToolResult,
+    ApiError, Arguments, Call, FieldLocation, Json, Losses, Part, PartKind, Source, Text, ToolKind,
+    ToolResult,
 };
 
 #[derive(Serialize)]
@@ -77,8 +78,8 @@ impl<'a> CallNames<'a> {
     pub(super) fn answered(
         &mut self,
         result: &'a ToolResult<'_>,
-        place: &Place,
-    ) -> Result<Option<&'a str>, Fault> {
+        place: &FieldLocation,
+    ) -> Result<Option<&'a str>, ApiError> {
         let same_id = |call: &Known<'_>| Some(call.id) == result.id.as_deref();
         let mut latest = self.0.iter_mut().rev();
         if let Some(call) = latest.find(|call| same_id(call) && !call.answered) {
@@ -90,14 +91,14 @@ impl<'a> CallNames<'a> {
         }
         result.name.as_deref().map(Some).ok_or_else(|| {
             let message = "the tool result answers no call of this conversation";
-            Fault::invalid(message).about(place.clone())
+            ApiError::invalid(message).about(place.clone())
         })
     }
 }
 
 pub(super) fn write_call<'a>(
     call: &'a Call<'_>,
-    place: impl FnOnce() -> Place,
+    place: impl FnOnce() -> FieldLocation,
     losses: &mut Losses,
 ) -> CallOut<'a> {
     let args = write_arguments(call);
@@ -135,11 +136,11 @@ fn write_arguments<'a>(call: &'a Call<'_>) -> Args<'a> {
 pub(super) fn write_result<'a>(
     result: &'a ToolResult<'_>,
     name: &'a str,
-    place: &Place,
+    place: &FieldLocation,
     media_inside: bool,
     step: &mut Step<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let mut text: Option<Text<'a>> = None;
     let mut parts = Vec::new();
     for Part { kind, at } in &result.parts {
@@ -175,7 +176,7 @@ pub(super) fn write_result<'a>(
 
 fn words<'a>(kind: &'a PartKind<'_>) -> &'a str {
     match kind {
-        PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Thought { text, .. } => text,
+        PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Reasoning { text, .. } => text,
         PartKind::Media(media) => match &media.source {
             Source::Plain(text) => text,
             _ => "",

@@ -11,10 +11,10 @@ use super::response::{
 };
 use super::usage::UsageMetadata;
 use crate::formats::written::written;
-use crate::formats::{Asked, StreamEncoder};
+use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
-    Arguments, Block, Call, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, Usage,
-    blocked_prompt,
+    ApiError, Arguments, Block, Call, Citation, Delta, Event, Finish, Logprob, Signature, Text,
+    Usage, blocked_prompt,
 };
 use crate::sse::SseWriter;
 
@@ -57,12 +57,12 @@ enum Open {
     #[default]
     Words,
     Refusal,
-    Thought,
+    Reasoning,
     Call,
 }
 
 impl Encoder {
-    pub(super) fn new(asked: &Asked) -> Encoder {
+    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         let (model, id, created) = (&asked.model, &asked.request_id, asked.at);
         Encoder {
             pieces: Pieces {
@@ -86,14 +86,14 @@ impl Encoder {
         match block {
             Block::Text => choice.open = Open::Words,
             Block::Refusal => choice.open = Open::Refusal,
-            Block::Thought => choice.open = Open::Thought,
+            Block::Reasoning => choice.open = Open::Reasoning,
             Block::Call { id, name, kind } => {
                 choice.open = Open::Call;
                 choice.call = Some(Call {
                     id: id.map(own),
                     name: own(name),
                     arguments: Arguments::Text(Text::default()),
-                    seal: None,
+                    signature: None,
                     kind,
                 });
             }
@@ -110,8 +110,8 @@ impl Encoder {
         let choice = self.choices.entry(number).or_default();
         match (delta, choice.open) {
             (Delta::Text(text), _) if text.is_empty() => {}
-            (Delta::Text(text), Open::Thought) => {
-                choice.count(Some(Open::Thought));
+            (Delta::Text(text), Open::Reasoning) => {
+                choice.count(Some(Open::Reasoning));
                 let part = WirePart::thought(&text, None);
                 self.pieces.send(number, part, out);
             }
@@ -130,17 +130,17 @@ impl Encoder {
                     text.to_mut().push_str(&more);
                 }
             }
-            (Delta::Seal(seal), Open::Call) => {
+            (Delta::Signature(signature), Open::Call) => {
                 if let Some(call) = &mut choice.call {
-                    call.seal = Some(Seal {
-                        issuer: seal.issuer,
-                        data: own(seal.data),
+                    call.signature = Some(Signature {
+                        issuer: signature.issuer,
+                        data: own(signature.data),
                     });
                 }
             }
-            (Delta::Seal(seal), _) => {
-                choice.count(Some(Open::Thought));
-                let part = WirePart::thought("", Some(&seal));
+            (Delta::Signature(signature), _) => {
+                choice.count(Some(Open::Reasoning));
+                let part = WirePart::thought("", Some(&signature));
                 self.pieces.send(number, part, out);
             }
             (Delta::Citation(citation), _) => choice.citations.push(Citation {
@@ -350,10 +350,10 @@ impl StreamEncoder for Encoder {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
         if !std::mem::replace(&mut self.over, true) {
             self.release(out);
-            self.pieces.framer.write(&error::body(fault), out);
+            self.pieces.framer.write(&error::body(api_error), out);
             self.pieces.framer.close(out);
         }
     }

@@ -5,7 +5,9 @@ use super::schema::to_json_schema;
 use super::setting_rules::MODES;
 use super::spelling::{self, Spellings};
 use crate::json::{Fields, Node, Path};
-use crate::model::{Fault, Json, Losses, Place, Request, Search, Tool, ToolChoice, ToolKind};
+use crate::model::{
+    ApiError, FieldLocation, Json, Losses, Request, Search, Tool, ToolChoice, ToolKind,
+};
 
 /// Kinds of tools that only this format's own upstreams have.
 const FOREIGN: [Spellings; 6] = [
@@ -23,7 +25,7 @@ pub(super) fn read_tools<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.each(|number, node| node.fields(|fields| read_tool(number, fields, request, losses)))
 }
 
@@ -32,7 +34,7 @@ fn read_tool<'a>(
     mut fields: Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     spelling::each(&mut fields, spelling::DECLARATIONS, |at, node| {
         let tool = node.fields(|fields| read_declaration(place(number, at), fields, losses))?;
         request.tools.push(tool);
@@ -58,7 +60,7 @@ fn read_tool<'a>(
 }
 
 /// That the tool is there is all that other formats can be told.
-fn report_details(node: Node<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+fn report_details(node: Node<'_, '_>, losses: &mut Losses) -> Result<(), ApiError> {
     node.fields(|details| {
         details.finish(losses);
         Ok(())
@@ -74,7 +76,7 @@ fn read_declaration<'a>(
     at: u32,
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let name = fields.text("name")?;
     let name = fields.need("name", name)?;
     let description = fields.text("description")?;
@@ -96,7 +98,7 @@ fn read_declaration<'a>(
 pub(super) fn read_schema<'a>(
     node: Option<Node<'a, '_>>,
     losses: &mut Losses,
-) -> Result<Option<Json<'a>>, Fault> {
+) -> Result<Option<Json<'a>>, ApiError> {
     match node {
         None => Ok(None),
         Some(Node { value, path }) if value.is_object() => {
@@ -110,7 +112,7 @@ pub(super) fn read_config<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         if let Some(node) = spelling::node(&mut fields, spelling::FUNCTION_CALLING) {
             request.tool_choice = node.fields(|fields| read_choice(fields, losses))?;
@@ -124,7 +126,7 @@ pub(super) fn read_config<'a>(
 fn read_choice<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<ToolChoice<'a>>, Fault> {
+) -> Result<Option<ToolChoice<'a>>, ApiError> {
     let mode = spelling::word(&mut fields, &["mode"], MODES);
     let mut names = Vec::new();
     if let Some(node) = spelling::node(&mut fields, spelling::ALLOWED_NAMES) {
@@ -132,12 +134,12 @@ fn read_choice<'a>(
         names = spelling::texts(node)?;
         // Names count only beside a mode that restricts.
         if !names.is_empty() && !matches!(mode, Some("ANY" | "VALIDATED")) {
-            losses.dropped(Place::Path(path.into()));
+            losses.dropped(FieldLocation::Path(path.into()));
         }
     }
     if mode == Some("VALIDATED") {
         let path = Path::Key(&fields.path, "mode").to_string();
-        losses.approximated(Place::Path(path.into()));
+        losses.approximated(FieldLocation::Path(path.into()));
     }
     fields.finish(losses);
     Ok(match (mode, names.len()) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::schema_out::{self, Written, report};
 use crate::formats::free_text::grammar_in_words;
 use crate::model::{
-    Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
+    FieldLocation, Json, Losses, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
 };
 
 #[derive(Serialize)]
@@ -86,15 +86,15 @@ pub(super) fn write<'a>(
     }
     // Several calls at once cannot be ruled out here.
     if request.parallel_tools == Some(false) {
-        losses.dropped(Place::Setting(Setting::ParallelTools));
+        losses.dropped(FieldLocation::Setting(Setting::ParallelTools));
     }
     (tools, config)
 }
 
 fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
-    let place = Place::Tool { tool: tool.at };
+    let place = FieldLocation::Tool { tool: tool.at };
     if tool.strict == Some(true) {
-        losses.dropped(Place::ToolStrict { tool: tool.at });
+        losses.dropped(FieldLocation::ToolStrict { tool: tool.at });
     }
     let mut declaration = Declaration {
         name: &tool.name,
@@ -165,14 +165,14 @@ fn write_choice<'a>(
         ToolChoice::Auto => return None,
         // Only functions can be asked for.
         ToolChoice::Hosted(_) => {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             return None;
         }
         ToolChoice::Subset {
             required: false, ..
         } => {
             // The others were not declared.
-            losses.approximated(Place::Setting(Setting::ToolChoice));
+            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
             return None;
         }
         ToolChoice::None => "NONE",
@@ -180,7 +180,7 @@ fn write_choice<'a>(
     };
     if !functions {
         if mode == "ANY" {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
         }
         return None;
     }
@@ -195,6 +195,6 @@ fn write_choice<'a>(
 /// Where and how much to search cannot be said.
 fn report_search(search: &Search<'_>, losses: &mut Losses) {
     if *search != Search::default() {
-        losses.dropped(Place::Setting(Setting::Search));
+        losses.dropped(FieldLocation::Setting(Setting::Search));
     }
 }

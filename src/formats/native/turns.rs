@@ -11,15 +11,15 @@ use crate::formats::base64_text;
 use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node};
 use crate::model::{
-    Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
-    Text, ToolKind, ToolResult, Turn,
+    ApiError, Arguments, Call, FieldLocation, Issuer, Json, Losses, Media, Part, PartKind, Role,
+    Signature, Source, Text, ToolKind, ToolResult, Turn,
 };
 
 /// The role that some clients write beside it says nothing.
 pub(super) fn read_system<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<Turn<'a>>, Fault> {
+) -> Result<Option<Turn<'a>>, ApiError> {
     fields.take("role");
     let mut parts = Vec::new();
     fields.each("parts", |at, node| {
@@ -46,7 +46,7 @@ pub(super) fn read_content<'a>(
     at: u32,
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Turn<'a>, Fault> {
+) -> Result<Turn<'a>, ApiError> {
     let role = match spelling::word(&mut fields, &["role"], ROLES) {
         Some("model") => Role::Model,
         _ => Role::User,
@@ -66,7 +66,7 @@ pub(super) fn read_content<'a>(
 }
 
 type Reader =
-    for<'a> fn(Node<'a, '_>, role: Role, &mut Losses) -> Result<Option<PartKind<'a>>, Fault>;
+    for<'a> fn(Node<'a, '_>, role: Role, &mut Losses) -> Result<Option<PartKind<'a>>, ApiError>;
 
 /// A part carries exactly one of these.
 static PAYLOADS: [(Spellings, Reader); 7] = [
@@ -84,7 +84,7 @@ static PAYLOADS: [(Spellings, Reader); 7] = [
     (spelling::CALL, read_call),
     (spelling::RESPONSE, read_result),
     (spelling::CODE, |node, _, losses| {
-        losses.dropped(Place::Path(node.path.to_string().into()));
+        losses.dropped(FieldLocation::Path(node.path.to_string().into()));
         Ok(None)
     }),
     (spelling::CODE_RESULT, read_execution),
@@ -96,12 +96,12 @@ fn read_part<'a>(
     mut fields: Fields<'a, '_>,
     parts: &mut Vec<Part<'a>>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     // Only the model thinks: on the user's words these two are reported.
-    let (mut thought, mut seal) = (false, None);
+    let (mut thought, mut signature) = (false, None);
     if role == Role::Model {
         thought = fields.bool("thought")?.unwrap_or(false);
-        seal = spelling::text(&mut fields, &["thoughtSignature", "thought_signature"])?
+        signature = spelling::text(&mut fields, &["thoughtSignature", "thought_signature"])?
             .filter(|data| !data.is_empty())
             .map(read_seal);
     }
@@ -114,18 +114,18 @@ fn read_part<'a>(
     }
     match payload {
         Some(PartKind::Call(call)) => parts.push(Part {
-            kind: PartKind::Call(Call { seal, ..call }),
+            kind: PartKind::Call(Call { signature, ..call }),
             at: Some(at),
         }),
-        Some(PartKind::Text(text)) if thought => push_thought(text, seal, Some(at), parts),
-        Some(_) if thought => losses.dropped(Place::Path(fields.path.to_string().into())),
+        Some(PartKind::Text(text)) if thought => push_thought(text, signature, Some(at), parts),
+        Some(_) if thought => losses.dropped(FieldLocation::Path(fields.path.to_string().into())),
         kind => {
-            // Words and pictures have no place for a proof: it goes to the thought before them.
+            // Words and images have no place for a proof: it goes to the thought before them.
             let bare = kind.filter(|kind| {
-                seal.is_none() || !matches!(kind, PartKind::Text(text) if text.is_empty())
+                signature.is_none() || !matches!(kind, PartKind::Text(text) if text.is_empty())
             });
-            if seal.is_some() {
-                push_thought(Text::default(), seal, Some(at), parts);
+            if signature.is_some() {
+                push_thought(Text::default(), signature, Some(at), parts);
             }
             parts.extend(bare.map(|kind| Part { kind, at: Some(at) }));
         }
@@ -137,34 +137,35 @@ fn read_part<'a>(
 /// Neighbouring pieces are one thought until a proof closes it.
 pub(super) fn push_thought<'a>(
     more: Text<'a>,
-    proof: Option<Seal<'a>>,
+    proof: Option<Signature<'a>>,
     at: Option<u32>,
     parts: &mut Vec<Part<'a>>,
 ) {
-    if let Some(PartKind::Thought { text, seal }) = parts.last_mut().map(|part| &mut part.kind)
-        && seal.is_none()
+    if let Some(PartKind::Reasoning { text, signature }) =
+        parts.last_mut().map(|part| &mut part.kind)
+        && signature.is_none()
     {
         text.to_mut().push_str(&more);
-        *seal = proof;
+        *signature = proof;
         return;
     }
     parts.push(Part {
-        kind: PartKind::Thought {
+        kind: PartKind::Reasoning {
             text: more,
-            seal: proof,
+            signature: proof,
         },
         at,
     });
 }
 
-fn read_seal(data: Text<'_>) -> Seal<'_> {
-    Seal::unwrap_text(&data).unwrap_or(Seal {
+fn read_seal(data: Text<'_>) -> Signature<'_> {
+    Signature::unwrap_text(&data).unwrap_or(Signature {
         issuer: Issuer::Native,
         data,
     })
 }
 
-fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
     let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
     let mime = small_letters(fields.need("mimeType", mime)?);
     let data = fields.text("data")?.map(standard);
@@ -198,7 +199,7 @@ fn plain_text(base64: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(base64).ok()?).ok()
 }
 
-fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, Fault> {
+fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
     let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
     let address = spelling::text(&mut fields, spelling::FILE_URI)?;
     let address = fields.need("fileUri", address)?;
@@ -216,7 +217,7 @@ fn read_call<'a>(
     node: Node<'a, '_>,
     role: Role,
     losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, Fault> {
+) -> Result<Option<PartKind<'a>>, ApiError> {
     if role != Role::Model {
         return Err(node.path.wrong("the role model: only a model calls"));
     }
@@ -230,7 +231,7 @@ fn read_call<'a>(
             id,
             name,
             arguments: Arguments::Tree(Json::Object(arguments)),
-            seal: None,
+            signature: None,
             kind: ToolKind::Function,
         })))
     })
@@ -238,7 +239,7 @@ fn read_call<'a>(
 
 type Object<'a> = serde_json_borrow::ObjectAsVec<'a>;
 
-fn read_object<'a>(node: Option<Node<'a, '_>>) -> Result<Option<Object<'a>>, Fault> {
+fn read_object<'a>(node: Option<Node<'a, '_>>) -> Result<Option<Object<'a>>, ApiError> {
     match node.map(|node| (node.value, node.path)) {
         None => Ok(None),
         Some((Json::Object(object), _)) => Ok(Some(object)),
@@ -250,7 +251,7 @@ fn read_result<'a>(
     node: Node<'a, '_>,
     role: Role,
     losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, Fault> {
+) -> Result<Option<PartKind<'a>>, ApiError> {
     if role == Role::Model {
         return Err(node.path.wrong("the role user: a model answers no calls"));
     }
@@ -309,7 +310,7 @@ fn compact<'b>(tree: &Json<'_>) -> Text<'b> {
 fn read_result_media<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<Media<'a>>, Fault> {
+) -> Result<Option<Media<'a>>, ApiError> {
     let inline = spelling::node(&mut fields, spelling::INLINE)
         .map(|node| node.fields(|fields| read_inline(fields, losses)))
         .transpose()?;
@@ -325,7 +326,7 @@ fn read_execution<'a>(
     node: Node<'a, '_>,
     _role: Role,
     losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, Fault> {
-    losses.approximated(Place::Path(node.path.to_string().into()));
+) -> Result<Option<PartKind<'a>>, ApiError> {
+    losses.approximated(FieldLocation::Path(node.path.to_string().into()));
     node.fields(|mut fields| Ok(fields.text("output")?.map(PartKind::Text)))
 }

@@ -4,7 +4,7 @@ use super::sources::{CitationMetadata, GroundingMetadata};
 use super::usage::RawUsage;
 use crate::formats::few::Few;
 use crate::json::{Present, Raw, readable};
-use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Seal, Source, Text};
+use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Signature, Source, Text};
 
 /// How streams of another format end: proxies in front of an upstream may add it after the finish.
 pub(super) const END_ELSEWHERE: &str = "[DONE]";
@@ -126,7 +126,7 @@ pub(super) enum Said<'a> {
     Words(Text<'a>),
     /// Printed by code that the upstream itself ran.
     Printed(Text<'a>),
-    Thought(Text<'a>),
+    Reasoning(Text<'a>),
     Call(CallIn<'a>),
     Media(Media<'a>),
     /// Nothing that another format could say.
@@ -162,12 +162,14 @@ impl<'a> PartIn<'a> {
         self.function_call.is_none() && self.thought != Some(true) && (says || prints)
     }
 
-    pub(super) fn read(self) -> (Said<'a>, Option<Seal<'a>>) {
+    pub(super) fn read(self) -> (Said<'a>, Option<Signature<'a>>) {
         let signature = self.thought_signature;
-        let seal = signature.filter(|data| !data.is_empty()).map(|data| Seal {
-            issuer: Issuer::Native,
-            data,
-        });
+        let signature = signature
+            .filter(|data| !data.is_empty())
+            .map(|data| Signature {
+                issuer: Issuer::Native,
+                data,
+            });
         let media = |mime: Option<Text<'a>>, source| {
             Said::Media(Media {
                 mime: mime.unwrap_or_default(),
@@ -181,7 +183,7 @@ impl<'a> PartIn<'a> {
             Said::Call(*call)
         } else if let Some(text) = self.text {
             match thought {
-                true => Said::Thought(text),
+                true => Said::Reasoning(text),
                 false => Said::Words(text),
             }
         } else if let Some(inline) = self.inline_data.filter(|_| !thought) {
@@ -199,7 +201,7 @@ impl<'a> PartIn<'a> {
         } else {
             Said::Foreign
         };
-        (said, seal)
+        (said, signature)
     }
 }
 

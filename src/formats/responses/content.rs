@@ -3,7 +3,8 @@
 use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Detail, Fault, Json, Losses, Media, Part, PartKind, Place, Source, Text, split_data_url,
+    ApiError, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Source, Text,
+    split_data_url,
 };
 
 /// The wire says that it is an image, or a file, but not which.
@@ -11,7 +12,7 @@ const ANY_IMAGE: &str = "image/*";
 const ANY_FILE: &str = "application/*";
 
 /// A bare string, or a list of parts.
-pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Part<'a>>, Fault> {
+pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Part<'a>>, ApiError> {
     match node.value {
         Json::Str(text) => Ok(vec![Part {
             kind: PartKind::Text(text),
@@ -31,7 +32,10 @@ pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Pa
     }
 }
 
-fn read_part<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<PartKind<'a>, Fault> {
+fn read_part<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<PartKind<'a>, ApiError> {
     let kind = fields.text("type")?;
     let part = match fields.need("type", kind)?.as_ref() {
         "input_text" | "output_text" | "text" => {
@@ -49,7 +53,7 @@ fn read_part<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Part
         other => {
             let path = &fields.path;
             let message = format!("{path}: parts of type {other} have no counterpart");
-            return Err(Fault::invalid(message).at(path.to_string()));
+            return Err(ApiError::invalid(message).at(path.to_string()));
         }
     };
     fields.finish(losses);
@@ -62,11 +66,11 @@ fn drop_unless_empty(fields: &mut Fields<'_, '_>, key: &str, losses: &mut Losses
         && !items.is_empty()
     {
         let path = Path::Key(&fields.path, key).to_string();
-        losses.dropped(Place::Path(path.into()));
+        losses.dropped(FieldLocation::Path(path.into()));
     }
 }
 
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
+fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     let detail = fields.node("detail").map(read_detail).transpose()?;
     let url = fields
         .node("image_url")
@@ -88,7 +92,7 @@ fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
 }
 
 /// `auto` is what every format does unasked.
-fn read_detail(node: Node<'_, '_>) -> Result<Option<Detail>, Fault> {
+fn read_detail(node: Node<'_, '_>) -> Result<Option<Detail>, ApiError> {
     let path = node.path;
     Ok(match node.text()?.as_ref() {
         "auto" => None,
@@ -99,7 +103,7 @@ fn read_detail(node: Node<'_, '_>) -> Result<Option<Detail>, Fault> {
     })
 }
 
-fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
+fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
     let name = fields.text("filename")?;
     let data = fields.node("file_data").map(read_data).transpose()?;
     let url = fields.node("file_url").map(|node| address(node, ANY_FILE));
@@ -119,13 +123,13 @@ fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, Fault> {
     })
 }
 
-fn read_data<'a>(node: Node<'a, '_>) -> Result<(Text<'a>, Source<'a>), Fault> {
+fn read_data<'a>(node: Node<'a, '_>) -> Result<(Text<'a>, Source<'a>), ApiError> {
     let path = node.path;
     data_url(node.text()?).map_err(|_| path.wrong("a base64 data URL"))
 }
 
 /// Where media are; a data URL says what they are as well.
-fn address<'a>(node: Node<'a, '_>, kind: &'static str) -> Result<(Text<'a>, Source<'a>), Fault> {
+fn address<'a>(node: Node<'a, '_>, kind: &'static str) -> Result<(Text<'a>, Source<'a>), ApiError> {
     let path = node.path;
     match data_url(node.text()?) {
         Ok(found) => Ok(found),
@@ -157,7 +161,7 @@ pub(super) fn joined_texts<'a>(
     key: &str,
     kind: &str,
     losses: &mut Losses,
-) -> Result<Text<'a>, Fault> {
+) -> Result<Text<'a>, ApiError> {
     let mut joined = Text::default();
     fields.each(key, |_, node| {
         node.fields(|mut fields| {

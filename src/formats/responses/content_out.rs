@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::formats::base64_text;
 use crate::formats::media_kind::MediaKind;
-use crate::model::{Detail, Fault, Losses, Media, Place, Source, Text};
+use crate::model::{ApiError, Detail, FieldLocation, Losses, Media, Source, Text};
 
 /// A string where one text is all there is.
 #[derive(Serialize)]
@@ -102,9 +102,9 @@ enum Kind {
     Neither,
 }
 
-fn kind_of(media: &Media<'_>, place: &Place, losses: &mut Losses) -> Kind {
+fn kind_of(media: &Media<'_>, place: &FieldLocation, losses: &mut Losses) -> Kind {
     let found = match (MediaKind::of_type(&media.mime), &media.source) {
-        // Only pictures and documents may be pointed at without saying what they are.
+        // Only images and documents may be pointed at without saying what they are.
         (MediaKind::Unknown, Source::Url(url)) => match MediaKind::of_address(url) {
             MediaKind::Unknown => {
                 losses.approximated(place.clone());
@@ -123,9 +123,9 @@ fn kind_of(media: &Media<'_>, place: &Place, losses: &mut Losses) -> Kind {
 
 pub(super) fn write_media<'r>(
     media: &'r Media<'_>,
-    place: Place,
+    place: FieldLocation,
     losses: &mut Losses,
-) -> Result<Part<'r>, Fault> {
+) -> Result<Part<'r>, ApiError> {
     if let Source::Plain(text) = &media.source {
         losses.approximated(place);
         return Ok(Part::InputText { text });
@@ -142,7 +142,7 @@ pub(super) fn write_media<'r>(
                 mime => mime,
             };
             let message = format!("the upstream of this model takes no media of {kind}");
-            Err(Fault::invalid(message).about(place))
+            Err(ApiError::invalid(message).about(place))
         }
     }
 }
@@ -163,7 +163,7 @@ fn write_image<'r>(media: &'r Media<'_>) -> Part<'r> {
     }
 }
 
-fn write_file<'r>(media: &'r Media<'_>, place: Place, losses: &mut Losses) -> File<'r> {
+fn write_file<'r>(media: &'r Media<'_>, place: FieldLocation, losses: &mut Losses) -> File<'r> {
     match &media.source {
         Source::Base64(data) | Source::Plain(data) => File::Data {
             filename: match &media.name {

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::{outgoing, request};
 use crate::formats::written::written;
-use crate::formats::{Counter, Question, Target, chat, read_reply};
+use crate::formats::{Counter, Question, UpstreamTarget, chat, read_reply};
 use crate::json::{Present, readable};
-use crate::model::{Fault, Losses, Request};
+use crate::model::{ApiError, Losses, Request};
 
 pub(super) struct Count;
 
@@ -28,7 +28,7 @@ impl Counter for Count {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, Fault> {
+    ) -> Result<Question<'a>, ApiError> {
         let request = request::decode(body, false, losses)?;
         let within = None;
         Ok(Question { request, within })
@@ -37,18 +37,18 @@ impl Counter for Count {
     fn encode_question(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         let (prompt, _) = outgoing::prompt(request, target, losses)?;
         Ok(written(&prompt, request.size()))
     }
 
-    fn decode_count(&self, body: &[u8]) -> Result<u64, Fault> {
+    fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         match read_reply(body)? {
             Answer { error: Some(_), .. } => Err(chat::decode_error(200, body)),
             Answer { input_tokens, .. } => input_tokens
-                .ok_or_else(|| Fault::bad_gateway("the upstream's count has no input_tokens")),
+                .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
         }
     }
 

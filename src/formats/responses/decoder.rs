@@ -11,7 +11,9 @@ use super::progress::{Item, Items, Voice};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
 use crate::json::Raw;
-use crate::model::{Block, Call, Citation, Delta, Event, Fault, Finish, Json, Logprob, Seal, Text};
+use crate::model::{
+    ApiError, Block, Call, Citation, Delta, Event, Finish, Json, Logprob, Signature, Text,
+};
 
 #[derive(Default)]
 pub(super) struct Decoder {
@@ -30,7 +32,7 @@ pub(super) struct Decoder {
 type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), Fault> {
+    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         // A few proxies end the stream in the chat format's way.
         if self.ended || data == "[DONE]" {
             return Ok(());
@@ -73,17 +75,17 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
-    fn close(&mut self, _out: Out<'_>) -> Result<(), Fault> {
+    fn close(&mut self, _out: Out<'_>) -> Result<(), ApiError> {
         if self.ended {
             return Ok(());
         }
         let message = "the upstream's stream ended before its reply was complete";
-        Err(Fault::bad_gateway(message))
+        Err(ApiError::bad_gateway(message))
     }
 }
 
 impl Decoder {
-    fn start(&mut self, response: Option<Raw<'_>>, out: Out<'_>) -> Result<(), Fault> {
+    fn start(&mut self, response: Option<Raw<'_>>, out: Out<'_>) -> Result<(), ApiError> {
         if self.started {
             return Ok(());
         }
@@ -218,10 +220,10 @@ impl Decoder {
 
     fn add_thought(&mut self, index: u32, delta: Delta<'_>, out: Out<'_>) {
         if self.thinking != Some(index) {
-            self.close_block(Key::Thought, out);
+            self.close_block(Key::Reasoning, out);
             self.thinking = Some(index);
         }
-        self.push(Key::Thought, || Block::Thought, Some(delta), out);
+        self.push(Key::Reasoning, || Block::Reasoning, Some(delta), out);
     }
 
     fn begin_item(&mut self, index: u32, item: Json<'_>, out: Out<'_>) {
@@ -264,8 +266,10 @@ impl Decoder {
         match said {
             // Sources may be found when their text is long complete.
             Said::Message(spoken) if done => self.add_late_sources(index, spoken, out),
-            // And a seal may stand in the final reply alone.
-            Said::Thought { text, seal } => self.complete_thought(index, &text, seal, out),
+            // And a signature may stand in the final reply alone.
+            Said::Reasoning { text, signature } => {
+                self.complete_thought(index, &text, signature, out)
+            }
             _ if done => return,
             Said::Message(spoken) => self.complete_message(index, spoken, out),
             Said::Call(call) => {
@@ -275,7 +279,7 @@ impl Decoder {
                 self.argue(index, rest.into(), out);
                 self.close_block(Key::Call(index), out);
             }
-            Said::Picture(media) => {
+            Said::Image(media) => {
                 self.push(Key::Item(index), || Block::Media(media), None, out);
                 self.close_block(Key::Item(index), out);
             }
@@ -286,22 +290,28 @@ impl Decoder {
         item.id = id.into_owned();
     }
 
-    fn complete_thought(&mut self, index: u32, text: &str, seal: Option<Seal<'_>>, out: Out<'_>) {
+    fn complete_thought(
+        &mut self,
+        index: u32,
+        text: &str,
+        signature: Option<Signature<'_>>,
+        out: Out<'_>,
+    ) {
         let item = self.items.of(index);
-        let seal = seal.filter(|_| !item.sealed);
-        if item.done && seal.is_none() {
+        let signature = signature.filter(|_| !item.sealed);
+        if item.done && signature.is_none() {
             return;
         }
-        item.sealed |= seal.is_some();
+        item.sealed |= signature.is_some();
         let rest = item.missing(0, text);
         if !rest.is_empty() {
             self.add_thought(index, Delta::Text(rest.into()), out);
         }
-        if let Some(seal) = seal {
-            self.add_thought(index, Delta::Seal(seal), out);
+        if let Some(signature) = signature {
+            self.add_thought(index, Delta::Signature(signature), out);
         }
         if self.thinking == Some(index) {
-            self.close_block(Key::Thought, out);
+            self.close_block(Key::Reasoning, out);
         }
     }
 
@@ -351,7 +361,7 @@ impl Decoder {
         }
     }
 
-    fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), Fault> {
+    fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         self.start(frame.response, out)?;
         let response = frame.response.map_or("{}", Raw::get);
         let whole: Whole<'_> = read_event(response)?;

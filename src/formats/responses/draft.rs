@@ -6,8 +6,10 @@ use super::reply::{
     Annotation, COMPLETED, Content, IN_PROGRESS, Item, Reply, Summary, TokenLogprob, Told,
 };
 use super::tools::within;
-use crate::formats::{Asked, identity};
-use crate::model::{Citation, Fault, Issuer, Logprob, Media, Memory, Seal, Source, Text, ToolKind};
+use crate::formats::{ResponseOptions, identity};
+use crate::model::{
+    ApiError, Citation, Issuer, Logprob, Media, Signature, Source, Text, ToolKind, TranslationState,
+};
 
 pub(super) struct Draft<'a> {
     upstream_id: String,
@@ -23,7 +25,7 @@ pub(super) struct Draft<'a> {
     /// Length of all texts so far.
     characters: u64,
     calls: u32,
-    memory: Memory,
+    memory: TranslationState,
 }
 
 /// A stretch of text: where it is written, and how many characters of text came before it.
@@ -44,7 +46,7 @@ pub(super) struct Cited {
 const PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(id: &str, model: &str, created: i64, asked: &Asked) -> Draft<'a> {
+    pub(super) fn new(id: &str, model: &str, created: i64, asked: &ResponseOptions) -> Draft<'a> {
         let bare = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
         let is_kept = asked
             .memory
@@ -86,11 +88,11 @@ impl<'a> Draft<'a> {
     }
 
     /// The reply as it ends when it cannot go on.
-    pub(super) fn failed<'d>(&'d self, fault: &'d Fault) -> Reply<'d> {
+    pub(super) fn failed<'d>(&'d self, api_error: &'d ApiError) -> Reply<'d> {
         Reply {
             output: self.settled(),
             thread: self.told(),
-            ..Reply::failed(&self.id, self.created, &self.model, fault)
+            ..Reply::failed(&self.id, self.created, &self.model, api_error)
         }
     }
 
@@ -168,9 +170,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// A seal of this format knows the id of its item.
-    pub(super) fn begin_thought(&mut self, seal: Option<&Seal<'_>>) {
-        let own = seal.and_then(own_parts).map(|(id, _)| id.to_owned());
+    /// A signature of this format knows the id of its item.
+    pub(super) fn begin_thought(&mut self, signature: Option<&Signature<'_>>) {
+        let own = signature.and_then(own_parts).map(|(id, _)| id.to_owned());
         self.begin(Item::Reasoning {
             id: own.unwrap_or_else(|| self.item_id("rs")),
             summary: Vec::new(),
@@ -185,17 +187,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Only within a thought. A seal under another id than its own is wrapped like a foreign one.
-    pub(super) fn seal(&mut self, seal: &Seal<'_>) {
+    /// Only within a thought. A signature under another id than its own is wrapped like a foreign one.
+    pub(super) fn signature(&mut self, signature: &Signature<'_>) {
         if let Some(Item::Reasoning {
             id,
             encrypted_content,
             ..
         }) = self.items.last_mut()
         {
-            *encrypted_content = Some(match own_parts(seal) {
+            *encrypted_content = Some(match own_parts(signature) {
                 Some((own, ciphertext)) if own == id => ciphertext.to_owned(),
-                _ => seal.wrap(),
+                _ => signature.wrap(),
             });
         }
     }
@@ -314,7 +316,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Of all media only pictures can be said, and only by value.
+/// Of all media only images can be said, and only by value.
 pub(super) fn picture<'m>(media: &'m Media<'_>) -> Option<&'m str> {
     match &media.source {
         Source::Base64(data) if media.mime.starts_with("image/") => Some(data),
@@ -322,10 +324,13 @@ pub(super) fn picture<'m>(media: &'m Media<'_>) -> Option<&'m str> {
     }
 }
 
-/// Id and ciphertext of a seal that this format issued.
-fn own_parts<'s>(seal: &'s Seal<'_>) -> Option<(&'s str, &'s str)> {
-    match seal.issuer {
-        Issuer::Responses => seal.data.split_once('\n').filter(|(id, _)| !id.is_empty()),
+/// Id and ciphertext of a signature that this format issued.
+fn own_parts<'s>(signature: &'s Signature<'_>) -> Option<(&'s str, &'s str)> {
+    match signature.issuer {
+        Issuer::Responses => signature
+            .data
+            .split_once('\n')
+            .filter(|(id, _)| !id.is_empty()),
         Issuer::Thinking | Issuer::Redacted | Issuer::Native => None,
     }
 }

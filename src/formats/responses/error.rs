@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::chat;
-use crate::model::{Fault, FaultKind};
+use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 /// The official types describe the flat form, real streams have the nested one, and some official
@@ -33,28 +33,28 @@ struct Failure<'a> {
 }
 
 /// Clients know these words only, so an upstream's own code does not count here.
-pub(super) const fn code(kind: FaultKind) -> &'static str {
+pub(super) const fn code(kind: ApiErrorKind) -> &'static str {
     match kind {
-        FaultKind::RateLimited => "rate_limit_exceeded",
-        FaultKind::OverQuota => "insufficient_quota",
-        FaultKind::ContextTooLong => "context_length_exceeded",
-        FaultKind::Invalid => "invalid_prompt",
+        ApiErrorKind::RateLimited => "rate_limit_exceeded",
+        ApiErrorKind::OverQuota => "insufficient_quota",
+        ApiErrorKind::ContextTooLong => "context_length_exceeded",
+        ApiErrorKind::Invalid => "invalid_prompt",
         _ => "server_error",
     }
 }
 
-pub(super) fn encode_in_stream(fault: &Fault, sequence_number: u64, out: &mut SseWriter) {
+pub(super) fn encode_in_stream(api_error: &ApiError, sequence_number: u64, out: &mut SseWriter) {
     let failure = Failure {
-        code: code(fault.kind),
-        message: &fault.message,
-        param: fault.param.as_deref(),
+        code: code(api_error.kind),
+        message: &api_error.message,
+        param: api_error.param.as_deref(),
     };
     let event = ErrorEvent {
         r#type: "error",
         sequence_number,
         flat: failure,
         error: Nested {
-            r#type: chat::error_type(fault.kind),
+            r#type: chat::error_type(api_error.kind),
             failure,
         },
     };
@@ -62,7 +62,7 @@ pub(super) fn encode_in_stream(fault: &Fault, sequence_number: u64, out: &mut Ss
 }
 
 /// An error event, flat or nested, or a failed response.
-pub(super) fn decode_in_stream(data: &str) -> Fault {
+pub(super) fn decode_in_stream(data: &str) -> ApiError {
     let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
     let inner = match (&event["response"]["error"], &event["error"]) {
         (Value::Object(_), _) => &event["response"]["error"],

@@ -6,7 +6,8 @@ use super::pass::RawUsage;
 use crate::formats::{chat, no_answer, read_reply};
 use crate::json::{Present, Raw, readable};
 use crate::model::{
-    Choice, Citation, Fault, Finish, Json, Losses, Part, PartKind, Place, Response, Text, Usage,
+    ApiError, Choice, Citation, FieldLocation, Finish, Json, Losses, Part, PartKind, Response,
+    Text, Usage,
 };
 
 readable! {
@@ -53,14 +54,14 @@ impl<'a> Whole<'a> {
     }
 
     /// `Err`: the reply failed, or is none yet; `data` is what the upstream said.
-    pub(super) fn finish(&self, content: Content, data: &str) -> Result<Finish<'static>, Fault> {
+    pub(super) fn finish(&self, content: Content, data: &str) -> Result<Finish<'static>, ApiError> {
         let details = self.incomplete_details.as_ref();
         let reason = details.and_then(|details| details.reason.as_deref());
         let finish = match (self.status.as_deref(), reason) {
             (Some("failed"), _) => return Err(error::decode_in_stream(data)),
             (Some(status @ ("cancelled" | "queued" | "in_progress")), _) => {
                 let message = format!("the upstream's reply ended as {status}");
-                return Err(Fault::bad_gateway(message));
+                return Err(ApiError::bad_gateway(message));
             }
             (Some("incomplete"), Some("max_output_tokens" | "max_messages")) => Finish::Length,
             (Some("incomplete"), Some("content_filter")) => Finish::Filtered(None),
@@ -73,7 +74,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, Fault> {
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
     let whole: Whole<'a> = read_reply(body)?;
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
@@ -88,7 +89,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     let data = std::str::from_utf8(body).unwrap_or_default();
     let finish = whole.finish(reading.content, data)?;
     if finish == Finish::Other {
-        losses.approximated(Place::Path("incomplete_details.reason".into()));
+        losses.approximated(FieldLocation::Path("incomplete_details.reason".into()));
     }
     Ok(Response {
         created: whole.created(),
@@ -123,17 +124,17 @@ impl<'a> Reading<'a> {
                     self.add_spoken(spoken, (number, at), losses);
                 }
             }
-            Said::Thought { text, seal } => {
-                if seal.is_some() || !text.is_empty() {
-                    self.add(PartKind::Thought { text, seal });
+            Said::Reasoning { text, signature } => {
+                if signature.is_some() || !text.is_empty() {
+                    self.add(PartKind::Reasoning { text, signature });
                 }
             }
             Said::Call(call) => {
                 self.content.called = true;
                 self.add(PartKind::Call(call));
             }
-            Said::Picture(media) => self.add(PartKind::Media(media)),
-            Said::Hosted => losses.dropped(Place::Path(format!("output[{number}]").into())),
+            Said::Image(media) => self.add(PartKind::Media(media)),
+            Said::Hosted => losses.dropped(FieldLocation::Path(format!("output[{number}]").into())),
         }
     }
 
@@ -159,7 +160,7 @@ impl<'a> Reading<'a> {
                 Some(source) => self.citations.push(moved(source, self.characters)),
                 None => {
                     let path = format!("output[{}].content[{}].annotations", at.0, at.1);
-                    losses.dropped(Place::Path(path.into()));
+                    losses.dropped(FieldLocation::Path(path.into()));
                 }
             }
         }

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 
 use crate::model::{
-    Arguments, Call, Citation, Issuer, Json, Logprob, Media, Seal, Source, Text, ToolKind,
+    Arguments, Call, Citation, Issuer, Json, Logprob, Media, Signature, Source, Text, ToolKind,
 };
 
 /// What one item says.
 pub(super) enum Said<'a> {
     Message(Vec<Spoken<'a>>),
-    Thought {
+    Reasoning {
         text: Text<'a>,
-        seal: Option<Seal<'a>>,
+        signature: Option<Signature<'a>>,
     },
     Call(Call<'a>),
-    Picture(Media<'a>),
+    Image(Media<'a>),
     /// What tools of the upstream did; what came of it stands in the message that follows.
     Hosted,
 }
@@ -105,11 +105,11 @@ fn read_thought<'a>(id: &str, item: &mut Record<'a>) -> Said<'a> {
         summary
     };
     let ciphertext = item.text("encrypted_content");
-    let seal = (!ciphertext.is_empty()).then(|| Seal {
+    let signature = (!ciphertext.is_empty()).then(|| Signature {
         issuer: Issuer::Responses,
         data: format!("{id}\n{ciphertext}").into(),
     });
-    Said::Thought { text, seal }
+    Said::Reasoning { text, signature }
 }
 
 pub(super) const PARAGRAPH: &str = "\n\n";
@@ -134,7 +134,7 @@ fn read_call<'a>(item: &mut Record<'a>, arguments: &str, kind: ToolKind) -> Said
         id: Some(id).filter(|id| !id.is_empty()),
         name: item.text("name"),
         arguments: Arguments::Text(item.text(arguments)),
-        seal: None,
+        signature: None,
         kind,
     })
 }
@@ -145,7 +145,7 @@ fn read_picture<'a>(item: &mut Record<'a>) -> Said<'a> {
         return Said::Hosted;
     }
     let format = item.text("output_format");
-    Said::Picture(Media {
+    Said::Image(Media {
         mime: match format.as_ref() {
             "" => "image/png".into(),
             format => format!("image/{format}").into(),

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::request::unknown_previous;
-use crate::formats::{Items, Keeper, identity, read_event, read_reply, read_request};
+use crate::formats::{ConversationCodec, Items, identity, read_event, read_reply, read_request};
 use crate::json::{Edit, Present, Raw, Reader, read_text, readable, replace};
-use crate::model::{Fault, Place, Text, shortened};
+use crate::model::{ApiError, FieldLocation, Text, shortened};
 
 pub(super) struct Kept;
 
@@ -42,8 +42,8 @@ struct Page<'a> {
     data: &'a [Value],
 }
 
-impl Keeper for Kept {
-    fn input(&self, added: &[u8]) -> Result<Items, Fault> {
+impl ConversationCodec for Kept {
+    fn input(&self, added: &[u8]) -> Result<Items, ApiError> {
         let added = str::from_utf8(added).unwrap_or_default();
         match read_text(added) {
             Ok(input) => own_items(input),
@@ -52,7 +52,7 @@ impl Keeper for Kept {
         }
     }
 
-    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, Fault> {
+    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, ApiError> {
         let request: Request<'_> = read_request(body)?;
         let own = request.input.written().map(own_items).transpose()?;
         let own = own.unwrap_or_default();
@@ -117,32 +117,34 @@ impl Keeper for Kept {
         Some(Bytes::copy_from_slice(reply.get().as_bytes()))
     }
 
-    fn broken(&self, id: &str) -> Fault {
+    fn broken(&self, id: &str) -> ApiError {
         unknown_previous(id)
     }
 
-    fn own_place(&self, place: &Place, before: usize) -> Option<Place> {
+    fn own_place(&self, place: &FieldLocation, before: usize) -> Option<FieldLocation> {
         let shifted = |turn: u32| turn.checked_sub(u32::try_from(before).ok()?);
         Some(match place {
-            Place::Turn { turn: Some(turn) } => Place::Turn {
+            FieldLocation::Turn { turn: Some(turn) } => FieldLocation::Turn {
                 turn: Some(shifted(*turn)?),
             },
-            Place::Part {
+            FieldLocation::Part {
                 turn: Some(turn),
                 part,
-            } => Place::Part {
+            } => FieldLocation::Part {
                 turn: Some(shifted(*turn)?),
                 part: *part,
             },
-            Place::Path(path) => match path.strip_prefix("input[").and_then(split_number) {
-                Some((turn, rest)) => Place::Path(format!("input[{}{rest}", shifted(turn)?).into()),
+            FieldLocation::Path(path) => match path.strip_prefix("input[").and_then(split_number) {
+                Some((turn, rest)) => {
+                    FieldLocation::Path(format!("input[{}{rest}", shifted(turn)?).into())
+                }
                 None => place.clone(),
             },
             _ => place.clone(),
         })
     }
 
-    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, Fault> {
+    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
         let mut all = Vec::new();
         for stretch in items {
             let list = [b"[", stretch.text.as_ref(), b"]"].concat();
@@ -160,7 +162,7 @@ impl Keeper for Kept {
             let is_it = |item: &Value| item["id"] == **after;
             let at = all.iter().position(is_it).ok_or_else(|| {
                 let message = format!("after: there is no item {}", shortened(after));
-                Fault::invalid(message).at("after")
+                ApiError::invalid(message).at("after")
             })?;
             all.drain(..=at);
         }
@@ -189,7 +191,7 @@ fn count(list: Raw<'_>) -> Option<usize> {
 }
 
 /// A bare text is what the user says.
-fn own_items(input: Raw<'_>) -> Result<Items, Fault> {
+fn own_items(input: Raw<'_>) -> Result<Items, ApiError> {
     let text = input.get();
     if text.starts_with('"') {
         let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
@@ -202,7 +204,7 @@ fn own_items(input: Raw<'_>) -> Result<Items, Fault> {
         return Ok(Items::default());
     }
     let Some(count) = count(input) else {
-        return Err(Fault::invalid("input: expected a string or an array").at("input"));
+        return Err(ApiError::invalid("input: expected a string or an array").at("input"));
     };
     let inside = &text[1..text.len() - 1];
     Ok(Items {
@@ -259,7 +261,7 @@ struct Wanted {
 const MOST: usize = 100;
 
 impl Wanted {
-    fn read(query: Option<&str>) -> Result<Wanted, Fault> {
+    fn read(query: Option<&str>) -> Result<Wanted, ApiError> {
         let mut wanted = Wanted {
             limit: 20,
             newest_first: true,
@@ -272,14 +274,14 @@ impl Wanted {
                     let limit = limit.filter(|limit| (1..=MOST).contains(limit));
                     wanted.limit = limit.ok_or_else(|| {
                         let message = format!("limit: expected a number from 1 to {MOST}");
-                        Fault::invalid(message).at("limit")
+                        ApiError::invalid(message).at("limit")
                     })?;
                 }
                 "order" => {
                     wanted.newest_first = match &*value {
                         "desc" => true,
                         "asc" => false,
-                        _ => return Err(Fault::invalid("order: use asc or desc").at("order")),
+                        _ => return Err(ApiError::invalid("order: use asc or desc").at("order")),
                     }
                 }
                 "after" => wanted.after = Some(value.into_owned()),

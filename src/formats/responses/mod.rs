@@ -32,11 +32,11 @@ mod turns_out;
 use http::HeaderName;
 
 use super::{
-    Asked, Codec, Counter, Fields, Glance, Head, Keeper, NameRule, Operation, Passed, Peek,
-    StreamDecoder, StreamEncoder, Target, Watch, chat,
+    Codec, ConversationCodec, Counter, Glance, HeaderFields, NameRule, Operation, Passed, Peek,
+    RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch, chat,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, Fault, Losses, Place, Request, Response};
+use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Responses;
@@ -44,10 +44,10 @@ pub(super) struct Responses;
 impl Codec for Responses {
     fn decode_request<'a>(
         &self,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Request<'a>, Fault> {
+    ) -> Result<Request<'a>, ApiError> {
         request::decode(body, head.keeps, losses)
     }
 
@@ -58,13 +58,13 @@ impl Codec for Responses {
     fn encode_request(
         &self,
         request: &Request<'_>,
-        target: &Target<'_>,
+        target: &UpstreamTarget<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         outgoing::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &Place) -> String {
+    fn path_of(&self, place: &FieldLocation) -> String {
         places::path_of(place)
     }
 
@@ -72,14 +72,14 @@ impl Codec for Responses {
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Response<'a>, Fault> {
+    ) -> Result<Response<'a>, ApiError> {
         incoming::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &Asked,
+        asked: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
         response::encode(response, asked, losses)
@@ -89,31 +89,31 @@ impl Codec for Responses {
         Box::new(decoder::Decoder::default())
     }
 
-    fn stream_encoder(&self, asked: &Asked) -> Box<dyn StreamEncoder> {
+    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
         Box::new(stream::Encoder::new(asked))
     }
 
-    fn decode_error(&self, status: u16, body: &[u8]) -> Fault {
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
         chat::decode_error(status, body)
     }
 
-    fn encode_error(&self, fault: &Fault, _request_id: &str) -> (u16, Vec<u8>) {
-        chat::encode_error(fault)
+    fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
+        chat::encode_error(api_error)
     }
 
-    fn encode_stream_error(&self, fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter) {
-        pass::cut(fault, passed, out);
+    fn encode_stream_error(&self, api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
+        pass::cut(api_error, passed, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, Fault> {
+    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
         pass::peek(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_reply(body, watch)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
         pass::glance_event(data, watch)
     }
 
@@ -129,7 +129,7 @@ impl Codec for Responses {
         &chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut Fields) {
+    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
         chat::allowance_headers(allowance, fields);
     }
 
@@ -137,11 +137,11 @@ impl Codec for Responses {
         Some(&count::Count)
     }
 
-    fn keeper(&self) -> Option<&'static dyn Keeper> {
+    fn keeper(&self) -> Option<&'static dyn ConversationCodec> {
         Some(&kept::Kept)
     }
 
-    fn take_out_seals(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
+    fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
         sealed::take_out(body, losses)
     }
 }

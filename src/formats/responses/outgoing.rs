@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::settings_out::{self, Reasoning, TextSettings};
 use super::tools_out::{self, Choice, Tool};
 use super::turns_out::{self, Conversation, Item};
-use crate::formats::Target;
+use crate::formats::UpstreamTarget;
 use crate::formats::written::written;
-use crate::model::{Fault, Json, Losses, Place, Request, Sampling, Setting, Text};
+use crate::model::{ApiError, FieldLocation, Json, Losses, Request, Sampling, Setting, Text};
 
 #[derive(Serialize)]
 struct Body<'r> {
@@ -61,12 +61,12 @@ const LOGPROBS: &str = "message.output_text.logprobs";
 
 pub(super) fn encode(
     request: &Request<'_>,
-    target: &Target<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, ApiError> {
     if request.output.sound {
         let message = "the upstream of this model cannot answer with sound";
-        return Err(Fault::invalid(message).about(Place::Setting(Setting::Sound)));
+        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Sound)));
     }
     let (prompt, sealed) = prompt(request, target, losses)?;
     let sampling = &request.sampling;
@@ -74,7 +74,7 @@ pub(super) fn encode(
     let takes_sampling = target.capabilities.sampling;
     let mut sampled = |value: Option<f64>, setting| {
         if value.is_some() && !takes_sampling {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
         value.filter(|_| takes_sampling)
     };
@@ -101,9 +101,9 @@ pub(super) fn encode(
 /// What the model is given to read, and whether there are sealed thoughts in it.
 pub(super) fn prompt<'r>(
     request: &'r Request<'_>,
-    target: &Target<'r>,
+    target: &UpstreamTarget<'r>,
     losses: &mut Losses,
-) -> Result<(Prompt<'r>, bool), Fault> {
+) -> Result<(Prompt<'r>, bool), ApiError> {
     let Conversation {
         instructions,
         input,
@@ -143,7 +143,7 @@ fn report_unknown(sampling: &Sampling<'_>, losses: &mut Losses) {
     ];
     for (written, setting) in lost {
         if written {
-            losses.dropped(Place::Setting(setting));
+            losses.dropped(FieldLocation::Setting(setting));
         }
     }
 }
@@ -154,23 +154,27 @@ const LEAST_TOKENS: u64 = 16;
 fn max_tokens(sampling: &Sampling<'_>, losses: &mut Losses) -> Option<u64> {
     let tokens = sampling.max_tokens?;
     if tokens < LEAST_TOKENS {
-        losses.approximated(Place::Setting(Setting::MaxTokens));
+        losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
     }
     Some(tokens.max(LEAST_TOKENS))
 }
 
 /// Calls come in parallel unless that is turned off.
-fn one_at_a_time(request: &Request<'_>, target: &Target<'_>, losses: &mut Losses) -> Option<bool> {
+fn one_at_a_time(
+    request: &Request<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Option<bool> {
     let off = request.parallel_tools.filter(|parallel| !parallel)?;
     if !target.capabilities.parallel_switch {
-        losses.dropped(Place::Setting(Setting::ParallelTools));
+        losses.dropped(FieldLocation::Setting(Setting::ParallelTools));
         return None;
     }
     Some(off)
 }
 
 /// Nothing is stored, so thoughts can only go on if their ciphertext comes with the reply.
-fn included(request: &Request<'_>, target: &Target<'_>, sealed: bool) -> Vec<&'static str> {
+fn included(request: &Request<'_>, target: &UpstreamTarget<'_>, sealed: bool) -> Vec<&'static str> {
     let capabilities = target.capabilities;
     let mut include = Vec::new();
     if capabilities.responses_encrypted_reasoning

@@ -7,10 +7,10 @@ use super::events::{Body, Sequence};
 use super::reply::Reply;
 use crate::formats::told::Told;
 use crate::formats::{
-    Glance, Most, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+    Glance, OutputLimit, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
 use crate::json::{Present, Raw, readable};
-use crate::model::{Fault, Text, Thread, Usage};
+use crate::model::{ApiError, ConversationState, Text, Usage};
 use crate::sse::SseWriter;
 
 readable! {
@@ -24,7 +24,7 @@ readable! {
     }
 }
 
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     let request: Request<'_> = read_request(body)?;
     Ok(Peek {
         model: request
@@ -33,9 +33,9 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, Fault> {
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
-        most: Some(Most::of(request.max_output_tokens, None)),
+        most: Some(OutputLimit::of(request.max_output_tokens, None)),
         aside: None,
-        thread: Some(Thread {
+        thread: Some(ConversationState {
             previous: request.previous_response_id.map(Cow::into_owned),
             // Unless told otherwise, the format keeps what is said.
             keep: request.store.unwrap_or(true),
@@ -110,7 +110,7 @@ impl RawUsage {
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
     let whole: Whole<'_> = read_reply(body)?;
     if whole.error.is_some() && whole.output.is_none() {
         return Err(chat::decode_error(200, body));
@@ -126,7 +126,7 @@ pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, Fau
     })
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Fault> {
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     // A few proxies end the stream in the chat format's way.
     if data == "[DONE]" {
         return Ok(Glance::default());
@@ -141,7 +141,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
         | "response.content_part.added"
         | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
-            watch.fault = Some(error::decode_in_stream(data));
+            watch.api_error = Some(error::decode_in_stream(data));
             watch.ended = true;
         }
         "response.completed" | "response.incomplete" => {
@@ -172,17 +172,17 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, Faul
 }
 
 /// Goes on with the upstream's numbers and ends the reply that it began.
-pub(super) fn cut(fault: &Fault, passed: &Passed<'_>, out: &mut SseWriter) {
+pub(super) fn cut(api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
     let Passed { watch, model } = passed;
     let mut sequence = Sequence::from(watch.next_event);
-    error::encode_in_stream(fault, sequence.next(), out);
+    error::encode_in_stream(api_error, sequence.next(), out);
     // Before that there is nothing to end.
     let Some((id, created)) = &watch.reply else {
         return;
     };
     let response = Reply {
         usage: watch.usage.map(Into::into),
-        ..Reply::failed(id, *created, model, fault)
+        ..Reply::failed(id, *created, model, api_error)
     };
     let body = Body::Response {
         response: &response,
@@ -206,7 +206,7 @@ mod tests {
             watch: &watch,
             model: "mine",
         };
-        cut(&Fault::bad_gateway("Gone."), &passed, &mut out);
+        cut(&ApiError::bad_gateway("Gone."), &passed, &mut out);
         Frames::default().push(&out.take(), |frame| {
             let data = frame.data.expect("a payload");
             said.push(serde_json::from_str(&data).expect("JSON"));

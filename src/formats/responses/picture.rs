@@ -1,9 +1,11 @@
-//! How pictures are to be made: the settings of the tool that makes them.
+//! How images are to be made: the settings of the tool that makes them.
 
 use serde::Serialize;
 
 use crate::json::Fields;
-use crate::model::{Fault, Losses, Picture, PictureSetting, PictureSize, Place, Scale, Setting};
+use crate::model::{
+    ApiError, FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Scale, Setting,
+};
 
 #[derive(Serialize)]
 pub(super) struct Painting<'r> {
@@ -24,13 +26,13 @@ pub(super) struct Painting<'r> {
 }
 
 /// What comes unasked is not asked for.
-pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Result<Picture<'a>, Fault> {
+pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Result<ImageOptions<'a>, ApiError> {
     let mut word = |key: &str| {
         let word = fields.text(key);
         word.map(|word| word.filter(|word| word != "auto"))
     };
-    Ok(Picture {
-        size: word("size")?.and_then(|size| PictureSize::of_pixels(&size)),
+    Ok(ImageOptions {
+        size: word("size")?.and_then(|size| ImageSize::of_pixels(&size)),
         quality: word("quality")?,
         file: word("output_format")?,
         background: word("background")?,
@@ -41,18 +43,18 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Result<Picture<'a>, Fault
     })
 }
 
-pub(super) fn write<'r>(picture: &'r Picture<'_>, losses: &mut Losses) -> Painting<'r> {
+pub(super) fn write<'r>(picture: &'r ImageOptions<'_>, losses: &mut Losses) -> Painting<'r> {
     let size = picture.size.map(|size| match size {
-        PictureSize::Pixels { width, height } => format!("{width}x{height}"),
-        PictureSize::Shape { ratio, .. } => {
+        ImageSize::Pixels { width, height } => format!("{width}x{height}"),
+        ImageSize::Shape { ratio, .. } => {
             let named = usual(ratio.unwrap_or((1, 1)));
             if !named.is_exactly(size) {
-                let setting = Setting::Picture(PictureSetting::Size);
-                losses.approximated(Place::Setting(setting));
+                let setting = Setting::Image(ImageSetting::Size);
+                losses.approximated(FieldLocation::Setting(setting));
             }
             match named {
-                PictureSize::Pixels { width, height } => format!("{width}x{height}"),
-                PictureSize::Shape { .. } => "auto".to_owned(),
+                ImageSize::Pixels { width, height } => format!("{width}x{height}"),
+                ImageSize::Shape { .. } => "auto".to_owned(),
             }
         }
     });
@@ -68,7 +70,7 @@ pub(super) fn write<'r>(picture: &'r Picture<'_>, losses: &mut Losses) -> Painti
 }
 
 /// The tool makes three sizes.
-const fn usual((width, height): (u32, u32)) -> PictureSize {
+const fn usual((width, height): (u32, u32)) -> ImageSize {
     let side = Scale::One.side();
     let long = side / 2 * 3;
     let (width, height) = if width > height {
@@ -78,5 +80,5 @@ const fn usual((width, height): (u32, u32)) -> PictureSize {
     } else {
         (side, side)
     };
-    PictureSize::Pixels { width, height }
+    ImageSize::Pixels { width, height }
 }

@@ -1,29 +1,31 @@
 //! Where a client of this format wrote a thing.
 
-use crate::model::{PartField, Place, Setting};
+use crate::model::{FieldLocation, PartField, Setting};
 
-pub(super) fn path_of(place: &Place) -> String {
+pub(super) fn path_of(place: &FieldLocation) -> String {
     match *place {
-        Place::Path(ref path) => path.to_string(),
-        Place::Setting(setting) => name_of(setting).to_owned(),
-        Place::Part {
+        FieldLocation::Path(ref path) => path.to_string(),
+        FieldLocation::Setting(setting) => name_of(setting).to_owned(),
+        FieldLocation::Part {
             turn: Some(turn),
             part: Some(part),
         } => format!("input[{turn}].content[{part}]"),
-        Place::Turn { turn: Some(turn) }
-        | Place::Part {
+        FieldLocation::Turn { turn: Some(turn) }
+        | FieldLocation::Part {
             turn: Some(turn), ..
         } => format!("input[{turn}]"),
-        Place::Turn { turn: None } | Place::Part { turn: None, .. } => "instructions".to_owned(),
-        Place::Returned {
+        FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
+            "instructions".to_owned()
+        }
+        FieldLocation::Returned {
             turn: Some(turn),
             inner: Some(inner),
             ..
         } => format!("input[{turn}].output[{inner}]"),
-        Place::Returned { turn, .. } => path_of(&Place::Turn { turn }),
-        Place::Field { ref of, field } => path_of(of) + field_of(field),
-        Place::Tool { tool } => format!("tools[{tool}]"),
-        Place::ToolStrict { tool } => format!("tools[{tool}].strict"),
+        FieldLocation::Returned { turn, .. } => path_of(&FieldLocation::Turn { turn }),
+        FieldLocation::Field { ref of, field } => path_of(of) + field_of(field),
+        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
@@ -62,7 +64,7 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::Metadata => "metadata",
         Setting::Sound => "modalities",
         // Each of them is a tool here.
-        Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Picture(_) => "tools",
+        Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Image(_) => "tools",
     }
 }
 
@@ -72,16 +74,16 @@ mod tests {
 
     #[test]
     fn places_are_told_in_the_words_of_the_format() {
-        let part = |turn, part| path_of(&Place::Part { turn, part });
+        let part = |turn, part| path_of(&FieldLocation::Part { turn, part });
         assert_eq!(part(Some(3), Some(1)), "input[3].content[1]");
         assert_eq!(part(Some(3), None), "input[3]");
         assert_eq!(part(None, None), "instructions");
-        assert_eq!(path_of(&Place::Turn { turn: Some(2) }), "input[2]");
-        assert_eq!(path_of(&Place::Tool { tool: 1 }), "tools[1]");
-        let strict = Place::ToolStrict { tool: 1 };
+        assert_eq!(path_of(&FieldLocation::Turn { turn: Some(2) }), "input[2]");
+        assert_eq!(path_of(&FieldLocation::Tool { tool: 1 }), "tools[1]");
+        let strict = FieldLocation::ToolStrict { tool: 1 };
         assert_eq!(path_of(&strict), "tools[1].strict");
-        assert_eq!(path_of(&Place::Path("store".into())), "store");
-        let setting = Place::Setting(Setting::OutputShape);
+        assert_eq!(path_of(&FieldLocation::Path("store".into())), "store");
+        let setting = FieldLocation::Setting(Setting::OutputShape);
         assert_eq!(path_of(&setting), "text.format");
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Item {
     /// A call that has been announced.
     pub called: bool,
     pub done: bool,
-    /// Of a thought: its seal has been told.
+    /// Of a thought: its signature has been told.
     pub sealed: bool,
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::error;
-use crate::model::{Citation, Fault, Finish, Logprob, Text, Usage};
+use crate::model::{ApiError, Citation, Finish, Logprob, Text, Usage};
 
 /// Every key that a client's types insist on; of what the request said only its thread is repeated.
 #[derive(Serialize)]
@@ -53,13 +53,13 @@ impl<'a> Reply<'a> {
         id: &'a str,
         created_at: i64,
         model: &'a str,
-        fault: &'a Fault,
+        api_error: &'a ApiError,
     ) -> Reply<'a> {
         Reply {
             status: FAILED,
             error: Some(Failure {
-                code: error::code(fault.kind),
-                message: &fault.message,
+                code: error::code(api_error.kind),
+                message: &api_error.message,
             }),
             ..Reply::new(id, created_at, model)
         }
@@ -194,7 +194,7 @@ impl Item<'_> {
             Item::Message { status, .. }
             | Item::FunctionCall { status, .. }
             | Item::CustomToolCall { status, .. } => *status = new,
-            // A picture is there as a whole or not at all.
+            // An image is there as a whole or not at all.
             Item::ImageGenerationCall { status, .. } => *status = COMPLETED,
             Item::Reasoning { .. } => {}
         }

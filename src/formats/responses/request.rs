@@ -6,7 +6,8 @@ use super::{tools, turns};
 use crate::formats::chat;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Depth, Effort, Fault, Losses, Part, PartKind, Place, Request, Role, Shape, Turn, shortened,
+    ApiError, Depth, Effort, FieldLocation, Losses, Part, PartKind, Request, Role, Shape, Turn,
+    shortened,
 };
 
 /// `keeps`: the reply will be kept if the client wants that.
@@ -14,7 +15,7 @@ pub(super) fn decode<'a>(
     body: &'a [u8],
     keeps: bool,
     losses: &mut Losses,
-) -> Result<Request<'a>, Fault> {
+) -> Result<Request<'a>, ApiError> {
     let mut fields = Fields::of_body(body)?;
     let mut request = Request::default();
     refuse_state(&mut fields, keeps)?;
@@ -34,7 +35,7 @@ pub(super) fn decode<'a>(
 /// What only the vendor's own store could answer.
 const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), Fault> {
+fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), ApiError> {
     // One that is kept has given way to what it stands for.
     if keeps && let Some(id) = fields.text("previous_response_id")? {
         return Err(unknown_previous(&id));
@@ -43,32 +44,32 @@ fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), Fault> {
         if fields.take(key).is_some() {
             let message =
                 format!("{key}: nothing is stored between requests; send the whole conversation");
-            return Err(Fault::invalid(message).at(key));
+            return Err(ApiError::invalid(message).at(key));
         }
     }
     match fields.bool("background")? {
         Some(true) => {
-            Err(Fault::invalid("background: replies cannot be fetched later").at("background"))
+            Err(ApiError::invalid("background: replies cannot be fetched later").at("background"))
         }
         _ => Ok(()),
     }
 }
 
-pub(super) fn unknown_previous(id: &str) -> Fault {
+pub(super) fn unknown_previous(id: &str) -> ApiError {
     let id = shortened(id);
     let message = format!(
         "previous_response_id: no response `{id}` is kept here (any more); send the whole conversation"
     );
-    let mut fault = Fault::invalid(message).at("previous_response_id");
-    fault.code = Some("previous_response_not_found".to_owned());
-    fault
+    let mut api_error = ApiError::invalid(message).at("previous_response_id");
+    api_error.code = Some("previous_response_not_found".to_owned());
+    api_error
 }
 
 fn read_turns<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if let Some(text) = fields.text("instructions")?.filter(|text| !text.is_empty()) {
         request.turns.push(Turn {
             role: Role::System,
@@ -89,7 +90,7 @@ fn read_sampling(
     fields: &mut Fields<'_, '_>,
     request: &mut Request<'_>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let sampling = &mut request.sampling;
     sampling.max_tokens = fields.u64("max_output_tokens")?;
     if sampling.max_tokens.is_some_and(|tokens| tokens < 16) {
@@ -112,7 +113,7 @@ fn number_within(
     fields: &mut Fields<'_, '_>,
     key: &str,
     range: RangeInclusive<f64>,
-) -> Result<Option<f64>, Fault> {
+) -> Result<Option<f64>, ApiError> {
     let number = fields.f64(key)?;
     match number {
         Some(number) if !range.contains(&number) => {
@@ -124,7 +125,7 @@ fn number_within(
 }
 
 /// Whether log probabilities are among the extras asked for.
-fn read_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool, Fault> {
+fn read_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool, ApiError> {
     let mut logprobs = false;
     fields.each("include", |_, node| {
         let path = node.path;
@@ -132,7 +133,7 @@ fn read_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool
             "message.output_text.logprobs" => logprobs = true,
             // Seals are always carried.
             "reasoning.encrypted_content" => {}
-            _ => losses.dropped(Place::Path(path.to_string().into())),
+            _ => losses.dropped(FieldLocation::Path(path.to_string().into())),
         }
         Ok(())
     })?;
@@ -143,7 +144,7 @@ fn read_thinking(
     fields: &mut Fields<'_, '_>,
     request: &mut Request<'_>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let Some(node) = fields.node("reasoning") else {
         return Ok(());
     };
@@ -158,7 +159,7 @@ fn read_thinking(
     })
 }
 
-fn read_effort(node: Node<'_, '_>) -> Result<Depth, Fault> {
+fn read_effort(node: Node<'_, '_>) -> Result<Depth, ApiError> {
     let path = node.path;
     Ok(match node.text()?.as_ref() {
         "none" => Depth::Off,
@@ -176,7 +177,7 @@ fn read_output<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let Some(node) = fields.node("text") else {
         return Ok(());
     };
@@ -196,7 +197,7 @@ fn read_output<'a>(
     })
 }
 
-fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, Fault> {
+fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         let shape = match fields.need("type", kind)?.as_ref() {
@@ -226,7 +227,7 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
     })
 }
 
-fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Result<(), Fault> {
+fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Result<(), ApiError> {
     let labels = &mut request.labels;
     let metadata = fields.node("metadata").map(chat::read_metadata);
     labels.metadata = metadata.transpose()?;
@@ -246,23 +247,25 @@ fn read_transport(
     fields: &mut Fields<'_, '_>,
     keeps: bool,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     fields.bool("stream")?;
     if let Some(node) = fields.node("stream_options") {
         node.fields(|mut fields| {
             if fields.bool("include_obfuscation")? == Some(true) {
-                losses.dropped(Place::Path("stream_options.include_obfuscation".into()));
+                losses.dropped(FieldLocation::Path(
+                    "stream_options.include_obfuscation".into(),
+                ));
             }
             fields.finish(losses);
             Ok(())
         })?;
     }
     if fields.bool("store")? == Some(true) && !keeps {
-        losses.dropped(Place::Path("store".into()));
+        losses.dropped(FieldLocation::Path("store".into()));
     }
     let truncation = fields.text("truncation")?;
     if truncation.is_some_and(|truncation| truncation != "disabled") {
-        losses.dropped(Place::Path("truncation".into()));
+        losses.dropped(FieldLocation::Path("truncation".into()));
     }
     Ok(())
 }

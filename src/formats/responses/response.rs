@@ -2,15 +2,19 @@
 
 use super::draft::{Draft, picture};
 use super::reply::{Content, Reply, ending};
-use crate::formats::Asked;
+use crate::formats::ResponseOptions;
 use crate::formats::written::written;
 use crate::model::{
-    Arguments, Call, Choice, Citation, Finish, Logprob, Losses, Part, PartKind, Place, Response,
-    Text, ToolKind,
+    Arguments, Call, Choice, Citation, FieldLocation, Finish, Logprob, Losses, Part, PartKind,
+    Response, Text, ToolKind,
 };
 
 /// The first choice only: the format has no others.
-pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses) -> Vec<u8> {
+pub(super) fn encode(
+    response: &Response<'_>,
+    asked: &ResponseOptions,
+    losses: &mut Losses,
+) -> Vec<u8> {
     report(response, losses);
     let mut draft = Draft::new(&response.id, &response.model, response.created, asked);
     let finish = response.choices.first().map(|choice| {
@@ -29,7 +33,7 @@ pub(super) fn encode(response: &Response<'_>, asked: &Asked, losses: &mut Losses
 
 /// What the format cannot say of a reply.
 fn report(response: &Response<'_>, losses: &mut Losses) {
-    let place = |words: &'static str| Place::Path(words.into());
+    let place = |words: &'static str| FieldLocation::Path(words.into());
     if response.choices.len() > 1 {
         losses.dropped(place("choices"));
     }
@@ -87,17 +91,17 @@ fn add_part<'r>(part: &'r PartKind<'_>, draft: &mut Draft<'r>) {
     match part {
         PartKind::Text(text) => add_content(Content::text(), text, draft),
         PartKind::Refusal(text) => add_content(Content::refusal(), text, draft),
-        PartKind::Thought { text, seal } => {
-            if text.is_empty() && seal.is_none() {
+        PartKind::Reasoning { text, signature } => {
+            if text.is_empty() && signature.is_none() {
                 return;
             }
-            draft.begin_thought(seal.as_ref());
+            draft.begin_thought(signature.as_ref());
             if !text.is_empty() {
                 draft.begin_summary();
                 draft.append(borrowed(text));
             }
-            if let Some(seal) = seal {
-                draft.seal(seal);
+            if let Some(signature) = signature {
+                draft.signature(signature);
             }
         }
         PartKind::Call(call) => add_call(call, draft),
@@ -124,11 +128,11 @@ fn add_content<'r>(fresh: Content<'r>, text: &'r Text<'_>, draft: &mut Draft<'r>
     draft.append(borrowed(text));
 }
 
-/// The seal of a call stands before it, as the thought that led to it.
+/// The signature of a call stands before it, as the thought that led to it.
 fn add_call<'r>(call: &'r Call<'_>, draft: &mut Draft<'r>) {
-    if let Some(seal) = &call.seal {
-        draft.begin_thought(Some(seal));
-        draft.seal(seal);
+    if let Some(signature) = &call.signature {
+        draft.begin_thought(Some(signature));
+        draft.signature(signature);
     }
     draft.begin_call(
         call.id.as_ref().map(borrowed),

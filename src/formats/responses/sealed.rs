@@ -2,7 +2,7 @@
 
 use crate::formats::sealed::{is_wrapped, thinned};
 use crate::json::{Edit, Raw, read_text, readable};
-use crate::model::{Losses, Place, Text};
+use crate::model::{FieldLocation, Losses, Text};
 
 readable! {
     struct Conversation<'a> {
@@ -22,7 +22,7 @@ fn is_sealed(item: &str) -> bool {
 
 pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
     let conversation: Conversation<'_> = read_text(body).unwrap_or_default();
-    let gone = |turn| losses.dropped(Place::Turn { turn: Some(turn) });
+    let gone = |turn| losses.dropped(FieldLocation::Turn { turn: Some(turn) });
     let input = conversation.input;
     let edit = input.and_then(|input| thinned(input, body.as_bytes(), is_sealed, gone));
     edit.into_iter().collect()

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use super::strict;
 use crate::formats::Capabilities;
-use crate::model::{Depth, Effort, Json, Losses, Output, Place, Setting, Shape, Text, Thinking};
+use crate::model::{
+    Depth, Effort, FieldLocation, Json, Losses, Output, Setting, Shape, Text, Thinking,
+};
 
 #[derive(Serialize)]
 pub(super) struct Reasoning {
@@ -24,14 +26,14 @@ pub(super) fn reasoning(
         Some(Depth::Off) => Some(None),
         Some(Depth::Effort(effort)) => Some(Some(effort)),
         Some(Depth::Budget(tokens)) => {
-            losses.approximated(Place::Setting(Setting::Thinking));
+            losses.approximated(FieldLocation::Setting(Setting::Thinking));
             Some(of_budget(tokens))
         }
     };
     let effort = wanted.map(|wanted| {
         let known = known_effort(wanted, capabilities);
         if known != wanted {
-            losses.approximated(Place::Setting(Setting::Thinking));
+            losses.approximated(FieldLocation::Setting(Setting::Thinking));
         }
         known.map_or("none", word)
     });
@@ -117,7 +119,7 @@ pub(super) fn text<'r>(output: &'r Output<'_>, losses: &mut Losses) -> Option<Te
             strict,
         } => {
             if name.is_none() {
-                losses.added(Place::Setting(Setting::OutputShape));
+                losses.added(FieldLocation::Setting(Setting::OutputShape));
             }
             Some(Format::JsonSchema {
                 name: name.as_deref().unwrap_or(SCHEMA_NAME),
@@ -128,8 +130,8 @@ pub(super) fn text<'r>(output: &'r Output<'_>, losses: &mut Losses) -> Option<Te
         }
         // The word comes back in quotes.
         Shape::Enum(schema) => {
-            losses.approximated(Place::Setting(Setting::OutputShape));
-            losses.added(Place::Setting(Setting::OutputShape));
+            losses.approximated(FieldLocation::Setting(Setting::OutputShape));
+            losses.added(FieldLocation::Setting(Setting::OutputShape));
             Some(Format::JsonSchema {
                 name: SCHEMA_NAME,
                 description: None,
@@ -153,7 +155,7 @@ fn held_to(
         Some(true) => {
             let fits = strict::fits(schema);
             if !fits {
-                losses.approximated(Place::Setting(Setting::OutputShape));
+                losses.approximated(FieldLocation::Setting(Setting::OutputShape));
             }
             Some(fits)
         }

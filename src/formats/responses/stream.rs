@@ -8,14 +8,14 @@ use super::error;
 use super::events::{Body, Sequence, at, delta_event, done_events};
 use super::reply::{COMPLETED, Content, Ending, IN_PROGRESS, Item, Reply, ending};
 use super::response::NO_ARGUMENTS;
-use crate::formats::{Asked, StreamEncoder};
+use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
-    Block, Citation, Delta, Event, Fault, Finish, Logprob, Seal, Text, ToolKind, Usage,
+    ApiError, Block, Citation, Delta, Event, Finish, Logprob, Signature, Text, ToolKind, Usage,
 };
 use crate::sse::SseWriter;
 
 pub(super) struct Encoder {
-    asked: Asked,
+    asked: ResponseOptions,
     sequence: Sequence,
     draft: Draft<'static>,
     started: bool,
@@ -23,7 +23,7 @@ pub(super) struct Encoder {
     /// What deltas are for.
     block: Writing,
     /// Seals that came when the call they belong to was already out.
-    late: Vec<Seal<'static>>,
+    late: Vec<Signature<'static>>,
     ending: Ending,
     /// A filter's own words, said as the last of the reply.
     filter: Option<String>,
@@ -34,10 +34,10 @@ enum Writing {
     Nothing,
     Text,
     Refusal,
-    Thought {
+    Reasoning {
         begun: bool,
     },
-    /// A call that waits for its first delta: its seal would have to be written before it.
+    /// A call that waits for its first delta: its signature would have to be written before it.
     Announced {
         id: Option<Text<'static>>,
         name: Text<'static>,
@@ -47,7 +47,7 @@ enum Writing {
 }
 
 impl Encoder {
-    pub(super) fn new(asked: &Asked) -> Encoder {
+    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         Encoder {
             asked: asked.clone(),
             sequence: Sequence::default(),
@@ -74,7 +74,7 @@ impl Encoder {
         self.block = match block {
             Block::Text => Writing::Text,
             Block::Refusal => Writing::Refusal,
-            Block::Thought => Writing::Thought { begun: false },
+            Block::Reasoning => Writing::Reasoning { begun: false },
             Block::Call { id, name, kind } => Writing::Announced {
                 id: id.map(owned),
                 name: owned(name),
@@ -98,7 +98,7 @@ impl Encoder {
                     self.grow(&text, out);
                 }
             }
-            Delta::Seal(seal) => self.write_seal(seal, out),
+            Delta::Signature(signature) => self.write_seal(signature, out),
             Delta::Citation(citation) => self.cite(citation, out),
             Delta::Logprob(logprob) => self.write_logprob(logprob, out),
         }
@@ -111,7 +111,7 @@ impl Encoder {
         match self.block {
             Writing::Text => self.enter_content(Content::text(), out),
             Writing::Refusal => self.enter_content(Content::refusal(), out),
-            Writing::Thought { .. } => self.enter_summary(out),
+            Writing::Reasoning { .. } => self.enter_summary(out),
             Writing::Nothing | Writing::Announced { .. } | Writing::Call => return,
         }
         self.grow(text, out);
@@ -141,14 +141,14 @@ impl Encoder {
         }
     }
 
-    fn enter_thought(&mut self, seal: Option<&Seal<'_>>, out: &mut SseWriter) {
-        if let Writing::Thought {
+    fn enter_thought(&mut self, signature: Option<&Signature<'_>>, out: &mut SseWriter) {
+        if let Writing::Reasoning {
             begun: begun @ false,
         } = &mut self.block
         {
             *begun = true;
             self.close_item(COMPLETED, out);
-            self.draft.begin_thought(seal);
+            self.draft.begin_thought(signature);
             self.announce_item(out);
         }
     }
@@ -183,27 +183,27 @@ impl Encoder {
         }
     }
 
-    fn write_seal(&mut self, seal: Seal<'_>, out: &mut SseWriter) {
+    fn write_seal(&mut self, signature: Signature<'_>, out: &mut SseWriter) {
         match self.block {
-            Writing::Thought { .. } => {
-                self.enter_thought(Some(&seal), out);
-                self.draft.seal(&seal);
+            Writing::Reasoning { .. } => {
+                self.enter_thought(Some(&signature), out);
+                self.draft.signature(&signature);
             }
-            Writing::Announced { .. } => self.write_sealed_item(&seal, out),
-            Writing::Call | Writing::Text | Writing::Refusal => self.late.push(Seal {
-                issuer: seal.issuer,
-                data: owned(seal.data),
+            Writing::Announced { .. } => self.write_sealed_item(&signature, out),
+            Writing::Call | Writing::Text | Writing::Refusal => self.late.push(Signature {
+                issuer: signature.issuer,
+                data: owned(signature.data),
             }),
             Writing::Nothing => {}
         }
     }
 
-    /// A thought of which only the seal is to be seen.
-    fn write_sealed_item(&mut self, seal: &Seal<'_>, out: &mut SseWriter) {
+    /// A thought of which only the signature is to be seen.
+    fn write_sealed_item(&mut self, signature: &Signature<'_>, out: &mut SseWriter) {
         self.close_item(COMPLETED, out);
-        self.draft.begin_thought(Some(seal));
+        self.draft.begin_thought(Some(signature));
         self.announce_item(out);
-        self.draft.seal(seal);
+        self.draft.signature(signature);
         self.close_item(COMPLETED, out);
     }
 
@@ -303,8 +303,8 @@ impl Encoder {
                 self.sequence.send("response.output_item.done", body, out);
             }
         }
-        for seal in std::mem::take(&mut self.late) {
-            self.write_sealed_item(&seal, out);
+        for signature in std::mem::take(&mut self.late) {
+            self.write_sealed_item(&signature, out);
         }
     }
 
@@ -364,7 +364,7 @@ impl StreamEncoder for Encoder {
         }
     }
 
-    fn fault(&mut self, fault: &Fault, out: &mut SseWriter) {
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
         if self.ended {
             return;
         }
@@ -372,10 +372,10 @@ impl StreamEncoder for Encoder {
             self.start(out);
         }
         self.ended = true;
-        error::encode_in_stream(fault, self.sequence.next(), out);
+        error::encode_in_stream(api_error, self.sequence.next(), out);
         let response = &Reply {
             usage: self.usage.map(Into::into),
-            ..self.draft.failed(fault)
+            ..self.draft.failed(api_error)
         };
         self.sequence
             .send("response.failed", Body::Response { response }, out);

@@ -3,15 +3,15 @@
 use super::picture;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Fault, HostedTool, Json, Losses, Place, Request, Search, Setting, Text, Tool, ToolChoice,
-    ToolKind,
+    ApiError, FieldLocation, HostedTool, Json, Losses, Request, Search, Setting, Text, Tool,
+    ToolChoice, ToolKind,
 };
 
 pub(super) fn read<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     fields.each("tools", |at, node| {
         node.fields(|fields| read_tool(at, None, fields, request, losses))
     })?;
@@ -45,7 +45,7 @@ fn read_tool<'a>(
     mut fields: Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let kind = fields.text("type")?;
     let kind = fields.need("type", kind)?;
     match (kind.as_ref(), namespace) {
@@ -77,7 +77,7 @@ fn read_tool<'a>(
             None => {
                 let path = &fields.path;
                 let message = format!("{path}: the tool {kind} has no counterpart");
-                return Err(Fault::invalid(message).at(path.to_string()));
+                return Err(ApiError::invalid(message).at(path.to_string()));
             }
         },
     }
@@ -101,7 +101,7 @@ fn read_function<'a>(
     at: u32,
     namespace: Option<&str>,
     fields: &mut Fields<'a, '_>,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let name = fields.text("name")?;
     let schema = fields.take("parameters");
     if !matches!(schema, None | Some(Json::Object(_))) {
@@ -123,7 +123,7 @@ fn read_custom<'a>(
     namespace: Option<&str>,
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Tool<'a>, Fault> {
+) -> Result<Tool<'a>, ApiError> {
     let name = fields.text("name")?;
     let grammar = match fields.node("format") {
         Some(format) => format.fields(|format| read_grammar(format, losses))?,
@@ -144,7 +144,7 @@ fn read_custom<'a>(
 fn read_grammar<'a>(
     mut format: Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<Json<'a>>, Fault> {
+) -> Result<Option<Json<'a>>, ApiError> {
     let kind = format.text("type")?;
     match format.need("type", kind)?.as_ref() {
         "text" => {
@@ -164,7 +164,10 @@ fn read_grammar<'a>(
     }
 }
 
-fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<Search<'a>, Fault> {
+fn read_search<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Search<'a>, ApiError> {
     let mut search = Search {
         context_size: fields.text("search_context_size")?,
         ..Search::default()
@@ -195,14 +198,14 @@ fn read_search<'a>(fields: &mut Fields<'a, '_>, losses: &mut Losses) -> Result<S
 }
 
 /// Either one made for this request, or the id of one that the vendor keeps.
-fn read_container(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), Fault> {
+fn read_container(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), ApiError> {
     let Some(node) = fields.node("container") else {
         return Ok(());
     };
     if matches!(node.value, Json::Str(_)) {
         let path = node.path;
         let message = format!("{path}: containers are not kept between requests");
-        return Err(Fault::invalid(message).at(path.to_string()));
+        return Err(ApiError::invalid(message).at(path.to_string()));
     }
     node.fields(|mut fields| {
         fields.text("type")?;
@@ -216,7 +219,7 @@ fn read_choice<'a>(
     node: Node<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<Option<ToolChoice<'a>>, Fault> {
+) -> Result<Option<ToolChoice<'a>>, ApiError> {
     if let Json::Str(word) = &node.value {
         return match word.as_ref() {
             "auto" => Ok(Some(ToolChoice::Auto)),
@@ -233,7 +236,7 @@ fn read_choice<'a>(
             kind => match hosted(kind).filter(|tool| request.has(*tool)) {
                 Some(tool) => ToolChoice::Hosted(tool),
                 None => {
-                    losses.dropped(Place::Path(fields.path.to_string().into()));
+                    losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
                     return Ok(None);
                 }
             },
@@ -243,7 +246,7 @@ fn read_choice<'a>(
     })
 }
 
-fn read_name<'a>(fields: &mut Fields<'a, '_>) -> Result<Text<'a>, Fault> {
+fn read_name<'a>(fields: &mut Fields<'a, '_>) -> Result<Text<'a>, ApiError> {
     let namespace = fields.text("namespace")?;
     let name = fields.text("name")?;
     Ok(qualified(namespace.as_deref(), fields.need("name", name)?))
@@ -255,7 +258,7 @@ fn read_subset<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
-) -> Result<ToolChoice<'a>, Fault> {
+) -> Result<ToolChoice<'a>, ApiError> {
     let mode = fields.text("mode")?;
     let required = match fields.need("mode", mode)?.as_ref() {
         "auto" => false,
@@ -271,11 +274,11 @@ fn read_subset<'a>(
                 "function" | "custom" => names.push(read_name(&mut fields)?),
                 kind => match hosted(kind).filter(|tool| request.has(*tool)) {
                     Some(tool) => {
-                        losses.approximated(Place::Path(fields.path.to_string().into()));
+                        losses.approximated(FieldLocation::Path(fields.path.to_string().into()));
                         kept.push(tool);
                     }
                     None => {
-                        losses.dropped(Place::Path(fields.path.to_string().into()));
+                        losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
                         return Ok(());
                     }
                 },
@@ -286,7 +289,7 @@ fn read_subset<'a>(
     })?;
     for tool in [HostedTool::Search, HostedTool::CodeExecution] {
         if request.has(tool) && !kept.contains(&tool) {
-            losses.approximated(Place::Setting(Setting::ToolChoice));
+            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
             match tool {
                 HostedTool::Search => request.search = None,
                 HostedTool::CodeExecution => request.code_execution = false,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::picture::{self, Painting};
 use super::strict;
 use crate::model::{
-    HostedTool, Json, Losses, Place, Request, Search, Setting, Text, ToolChoice, ToolKind,
+    FieldLocation, HostedTool, Json, Losses, Request, Search, Setting, Text, ToolChoice, ToolKind,
 };
 
 #[derive(Serialize)]
@@ -116,7 +116,7 @@ fn write_own<'r>(tool: &'r crate::model::Tool<'_>, losses: &mut Losses) -> Tool<
     let asked = tool.strict == Some(true);
     let strict = asked && tool.schema.as_ref().is_some_and(strict::fits);
     if strict != asked {
-        losses.approximated(Place::ToolStrict { tool: tool.at });
+        losses.approximated(FieldLocation::ToolStrict { tool: tool.at });
     }
     Tool::Function {
         name,
@@ -196,7 +196,7 @@ pub(super) fn choose<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Optio
         ToolChoice::Required => Choice::Word("required"),
         ToolChoice::One(name) => Choice::One(named(name)),
         ToolChoice::Hosted(tool) if !request.has(*tool) => {
-            losses.dropped(Place::Setting(Setting::ToolChoice));
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
             return None;
         }
         ToolChoice::Hosted(tool) => Choice::Hosted {

@@ -7,15 +7,15 @@ use super::content;
 use super::tools::qualified;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    Arguments, Call, Fault, Issuer, Json, Losses, Media, Part, PartKind, Place, Role, Seal, Source,
-    Text, ToolKind, ToolResult, Turn,
+    ApiError, Arguments, Call, FieldLocation, Issuer, Json, Losses, Media, Part, PartKind, Role,
+    Signature, Source, Text, ToolKind, ToolResult, Turn,
 };
 
 pub(super) fn read<'a>(
     input: Node<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     if matches!(input.value, Json::Str(_)) {
         turns.push(Turn {
             role: Role::User,
@@ -35,7 +35,7 @@ fn read_item<'a>(
     mut fields: Fields<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let kind = fields.text("type")?.unwrap_or_else(|| "message".into());
     let part = match kind.as_ref() {
         "message" => return read_message(at, fields, turns, losses),
@@ -58,7 +58,7 @@ fn read_item<'a>(
         }
     };
     let Some(kind) = part else {
-        losses.dropped(Place::Path(fields.path.to_string().into()));
+        losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
         return Ok(());
     };
     let parts = vec![Part { kind, at: None }];
@@ -67,8 +67,8 @@ fn read_item<'a>(
     Ok(())
 }
 
-fn refuse(path: &Path<'_>, message: &str) -> Fault {
-    Fault::invalid(format!("{path}: {message}")).at(path.to_string())
+fn refuse(path: &Path<'_>, message: &str) -> ApiError {
+    ApiError::invalid(format!("{path}: {message}")).at(path.to_string())
 }
 
 /// An item's own name and state mean nothing outside of the format.
@@ -106,7 +106,7 @@ fn read_message<'a>(
     mut fields: Fields<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let role = fields.text("role")?;
     let role = match fields.need("role", role)?.as_ref() {
         "user" => Role::User,
@@ -136,26 +136,26 @@ fn read_message<'a>(
 fn read_thought<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, Fault> {
+) -> Result<Option<PartKind<'a>>, ApiError> {
     let id = fields.text("id")?.unwrap_or_default();
     let summary = content::joined_texts(fields, "summary", "summary_text", losses)?;
     let content = content::joined_texts(fields, "content", "reasoning_text", losses)?;
     let text = if summary.is_empty() { content } else { summary };
-    let seal = fields.text("encrypted_content")?.map(|data| {
-        Seal::unwrap_text(&data).unwrap_or_else(|| Seal {
+    let signature = fields.text("encrypted_content")?.map(|data| {
+        Signature::unwrap_text(&data).unwrap_or_else(|| Signature {
             issuer: Issuer::Responses,
             data: format!("{id}\n{data}").into(),
         })
     });
-    let empty = text.is_empty() && seal.is_none();
-    Ok((!empty).then_some(PartKind::Thought { text, seal }))
+    let empty = text.is_empty() && signature.is_none();
+    Ok((!empty).then_some(PartKind::Reasoning { text, signature }))
 }
 
 fn read_call<'a>(
     fields: &mut Fields<'a, '_>,
     arguments: &str,
     kind: ToolKind,
-) -> Result<PartKind<'a>, Fault> {
+) -> Result<PartKind<'a>, ApiError> {
     let id = fields.text("call_id")?;
     let namespace = fields.text("namespace")?;
     let name = fields.text("name")?;
@@ -164,7 +164,7 @@ fn read_call<'a>(
         id: Some(fields.need("call_id", id)?),
         name: qualified(namespace.as_deref(), fields.need("name", name)?),
         arguments: Arguments::Text(fields.need(arguments, text)?),
-        seal: None,
+        signature: None,
         kind,
     }))
 }
@@ -174,7 +174,7 @@ fn read_result<'a>(
     mut fields: Fields<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
     losses: &mut Losses,
-) -> Result<(), Fault> {
+) -> Result<(), ApiError> {
     let id = fields.text("call_id")?;
     let id: Text<'a> = fields.need("call_id", id)?;
     let parts = match fields.node("output") {
@@ -199,8 +199,8 @@ fn read_result<'a>(
     Ok(())
 }
 
-/// `None`: the picture itself was left out.
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Option<PartKind<'a>>, Fault> {
+/// `None`: the image itself was left out.
+fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Option<PartKind<'a>>, ApiError> {
     let data = fields.text("result")?;
     let format = fields.text("output_format")?;
     Ok(data.map(|data| {

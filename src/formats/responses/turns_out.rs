@@ -8,8 +8,8 @@ use super::reply::{COMPLETED, Summary};
 use super::response::NO_ARGUMENTS;
 use crate::formats::base64_text;
 use crate::model::{
-    Call, Fault, Issuer, Losses, Media, PartField, PartKind, Place, Role, Seal, Source, Text,
-    ToolKind, ToolResult, Turn,
+    ApiError, Call, FieldLocation, Issuer, Losses, Media, PartField, PartKind, Role, Signature,
+    Source, Text, ToolKind, ToolResult, Turn,
 };
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ const NO_RESULT: &str = "(no result)";
 pub(super) fn write<'r>(
     turns: &'r [Turn<'_>],
     losses: &mut Losses,
-) -> Result<Conversation<'r>, Fault> {
+) -> Result<Conversation<'r>, ApiError> {
     let is_system = |turn: &&Turn<'_>| turn.role == Role::System;
     let leading = turns.iter().take_while(is_system).count();
     let (instructions, rest) = turns.split_at(leading);
@@ -85,13 +85,13 @@ pub(super) fn write<'r>(
     // Nothing in this format makes a model go on with its own words.
     if let Some(Item::Message { role: MODEL, .. }) = writer.conversation.input.last() {
         let turn = rest.last().and_then(|turn| turn.at);
-        writer.losses.approximated(Place::Turn { turn });
+        writer.losses.approximated(FieldLocation::Turn { turn });
     }
     Ok(writer.conversation)
 }
 
 /// The texts as paragraphs.
-fn join<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, Fault> {
+fn join<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, ApiError> {
     let mut joined = Text::default();
     for turn in turns {
         for part in &turn.parts {
@@ -104,7 +104,7 @@ fn join<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, Fault> {
                 }
                 _ => {
                     let message = "instructions to the upstream of this model are text only";
-                    return Err(Fault::invalid(message).about(place_of(turn, part)));
+                    return Err(ApiError::invalid(message).about(place_of(turn, part)));
                 }
             }
         }
@@ -112,8 +112,8 @@ fn join<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, Fault> {
     Ok(Some(joined).filter(|joined| !joined.is_empty()))
 }
 
-fn place_of(turn: &Turn<'_>, part: &crate::model::Part<'_>) -> Place {
-    Place::Part {
+fn place_of(turn: &Turn<'_>, part: &crate::model::Part<'_>) -> FieldLocation {
+    FieldLocation::Part {
         turn: turn.at,
         part: part.at,
     }
@@ -129,7 +129,7 @@ struct Writer<'r, 'l> {
     /// How many of them are of an earlier turn.
     overdue: usize,
     /// A thought is only taken together with what it led to.
-    thoughts: Vec<(Item<'r>, Place)>,
+    thoughts: Vec<(Item<'r>, FieldLocation)>,
     losses: &'l mut Losses,
 }
 
@@ -147,7 +147,7 @@ impl<'r, 'l> Writer<'r, 'l> {
         }
     }
 
-    fn write_turns(&mut self, turns: &'r [Turn<'_>]) -> Result<(), Fault> {
+    fn write_turns(&mut self, turns: &'r [Turn<'_>]) -> Result<(), ApiError> {
         for turn in turns {
             self.overdue = self.unanswered.len();
             self.write_turn(turn)?;
@@ -158,7 +158,7 @@ impl<'r, 'l> Writer<'r, 'l> {
         Ok(())
     }
 
-    fn write_turn(&mut self, turn: &'r Turn<'_>) -> Result<(), Fault> {
+    fn write_turn(&mut self, turn: &'r Turn<'_>) -> Result<(), ApiError> {
         let role = match turn.role {
             Role::System => "system",
             Role::Developer => "developer",
@@ -170,7 +170,8 @@ impl<'r, 'l> Writer<'r, 'l> {
             _ => false,
         };
         if turn.parts.iter().all(is_empty) {
-            self.losses.approximated(Place::Turn { turn: turn.at });
+            self.losses
+                .approximated(FieldLocation::Turn { turn: turn.at });
             return Ok(());
         }
         let mut content = Vec::new();
@@ -201,9 +202,11 @@ impl<'r, 'l> Writer<'r, 'l> {
     }
 
     /// What is an item of its own.
-    fn write_item(&mut self, part: &'r PartKind<'_>, place: Place) -> Result<(), Fault> {
+    fn write_item(&mut self, part: &'r PartKind<'_>, place: FieldLocation) -> Result<(), ApiError> {
         match part {
-            PartKind::Thought { text, seal } => self.write_thought(text, seal.as_ref(), place),
+            PartKind::Reasoning { text, signature } => {
+                self.write_thought(text, signature.as_ref(), place)
+            }
             PartKind::Call(call) => self.write_call(call, place),
             PartKind::Result(result) => self.write_result(result, place)?,
             PartKind::Media(media) => self.write_picture(media, place)?,
@@ -247,10 +250,17 @@ impl<'r, 'l> Writer<'r, 'l> {
         }
     }
 
-    fn write_thought(&mut self, text: &'r str, seal: Option<&'r Seal<'_>>, place: Place) {
-        let own = seal.filter(|seal| seal.issuer == Issuer::Responses);
-        let Some((id, encrypted_content)) = own.and_then(|seal| seal.data.split_once('\n')) else {
-            if seal.is_some() || !text.is_empty() {
+    fn write_thought(
+        &mut self,
+        text: &'r str,
+        signature: Option<&'r Signature<'_>>,
+        place: FieldLocation,
+    ) {
+        let own = signature.filter(|signature| signature.issuer == Issuer::Responses);
+        let Some((id, encrypted_content)) =
+            own.and_then(|signature| signature.data.split_once('\n'))
+        else {
+            if signature.is_some() || !text.is_empty() {
                 self.losses.dropped(place);
             }
             return;
@@ -273,10 +283,10 @@ impl<'r, 'l> Writer<'r, 'l> {
         }
     }
 
-    fn write_call(&mut self, call: &'r Call<'_>, place: Place) {
-        if let Some(seal) = &call.seal {
+    fn write_call(&mut self, call: &'r Call<'_>, place: FieldLocation) {
+        if let Some(signature) = &call.signature {
             let proof = place.field(PartField::CallProof);
-            self.write_thought("", Some(seal), proof);
+            self.write_thought("", Some(signature), proof);
         }
         let number = self.calls;
         self.calls += 1;
@@ -326,7 +336,11 @@ impl<'r, 'l> Writer<'r, 'l> {
         });
     }
 
-    fn write_result(&mut self, result: &'r ToolResult<'_>, place: Place) -> Result<(), Fault> {
+    fn write_result(
+        &mut self,
+        result: &'r ToolResult<'_>,
+        place: FieldLocation,
+    ) -> Result<(), ApiError> {
         self.drop_thoughts();
         let call = self.pairs.results[self.results];
         self.results += 1;
@@ -353,8 +367,12 @@ impl<'r, 'l> Writer<'r, 'l> {
         Ok(())
     }
 
-    /// The model's own pictures, which are items of a tool here.
-    fn write_picture(&mut self, media: &'r Media<'_>, place: Place) -> Result<(), Fault> {
+    /// The model's own images, which are items of a tool here.
+    fn write_picture(
+        &mut self,
+        media: &'r Media<'_>,
+        place: FieldLocation,
+    ) -> Result<(), ApiError> {
         match &media.source {
             Source::Base64(data) if media.mime.starts_with("image/") => {
                 let id = format!("ig_{}", self.conversation.input.len());
@@ -367,7 +385,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             }
             _ => {
                 let message = "the upstream of this model takes no such media from the model";
-                Err(Fault::invalid(message).about(place))
+                Err(ApiError::invalid(message).about(place))
             }
         }
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::*;
 use crate::model::{Money, Usage};
 
-pub(super) fn receipt(id: &str) -> Receipt<'static> {
-    Receipt {
+pub(super) fn receipt(id: &str) -> UsageRecord<'static> {
+    UsageRecord {
         id: id.to_owned().into(),
         at: 1_760_000_000_123,
         key: "dev".into(),
@@ -49,14 +49,14 @@ struct Ledger(Mutex<Pages>);
 #[derive(Default)]
 struct Pages {
     moods: VecDeque<Mood>,
-    recorded: HashMap<String, Receipt<'static>>,
+    recorded: HashMap<String, UsageRecord<'static>>,
     /// How often each was taken and said to be so.
     answered: HashMap<String, u32>,
 }
 
 #[async_trait]
 impl Books for Ledger {
-    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let mood = self.pages().moods.pop_front();
         let mood = mood.unwrap_or(Mood::Take);
         match mood {

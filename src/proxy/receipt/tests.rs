@@ -9,13 +9,13 @@ use http::HeaderMap;
 
 use super::*;
 use crate::config::{self, Reset};
-use crate::formats::{Asked, Framing, Operation};
+use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::journal::{Books, Carrier, Journal};
 use crate::metrics::Metrics;
-use crate::model::{Format, Memory, Money};
+use crate::model::{Format, Money, TranslationState};
 use crate::proxy::route;
 use crate::runtime::{Runtime, fingerprint};
-use crate::translate::Reply;
+use crate::translate::ResponseTranslator;
 
 const CONFIG: &str = "{keys: [{name: dev, secret: s3cret, spending_cap: 1}], \
     upstreams: [{name: up, format: chat, base_url: 'http://127.0.0.1:1/v1'}], \
@@ -42,10 +42,10 @@ impl World {
     }
 
     /// A stream that has been asked for and of which this has come.
-    fn exchange(&self, came: &'static str) -> Exchange {
+    fn exchange(&self, came: &'static str) -> RequestContext {
         let snapshot = self.runtime.snapshot();
         let journal = Some(self.journal.clone());
-        let mut exchange = Exchange::new(snapshot.clone(), self.metrics.clone(), journal);
+        let mut exchange = RequestContext::new(snapshot.clone(), self.metrics.clone(), journal);
         exchange.key = snapshot.key(&fingerprint(b"s3cret")).cloned();
         exchange.body = Bytes::from_static(BODY.as_bytes());
         let operation = Operation::Generate;
@@ -63,18 +63,18 @@ impl World {
             .expect("enough money");
         exchange.begin_attempt();
         exchange.asked_at = Some(Instant::now());
-        let asked = Asked {
+        let asked = ResponseOptions {
             model: "m".to_owned(),
             stream: true,
             framing: Framing::Sse,
             include_usage: true,
             request_id: exchange.request_id.clone(),
             at: 1,
-            memory: Memory::default(),
+            memory: TranslationState::default(),
         };
         let wanted = exchange.wanted.as_ref().expect("a request");
         let (format, kind) = (Format::Chat, "text/event-stream");
-        let reply = Reply::choose(format, format, wanted, asked, kind, 1 << 20);
+        let reply = ResponseTranslator::choose(format, format, wanted, asked, kind, 1 << 20);
         let mut reply = reply.expect("a stream");
         let pushed = reply.push(&mut Some(Bytes::from_static(came.as_bytes())), false);
         pushed.expect("a good piece");
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// What has been written down.
-    async fn receipts(&self) -> Vec<Receipt<'static>> {
+    async fn receipts(&self) -> Vec<UsageRecord<'static>> {
         let books = Arc::new(Page::default());
         let mut carrier = Carrier::new(self.journal.clone(), books.clone());
         while carrier.step().await.expect("the page takes all") > 0 {}
@@ -99,13 +99,13 @@ impl World {
 }
 
 #[derive(Default)]
-struct Page(std::sync::Mutex<Vec<Receipt<'static>>>);
+struct Page(std::sync::Mutex<Vec<UsageRecord<'static>>>);
 
 #[async_trait]
 impl Books for Page {
-    async fn record(&self, receipts: &[Receipt<'_>]) -> Result<usize, String> {
+    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let mut page = self.0.lock().expect("no panic");
-        page.extend(receipts.iter().cloned().map(Receipt::into_owned));
+        page.extend(receipts.iter().cloned().map(UsageRecord::into_owned));
         Ok(receipts.len())
     }
 }

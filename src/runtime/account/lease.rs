@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{Account, Cap, Hold, Ledger, Short, period};
+use super::{Account, Cap, Ledger, Reservation, Short, period};
 use crate::config::Reset;
 use crate::model::{LeaseGiven, LeaseNeed, Money, Spending};
 
@@ -13,7 +13,7 @@ use crate::model::{LeaseGiven, LeaseNeed, Money, Spending};
 const PARTS: u32 = 20;
 
 /// What a request that waits will be told.
-pub type Told = Result<Hold, Short>;
+pub type Told = Result<Reservation, Short>;
 
 #[derive(Default)]
 pub(super) struct Lease {

@@ -43,8 +43,8 @@ async fn beyond_the_queue_is_refused_at_once_and_in_it_after_the_wait() {
     while load.waiting() == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(load.enter(&room).await.err(), Some(Full::Queue));
-    assert_eq!(waiting.await.expect("no panic"), Some(Full::Patience));
+    assert_eq!(load.enter(&room).await.err(), Some(QueueError::Full));
+    assert_eq!(waiting.await.expect("no panic"), Some(QueueError::TimedOut));
     assert_eq!((load.in_flight(), load.waiting()), (1, 0));
     drop(place);
 }

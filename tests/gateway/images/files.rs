@@ -1,4 +1,4 @@
-//! Pictures that come as addresses: fetched where that may be, served to their key, gone in time.
+//! Images that come as addresses: fetched where that may be, served to their key, gone in time.
 
 use reqwest::Method;
 use serde_json::{Value, json};

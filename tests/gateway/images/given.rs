@@ -1,4 +1,4 @@
-//! Pictures that come with a request: as files of a form or as data in JSON, known by their first bytes.
+//! Images that come with a request: as files of a form or as data in JSON, known by their first bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -73,7 +73,7 @@ async fn forms_pass_with_the_upstreams_name_for_the_model() {
         echo["headers"]["content-type"],
         "multipart/form-data; boundary=\"b0undary\""
     );
-    // Pictures are no text, so the body is only measured: as long as it was, with the other name.
+    // Images are no text, so the body is only measured: as long as it was, with the other name.
     assert!(echo["body_bytes"].as_u64() > Some(600), "{echo}");
     let form = Form::new(&[
         ("model", "art"),
@@ -117,7 +117,7 @@ async fn native_models_see_the_pictures_of_forms_and_of_json() {
     assert_eq!(response.status(), 200);
     let told: Value = response.json().await.expect("JSON");
     assert_eq!(told["data"][0]["b64_json"], PIXEL);
-    // Its words are no picture, so they are told: the count of what it was given.
+    // Its words are no image, so they are told: the count of what it was given.
     let form = Form::new(&[
         ("model", "native-art"),
         ("prompt", "mock:text=seen mock:usage=7,0,9,0"),

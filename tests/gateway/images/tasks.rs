@@ -1,4 +1,4 @@
-//! Pictures that are made later: handed in, watched, cancelled, seen by nobody else.
+//! Images that are made later: handed in, watched, cancelled, seen by nobody else.
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! How much memory large pictures take on their way.
+//! How much memory large images take on their way.
 
 use serde_json::{Value, json};
 

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::super::decoder::Decoder;
 use super::super::{incoming, response as whole, stream};
-use super::{asked, choice, response, seal};
+use super::{asked, choice, response, signature};
 use crate::formats::{StreamDecoder, StreamEncoder};
 use crate::model::{
-    Arguments, Block, Call, Citation, Delta, Event, Fault, FaultKind, Finish, Fold, Issuer,
+    ApiError, ApiErrorKind, Arguments, Block, Call, Citation, Delta, Event, Finish, Fold, Issuer,
     Logprob, Losses, PartKind, Response, ToolKind, Usage,
 };
 use crate::sse::{Frames, SseWriter};
 
 /// Every event as text, and the reply they make up.
-fn decoded(events: &[Value]) -> Result<(Vec<String>, Response<'static>), Fault> {
+fn decoded(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiError> {
     let (mut decoder, mut fold, mut seen) = (Decoder::default(), Fold::default(), Vec::new());
     let mut out = |event: Event<'_>| {
         seen.push(word(&event));
@@ -39,7 +39,7 @@ fn word(event: &Event<'_>) -> String {
         },
         Event::Delta { delta, .. } => match delta {
             Delta::Text(text) | Delta::Arguments(text) => text.to_string(),
-            Delta::Seal(_) => "seal".to_owned(),
+            Delta::Signature(_) => "signature".to_owned(),
             Delta::Citation(_) => "citation".to_owned(),
             Delta::Logprob(_) => "logprob".to_owned(),
         },
@@ -80,7 +80,7 @@ fn blocks_open_and_close_as_the_kind_changes() {
         seen,
         [
             "start c",
-            "open Thought",
+            "open Reasoning",
             "T",
             "close",
             "open Text",
@@ -186,12 +186,12 @@ fn streams_that_break_off_are_failures() {
         vec![begun.clone(), piece(json!({}), json!("error"))],
     ];
     for events in broken {
-        let fault = decoded(&events).expect_err("a fault");
-        assert_eq!(fault.kind, FaultKind::BadGateway, "{events:?}");
+        let api_error = decoded(&events).expect_err("an error");
+        assert_eq!(api_error.kind, ApiErrorKind::BadGateway, "{events:?}");
     }
     let told = json!({"error": {"message": "m", "code": 503}});
-    let fault = decoded(&[begun.clone(), told]).expect_err("a fault");
-    assert_eq!(fault.kind, FaultKind::Overloaded);
+    let api_error = decoded(&[begun.clone(), told]).expect_err("an error");
+    assert_eq!(api_error.kind, ApiErrorKind::Overloaded);
     // No reason was given, but the end was.
     let (_, reply) = decoded(&[begun, done()]).expect("a stream");
     assert_eq!(reply.choices[0].finish, Finish::Stop);
@@ -205,15 +205,15 @@ fn a_reply_survives_its_own_format() {
             id: Some(id.into()),
             name: "f".into(),
             arguments: Arguments::Text(arguments.into()),
-            seal: None,
+            signature: None,
             kind: ToolKind::Function,
         })
     };
     let mut first = choice(
         vec![
-            PartKind::Thought {
+            PartKind::Reasoning {
                 text: "Hm.".into(),
-                seal: Some(seal(Issuer::Responses)),
+                signature: Some(signature(Issuer::Responses)),
             },
             PartKind::Text("Café.".into()),
             call("c1", "{\"b\":1}"),
@@ -253,7 +253,7 @@ fn a_reply_survives_its_own_format() {
     Frames::default().push(&wire.take(), |frame| {
         let data = frame.data.expect("data");
         let read = decoder.event(&data, &mut |event| fold.push(event));
-        read.unwrap_or_else(|fault| panic!("{data}: {fault:?}"));
+        read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
     });
     decoder
         .close(&mut |event| fold.push(event))

@@ -3,22 +3,23 @@
 use serde_json::{Value, json};
 
 use super::super::incoming;
-use super::seal;
+use super::signature;
 use crate::model::{
-    Action, Arguments, Fault, FaultKind, Finish, Issuer, Losses, PartKind, Response, Source, Usage,
+    Action, ApiError, ApiErrorKind, Arguments, Finish, Issuer, Losses, PartKind, Response, Source,
+    Usage,
 };
 
 fn decoded(body: &Value, check: impl FnOnce(Response<'_>, Vec<Action>)) {
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();
-    let response =
-        incoming::decode(&bytes, &mut losses).unwrap_or_else(|fault| panic!("{body}: {fault:?}"));
+    let response = incoming::decode(&bytes, &mut losses)
+        .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
     check(response, losses.0.iter().map(|lost| lost.action).collect());
 }
 
-fn failed(body: &Value) -> Fault {
+fn failed(body: &Value) -> ApiError {
     let bytes = serde_json::to_vec(body).expect("JSON");
-    incoming::decode(&bytes, &mut Losses::default()).expect_err("a fault")
+    incoming::decode(&bytes, &mut Losses::default()).expect_err("an error")
 }
 
 fn reply(message: Value, finish: Value) -> Value {
@@ -98,11 +99,11 @@ fn calls_in_careless_spellings() {
 
 #[test]
 fn thoughts_in_every_spelling() {
-    let thought = |text: &'static str, seal| PartKind::Thought {
+    let thought = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
-        seal,
+        signature,
     };
-    let wrapped = seal(Issuer::Native).wrap();
+    let wrapped = signature(Issuer::Native).wrap();
     for (message, kinds, losses) in [
         (
             json!({"reasoning": "T", "content": "A"}),
@@ -128,8 +129,8 @@ fn thoughts_in_every_spelling() {
                 {"type": "reasoning.text", "text": "T", "signature": wrapped},
                 {"type": "reasoning.encrypted", "data": wrapped, "id": null}]}),
             vec![
-                thought("T", Some(seal(Issuer::Native))),
-                thought("", Some(seal(Issuer::Native))),
+                thought("T", Some(signature(Issuer::Native))),
+                thought("", Some(signature(Issuer::Native))),
             ],
             0,
         ),
@@ -147,7 +148,7 @@ fn thoughts_in_every_spelling() {
 
 #[test]
 fn a_seal_finds_its_call() {
-    let wrapped = seal(Issuer::Native).wrap();
+    let wrapped = signature(Issuer::Native).wrap();
     let message = json!({"content": null,
         "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}],
         "reasoning_details": [{"type": "reasoning.encrypted", "data": wrapped, "id": "c1"}]});
@@ -155,7 +156,7 @@ fn a_seal_finds_its_call() {
         let PartKind::Call(call) = &response.choices[0].parts[0].kind else {
             panic!("a call");
         };
-        assert_eq!(call.seal, Some(seal(Issuer::Native)));
+        assert_eq!(call.signature, Some(signature(Issuer::Native)));
         assert_eq!(call.arguments, Arguments::Text("{}".into()));
         assert!(lost.is_empty());
     });
@@ -198,20 +199,24 @@ fn pictures_choices_and_probabilities() {
 #[test]
 fn failures_inside_a_success_are_failures() {
     let error = json!({"code": 429, "message": "slow"});
-    let limited = (FaultKind::RateLimited, "slow".to_owned());
+    let limited = (ApiErrorKind::RateLimited, "slow".to_owned());
     for body in [
         json!({"error": error}),
         json!([{"error": error}]),
         json!({"choices": [{"finish_reason": "error", "error": error, "message": {"content": "A"}}]}),
     ] {
-        let fault = failed(&body);
-        assert_eq!((fault.kind, fault.message.clone()), limited, "{body}");
+        let api_error = failed(&body);
+        assert_eq!(
+            (api_error.kind, api_error.message.clone()),
+            limited,
+            "{body}"
+        );
     }
     for body in [
         json!({}),
         json!({"choices": []}),
         reply(json!({}), json!("error")),
     ] {
-        assert_eq!(failed(&body).kind, FaultKind::BadGateway, "{body}");
+        assert_eq!(failed(&body).kind, ApiErrorKind::BadGateway, "{body}");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{decode, refuse, seal};
-use crate::model::{Arguments, Detail, Issuer, PartKind, Role, Seal, Source, ToolKind, Turn};
+use super::{decode, refuse, signature};
+use crate::model::{Arguments, Detail, Issuer, PartKind, Role, Signature, Source, ToolKind, Turn};
 
 fn turns(messages: Value, check: impl FnOnce(Vec<Turn<'_>>, Vec<String>)) {
     let body = json!({"model": "m", "messages": messages});
@@ -11,8 +11,8 @@ fn turns(messages: Value, check: impl FnOnce(Vec<Turn<'_>>, Vec<String>)) {
 }
 
 fn refused_at(messages: Value) -> String {
-    let fault = refuse(&json!({"model": "m", "messages": messages}));
-    fault.param.clone().expect("a param")
+    let api_error = refuse(&json!({"model": "m", "messages": messages}));
+    api_error.param.clone().expect("a param")
 }
 
 #[test]
@@ -174,14 +174,14 @@ fn a_refusal_is_one_in_either_spelling() {
 
 fn thoughts(
     message: Value,
-    check: impl FnOnce(&[(&str, Option<&Seal<'_>>)], &Turn<'_>, Vec<String>),
+    check: impl FnOnce(&[(&str, Option<&Signature<'_>>)], &Turn<'_>, Vec<String>),
 ) {
     turns(json!([message]), |turns, dropped| {
         let thoughts: Vec<_> = turns[0]
             .parts
             .iter()
             .filter_map(|part| match &part.kind {
-                PartKind::Thought { text, seal } => Some((&**text, seal.as_ref())),
+                PartKind::Reasoning { text, signature } => Some((&**text, signature.as_ref())),
                 _ => None,
             })
             .collect();
@@ -191,7 +191,7 @@ fn thoughts(
 
 #[test]
 fn seals_come_back_to_what_they_seal() {
-    let sealed = |issuer| seal(issuer).wrap();
+    let sealed = |issuer| signature(issuer).wrap();
     let message = json!({
         "role": "assistant", "content": "42", "reasoning_content": "Hm.",
         "reasoning_details": [
@@ -202,13 +202,13 @@ fn seals_come_back_to_what_they_seal() {
         "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
     });
     thoughts(message, |thoughts, turn, dropped| {
-        let (thinking, redacted) = (seal(Issuer::Thinking), seal(Issuer::Redacted));
+        let (thinking, redacted) = (signature(Issuer::Thinking), signature(Issuer::Redacted));
         assert_eq!(thoughts, [("Hm.", Some(&thinking)), ("", Some(&redacted))]);
         assert_eq!(turn.parts[2].kind, PartKind::Text("42".into()));
         let PartKind::Call(call) = &turn.parts[3].kind else {
             panic!("{turn:?}");
         };
-        assert_eq!(call.seal, Some(seal(Issuer::Native)));
+        assert_eq!(call.signature, Some(signature(Issuer::Native)));
         assert!(dropped.is_empty());
     });
 }
@@ -217,10 +217,10 @@ fn seals_come_back_to_what_they_seal() {
 fn thoughts_without_our_seal() {
     for key in ["reasoning_content", "reasoning"] {
         let mut message = json!({"role": "assistant", "content": "42",
-            "reasoning_details": [{"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap()}]});
+            "reasoning_details": [{"type": "reasoning.encrypted", "data": signature(Issuer::Native).wrap()}]});
         message[key] = json!("Hm.");
         thoughts(message, |thoughts, _, dropped| {
-            let native = seal(Issuer::Native);
+            let native = signature(Issuer::Native);
             assert_eq!(thoughts, [("Hm.", None), ("", Some(&native))]);
             assert!(dropped.is_empty());
         });
@@ -229,7 +229,7 @@ fn thoughts_without_our_seal() {
         {"type": "reasoning.text", "text": "Hm.", "signature": "EqQBCkYIBRgC"},
         {"type": "reasoning.summary", "summary": "So."},
         {"type": "reasoning.encrypted", "data": "gAAAA", "id": "rs_1"},
-        {"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap(), "id": "gone"},
+        {"type": "reasoning.encrypted", "data": signature(Issuer::Native).wrap(), "id": "gone"},
         {"type": "reasoning.dream", "depth": 1},
     ]});
     thoughts(foreign, |thoughts, _, dropped| {

@@ -11,10 +11,11 @@ mod stream;
 use serde_json::{Value, json};
 
 use super::request;
-use crate::formats::{Asked, Framing};
+use crate::formats::{Framing, ResponseOptions};
 use crate::model::{
-    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media,
-    Memory, Part, PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
+    Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Logprob,
+    Losses, Media, Part, PartKind, Request, Response, Signature, Source, ToolKind,
+    TranslationState, Usage,
 };
 
 /// What `decode` makes of a body, and the paths that it reports as dropped.
@@ -22,21 +23,21 @@ fn decode(body: &Value, check: impl FnOnce(Request<'_>, Vec<String>)) {
     let bytes = body.to_string();
     let mut losses = Losses::default();
     let request = request::decode(bytes.as_bytes(), &mut losses)
-        .unwrap_or_else(|fault| panic!("{body}: {fault:?}"));
+        .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
     let paths = losses.0.iter().map(|lost| match &lost.place {
-        Place::Path(path) if lost.action == Action::Dropped => path.to_string(),
+        FieldLocation::Path(path) if lost.action == Action::Dropped => path.to_string(),
         other => panic!("{other:?}"),
     });
     check(request, paths.collect());
 }
 
-fn refuse(body: &Value) -> Fault {
+fn refuse(body: &Value) -> ApiError {
     let bytes = body.to_string();
     match request::decode(bytes.as_bytes(), &mut Losses::default()) {
         Ok(request) => panic!("{body} was taken: {request:?}"),
-        Err(fault) => {
-            assert_eq!(fault.status, 400);
-            fault
+        Err(api_error) => {
+            assert_eq!(api_error.status, 400);
+            api_error
         }
     }
 }
@@ -52,15 +53,15 @@ fn with(settings: Value) -> Value {
     body
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> ResponseOptions {
+    ResponseOptions {
         model: "asked".to_owned(),
         stream: true,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req-9".to_owned(),
         at: 1_760_000_000,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
@@ -95,8 +96,8 @@ fn text(text: &'static str) -> PartKind<'static> {
     PartKind::Text(text.into())
 }
 
-fn seal(issuer: Issuer) -> Seal<'static> {
-    Seal {
+fn signature(issuer: Issuer) -> Signature<'static> {
+    Signature {
         issuer,
         data: "raw".into(),
     }
@@ -107,7 +108,7 @@ fn call(id: Option<&'static str>, arguments: &'static str) -> PartKind<'static> 
         id: id.map(Into::into),
         name: "look".into(),
         arguments: Arguments::Text(arguments.into()),
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     })
 }
@@ -125,17 +126,17 @@ fn picture() -> PartKind<'static> {
 fn full_response() -> Response<'static> {
     let mut first = choice(
         vec![
-            PartKind::Thought {
+            PartKind::Reasoning {
                 text: "Hm. ".into(),
-                seal: Some(seal(Issuer::Thinking)),
+                signature: Some(signature(Issuer::Thinking)),
             },
-            PartKind::Thought {
+            PartKind::Reasoning {
                 text: "Aha.".into(),
-                seal: None,
+                signature: None,
             },
-            PartKind::Thought {
+            PartKind::Reasoning {
                 text: "".into(),
-                seal: Some(seal(Issuer::Redacted)),
+                signature: Some(signature(Issuer::Redacted)),
             },
             text("One. "),
             picture(),
@@ -145,7 +146,7 @@ fn full_response() -> Response<'static> {
                 id: None,
                 name: "shout".into(),
                 arguments: Arguments::Text("free\ntext".into()),
-                seal: Some(seal(Issuer::Native)),
+                signature: Some(signature(Issuer::Native)),
                 kind: ToolKind::Custom,
             }),
             call(None, ""),

@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 
 use super::super::paths;
-use crate::formats::{Capabilities, Head, Target};
-use crate::model::{Action, Fault, Format, Losses, Place, Setting};
+use crate::formats::{Capabilities, RequestHead, UpstreamTarget};
+use crate::model::{Action, ApiError, FieldLocation, Format, Losses, Setting};
 
 /// The body for an upstream with these capabilities, and what was reported on the way.
 fn translate(
     from: Format,
     body: &Value,
     capabilities: &[(&str, &str)],
-) -> Result<(Value, Vec<(Action, Place)>), Fault> {
+) -> Result<(Value, Vec<(Action, FieldLocation)>), ApiError> {
     let mut known = Capabilities::default();
     for (name, value) in capabilities {
         known.set(name, value).expect("a capability");
     }
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m",
         stream: false,
         max_output_tokens: None,
@@ -26,21 +26,21 @@ fn translate(
     };
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();
-    let head = Head::default();
+    let head = RequestHead::default();
     let sent = crate::translate::request(from, Format::Chat, &head, &bytes, &target, &mut losses)?;
     let written = serde_json::from_slice(&sent.body).expect("JSON");
     let lost = losses.0.into_iter().map(|lost| (lost.action, lost.place));
     Ok((written, lost.collect()))
 }
 
-fn taken(from: Format, body: Value) -> (Value, Vec<(Action, Place)>) {
-    translate(from, &body, &[]).unwrap_or_else(|fault| panic!("{body}: {fault:?}"))
+fn taken(from: Format, body: Value) -> (Value, Vec<(Action, FieldLocation)>) {
+    translate(from, &body, &[]).unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"))
 }
 
-fn refused(from: Format, body: Value) -> Place {
-    let fault = translate(from, &body, &[]).expect_err("a refusal");
-    assert_eq!(fault.status, 400);
-    fault.place.clone().expect("a place")
+fn refused(from: Format, body: Value) -> FieldLocation {
+    let api_error = translate(from, &body, &[]).expect_err("a refusal");
+    assert_eq!(api_error.status, 400);
+    api_error.place.clone().expect("a place")
 }
 
 fn messages(turns: Value) -> Value {
@@ -55,15 +55,15 @@ fn responses(input: Value) -> Value {
     json!({"model": "m", "input": input})
 }
 
-fn part(turn: u32, part: u32) -> Place {
-    Place::Part {
+fn part(turn: u32, part: u32) -> FieldLocation {
+    FieldLocation::Part {
         turn: Some(turn),
         part: Some(part),
     }
 }
 
-const fn setting(action: Action, setting: Setting) -> (Action, Place) {
-    (action, Place::Setting(setting))
+const fn setting(action: Action, setting: Setting) -> (Action, FieldLocation) {
+    (action, FieldLocation::Setting(setting))
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn empty_words_are_left_out_and_empty_turns_reported() {
         body["messages"],
         json!([{"role": "user", "content": "A"}, {"role": "user", "content": "B"}])
     );
-    let turn = Place::Turn { turn: Some(1) };
+    let turn = FieldLocation::Turn { turn: Some(1) };
     assert_eq!(lost, [(Action::Approximated, turn)]);
 }
 
@@ -148,7 +148,7 @@ fn an_answer_that_was_begun_is_sent_but_not_continued() {
     let turns = json!([{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]);
     let (body, lost) = taken(Format::Messages, messages(turns.clone()));
     assert_eq!(body["messages"], turns);
-    let turn = Place::Turn { turn: Some(1) };
+    let turn = FieldLocation::Turn { turn: Some(1) };
     assert_eq!(lost, [(Action::Approximated, turn)]);
 }
 
@@ -234,7 +234,7 @@ fn media_without_a_counterpart_are_refused() {
     assert_eq!(refused(Format::Responses, responses(picture)), part(0, 0));
     let code = json!({"contents": [{"parts": [{"text": "A"}]}], "tools": [{"codeExecution": {}}]});
     let place = refused(Format::Native, code);
-    assert_eq!(place, Place::Setting(Setting::CodeExecution));
+    assert_eq!(place, FieldLocation::Setting(Setting::CodeExecution));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn tools_keep_their_kind_and_get_legal_names() {
     );
     assert_eq!(
         lost,
-        [(Action::Approximated, Place::ToolStrict { tool: 1 })]
+        [(Action::Approximated, FieldLocation::ToolStrict { tool: 1 })]
     );
     let (body, lost) = taken(
         Format::Native,
@@ -344,7 +344,10 @@ fn tools_keep_their_kind_and_get_legal_names() {
         json!([{"type": "function", "function": {"name": "ns_f"}}])
     );
     assert_eq!(body["tool_choice"]["function"]["name"], "ns_f");
-    assert_eq!(lost, [(Action::Approximated, Place::Tool { tool: 0 })]);
+    assert_eq!(
+        lost,
+        [(Action::Approximated, FieldLocation::Tool { tool: 0 })]
+    );
 }
 
 #[test]
@@ -412,11 +415,11 @@ fn search_says_where_and_drops_the_domains() {
 fn places_are_told_in_the_words_of_the_format() {
     for (place, path) in [
         (part(3, 1), "messages[3].content[1]"),
-        (Place::Turn { turn: Some(2) }, "messages[2]"),
-        (Place::Turn { turn: None }, "messages"),
-        (Place::Tool { tool: 2 }, "tools[2]"),
-        (Place::Setting(Setting::Choices), "n"),
-        (Place::Path("logit_bias".into()), "logit_bias"),
+        (FieldLocation::Turn { turn: Some(2) }, "messages[2]"),
+        (FieldLocation::Turn { turn: None }, "messages"),
+        (FieldLocation::Tool { tool: 2 }, "tools[2]"),
+        (FieldLocation::Setting(Setting::Choices), "n"),
+        (FieldLocation::Path("logit_bias".into()), "logit_bias"),
     ] {
         assert_eq!(paths::path_of(&place), path);
     }

@@ -73,7 +73,7 @@ fn the_heading_falls_back_and_unknown_usage_is_left_out() {
 fn everything_a_message_can_hold() {
     let body = encoded(&full_response());
     let made = [call_id("msg_1", 0, 1), call_id("msg_1", 0, 2)];
-    let sealed = |issuer| super::seal(issuer).wrap();
+    let sealed = |issuer| super::signature(issuer).wrap();
     use crate::model::Issuer::{Native, Redacted, Thinking};
     assert_eq!(
         body["choices"][0],

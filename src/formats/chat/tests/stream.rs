@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{asked, call, choice, full_response, response, seal, text};
+use super::{asked, call, choice, full_response, response, signature, text};
 use crate::formats::chat::response::encode;
 use crate::formats::chat::stream::Encoder;
-use crate::formats::{Asked, StreamEncoder as _};
+use crate::formats::{ResponseOptions, StreamEncoder as _};
 use crate::model::{
-    Block, Delta, Event, Fault, FaultKind, Finish, Issuer, Response, ToolKind, Usage,
+    ApiError, ApiErrorKind, Block, Delta, Event, Finish, Issuer, Response, ToolKind, Usage,
 };
 use crate::sse::{Frames, SseWriter};
 
@@ -24,7 +24,7 @@ fn payloads(out: &mut SseWriter) -> Vec<Value> {
     seen
 }
 
-fn run(events: Vec<Event<'_>>, asked: &Asked) -> Vec<Value> {
+fn run(events: Vec<Event<'_>>, asked: &ResponseOptions) -> Vec<Value> {
     let (mut encoder, mut out) = (Encoder::new(asked), SseWriter::default());
     for event in events {
         encoder.event(event, &mut out);
@@ -127,7 +127,7 @@ fn calls_begin_with_their_name_and_never_lack_arguments() {
             delta(Delta::Arguments("1}".into())),
             CLOSE,
             open(named(Some("call_2"), ToolKind::Function)),
-            delta(Delta::Seal(seal(Issuer::Native))),
+            delta(Delta::Signature(signature(Issuer::Native))),
             CLOSE,
             open(named(Some("call_3"), ToolKind::Custom)),
             delta(Delta::Arguments("hey".into())),
@@ -147,7 +147,7 @@ fn calls_begin_with_their_name_and_never_lack_arguments() {
             function(0, "1}"),
             first(1, "call_2"),
             function(1, "{}"),
-            json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap(),
+            json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": signature(Issuer::Native).wrap(),
                 "id": "call_2", "format": "omniglot-v1", "index": 0}]}),
             json!({"tool_calls": [{"index": 2, "id": "call_3", "type": "custom", "custom": {"name": "look", "input": ""}}]}),
             json!({"tool_calls": [{"index": 2, "custom": {"input": "hey"}}]}),
@@ -165,16 +165,16 @@ fn a_thought_is_sealed_at_its_end() {
     let seen = run(
         vec![
             start(),
-            open(Block::Thought),
+            open(Block::Reasoning),
             say("Think"),
             say("ing."),
-            delta(Delta::Seal(seal(Issuer::Thinking))),
+            delta(Delta::Signature(signature(Issuer::Thinking))),
             CLOSE,
             open(Block::Text),
             say("42"),
             CLOSE,
-            open(Block::Thought),
-            delta(Delta::Seal(seal(Issuer::Native))),
+            open(Block::Reasoning),
+            delta(Delta::Signature(signature(Issuer::Native))),
             CLOSE,
             STOP,
             Event::End,
@@ -188,10 +188,10 @@ fn a_thought_is_sealed_at_its_end() {
             json!({"reasoning_content": "Think"}),
             json!({"reasoning_content": "ing."}),
             details(json!({"type": "reasoning.text", "text": "Thinking.",
-                "signature": seal(Issuer::Thinking).wrap(), "format": "omniglot-v1", "index": 0})),
+                "signature": signature(Issuer::Thinking).wrap(), "format": "omniglot-v1", "index": 0})),
             json!({"content": "42"}),
             details(
-                json!({"type": "reasoning.encrypted", "data": seal(Issuer::Native).wrap(),
+                json!({"type": "reasoning.encrypted", "data": signature(Issuer::Native).wrap(),
                 "id": null, "format": "omniglot-v1", "index": 1})
             ),
             json!({}),
@@ -331,29 +331,29 @@ fn a_fault_ends_the_stream_wherever_it_strikes() {
     response.unfold(&mut |_| length += 1);
     for stop in 0..=length {
         let (mut encoder, mut out) = (Encoder::new(&asked()), SseWriter::default());
-        let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+        let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
         let mut at = 0;
         response.unfold(&mut |event| {
             if at == stop {
-                encoder.fault(&fault, &mut out);
-                encoder.fault(&fault, &mut out);
+                encoder.encode_error(&api_error, &mut out);
+                encoder.encode_error(&api_error, &mut out);
             }
             encoder.event(event, &mut out);
             at += 1;
         });
-        encoder.fault(&fault, &mut out);
+        encoder.encode_error(&api_error, &mut out);
         let seen = payloads(&mut out);
         let (last, before) = seen.split_last().expect("something");
         let error = json!({"error": {"message": "Overloaded.", "type": "server_error", "param": null, "code": "overloaded"}});
         if stop < length {
-            assert_eq!(*last, error, "fault before event {stop}");
+            assert_eq!(*last, error, "api_error before event {stop}");
             assert!(
                 before
                     .iter()
                     .all(|payload| payload.is_object() && payload.get("error").is_none())
             );
         } else {
-            assert_eq!(*last, json!("[DONE]"), "a finished stream has no fault");
+            assert_eq!(*last, json!("[DONE]"), "a finished stream has no api_error");
         }
     }
 }

@@ -2,20 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::{Asked, Capabilities, Framing, Head, Operation, Target};
-use crate::model::{Action, Event, Fault, Format, Losses, Memory, Request};
+use crate::formats::{
+    Capabilities, Framing, Operation, RequestHead, ResponseOptions, UpstreamTarget,
+};
+use crate::model::{Action, ApiError, Event, Format, Losses, Request, TranslationState};
 use crate::sse::SseWriter;
 
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
 
 /// The body for an upstream, and what was lost, in the client's words.
-fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<String>), Fault> {
+fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<String>), ApiError> {
     let body = body.to_string();
     let mut losses = Losses::default();
-    let request = from
-        .codec()
-        .decode_request(&Head::default(), body.as_bytes(), &mut losses)?;
+    let request =
+        from.codec()
+            .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
     let written = encode(to, &request, &mut losses)?;
     let told = losses.0.iter().map(|lost| {
         let sign = match lost.action {
@@ -29,8 +31,8 @@ fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<Stri
     Ok((written, told.collect()))
 }
 
-fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<u8>, Fault> {
-    let target = Target {
+fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<u8>, ApiError> {
+    let target = UpstreamTarget {
         model: "theirs",
         stream: false,
         max_output_tokens: None,
@@ -41,17 +43,17 @@ fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<
     to.codec().encode_request(request, &target, losses)
 }
 
-fn asked(edits: bool) -> Asked {
-    Asked {
+fn asked(edits: bool) -> ResponseOptions {
+    ResponseOptions {
         model: "art".to_owned(),
         stream: true,
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
         at: 7,
-        memory: Memory {
+        memory: TranslationState {
             edits,
-            ..Memory::default()
+            ..TranslationState::default()
         },
     }
 }
@@ -88,7 +90,7 @@ fn a_conversation_becomes_a_prompt_and_its_pictures() {
     let mut losses = Losses::default();
     let text = body.to_string();
     let chat = Format::Chat.codec();
-    let request = chat.decode_request(&Head::default(), text.as_bytes(), &mut losses);
+    let request = chat.decode_request(&RequestHead::default(), text.as_bytes(), &mut losses);
     let codec = Format::Images.codec();
     let request = request.expect("a request");
     assert_eq!(codec.operation_of(&request, false), Operation::Edit);
@@ -104,7 +106,7 @@ fn what_cannot_be_made_into_a_picture_is_refused() {
     let ask = |messages: Value| {
         let body = json!({"model": "art", "modalities": ["image"], "messages": messages});
         let refused = translated(Format::Chat, Format::Images, &body);
-        refused.err().map(|fault| fault.message.clone())
+        refused.err().map(|api_error| api_error.message.clone())
     };
     let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
     let refused = ask(json!([{"role": "user", "content": [{"type": "text", "text": "a"}, sound]}]));
@@ -118,8 +120,8 @@ fn what_cannot_be_made_into_a_picture_is_refused() {
             .contains("needs words")
     );
     let body = json!({"model": "art", "messages": [{"role": "user", "content": "hello"}]});
-    let fault = translated(Format::Chat, Format::Images, &body).expect_err("a refusal");
-    assert_eq!(fault.code.as_deref(), Some("invalid_model"));
+    let api_error = translated(Format::Chat, Format::Images, &body).expect_err("a refusal");
+    assert_eq!(api_error.code.as_deref(), Some("invalid_model"));
 }
 
 #[test]
@@ -182,14 +184,14 @@ fn an_answer_without_a_picture_says_why() {
         let body = reply.to_string();
         let codec = Format::Native.codec();
         let response = codec.decode_response(body.as_bytes(), &mut Losses::default());
-        let fault = Format::Images
+        let api_error = Format::Images
             .codec()
             .accept_response(&response.expect("a reply"));
-        let fault = fault.expect_err("no picture");
+        let api_error = api_error.expect_err("no picture");
         (
-            fault.status,
-            fault.code.clone().unwrap_or_default(),
-            fault.message.clone(),
+            api_error.status,
+            api_error.code.clone().unwrap_or_default(),
+            api_error.message.clone(),
         )
     };
     let (status, code, message) =
@@ -245,8 +247,8 @@ fn streams_of_pictures_are_read_and_written() {
         .expect("a draft");
     assert!(decoder.close(&mut |_| {}).is_err());
     let error = json!({"type": "error", "error": {"message": "No.", "code": "moderation_blocked"}});
-    let fault = codec
+    let api_error = codec
         .stream_decoder()
         .event(&error.to_string(), &mut |_| {});
-    assert_eq!(fault.expect_err("a fault").message, "No.");
+    assert_eq!(api_error.expect_err("an error").message, "No.");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::{Capabilities, Codec as _, Target};
+use crate::formats::{Capabilities, Codec as _, UpstreamTarget};
 use crate::model::{Format, Losses};
 use crate::translate;
 
@@ -11,7 +11,7 @@ fn ask(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses) {
     for (name, value) in flags {
         capabilities.set(name, value).expect("a flag");
     }
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m-1",
         stream: false,
         max_output_tokens: None,

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::formats::Codec as _;
-use crate::model::{Event, Fault, Finish, Fold, Issuer, PartKind, Response, Seal, Usage};
+use crate::model::{ApiError, Event, Finish, Fold, Issuer, PartKind, Response, Signature, Usage};
 use crate::sse::{Frames, SseWriter};
 
 /// The reply that the events make up, or what was wrong with them.
-fn fold(events: &[Value]) -> Result<Response<'static>, Fault> {
+fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
     let mut decoder = super::super::Messages.stream_decoder();
     let mut fold = Fold::default();
     let mut open = false;
@@ -176,9 +176,9 @@ fn refusals_keep_their_explanation() {
 #[test]
 fn what_the_format_writes_it_can_read() {
     let call = PartKind::Call(super::call(Some("a"), "{\"city\":\"Bern\"}"));
-    let thought = PartKind::Thought {
+    let thought = PartKind::Reasoning {
         text: "Hm.".into(),
-        seal: Some(Seal {
+        signature: Some(Signature {
             issuer: Issuer::Thinking,
             data: "sig".into(),
         }),
@@ -208,6 +208,6 @@ fn an_end_without_a_beginning_is_no_answer() {
         delta(0, json!({"type": "text_delta", "text": "lost"})),
         json!({"type": "message_stop"}),
     ];
-    let fault = fold(&events).expect_err("nothing has begun");
-    assert_eq!(fault.status, 502);
+    let api_error = fold(&events).expect_err("nothing has begun");
+    assert_eq!(api_error.status, 502);
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::stream::{finish, seal, start, stream};
+use super::stream::{finish, signature, start, stream};
 use crate::model::{Block, Delta, Event, Finish, Issuer, ToolKind, Usage};
 
 /// Checks the grammar of a stream that ended well, and puts its content together.
@@ -70,7 +70,7 @@ fn any_delta() -> impl Strategy<Value = Delta<'static>> {
     prop_oneof![
         prop_oneof![Just(""), Just(" "), Just("a\"\n")].prop_map(|text| Delta::Text(text.into())),
         prop_oneof![Just(""), Just(" "), Just("{}")].prop_map(|text| Delta::Arguments(text.into())),
-        any_issuer().prop_map(|issuer| Delta::Seal(seal(issuer))),
+        any_issuer().prop_map(|issuer| Delta::Signature(signature(issuer))),
     ]
 }
 
@@ -91,7 +91,7 @@ fn any_block() -> impl Strategy<Value = Block<'static>> {
     prop_oneof![
         Just(Block::Text),
         Just(Block::Refusal),
-        Just(Block::Thought),
+        Just(Block::Reasoning),
         Just(call(ToolKind::Function)),
         Just(call(ToolKind::Custom)),
     ]

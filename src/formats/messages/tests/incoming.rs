@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::formats::Codec as _;
-use crate::model::{Action, Citation, Fault, FaultKind, Finish, Issuer, Losses, PartKind, Usage};
+use crate::model::{
+    Action, ApiError, ApiErrorKind, Citation, Finish, Issuer, Losses, PartKind, Usage,
+};
 
 fn read(body: &Value, check: impl FnOnce(crate::model::Response<'_>, Vec<Action>)) {
     let body = body.to_string();
@@ -13,7 +15,7 @@ fn read(body: &Value, check: impl FnOnce(crate::model::Response<'_>, Vec<Action>
     check(read.expect("a good reply"), actions);
 }
 
-fn fault(body: &str) -> Fault {
+fn api_error(body: &str) -> ApiError {
     super::super::Messages
         .decode_response(body.as_bytes(), &mut Losses::default())
         .expect_err("a bad reply")
@@ -63,15 +65,17 @@ fn blocks_of_hosted_tools_are_left_out_and_reported() {
     read(&body, |reply, lost| {
         let choice = &reply.choices[0];
         assert_eq!(lost, [Action::Dropped; 3]);
-        let seals: Vec<Issuer> = choice
+        let signatures: Vec<Issuer> = choice
             .parts
             .iter()
             .filter_map(|part| match &part.kind {
-                PartKind::Thought { seal, .. } => seal.as_ref().map(|seal| seal.issuer),
+                PartKind::Reasoning { signature, .. } => {
+                    signature.as_ref().map(|signature| signature.issuer)
+                }
                 _ => None,
             })
             .collect();
-        assert_eq!(seals, [Issuer::Thinking, Issuer::Redacted]);
+        assert_eq!(signatures, [Issuer::Thinking, Issuer::Redacted]);
         let citation = Citation {
             url: "https://a.example".into(),
             title: Some("A".into()),
@@ -118,8 +122,8 @@ fn what_cannot_be_read_is_the_upstreams_fault() {
         r#"{"content":"text"}"#,
         r#"{"content":[1]}"#,
     ] {
-        assert_eq!(fault(body).kind, FaultKind::BadGateway, "{body}");
+        assert_eq!(api_error(body).kind, ApiErrorKind::BadGateway, "{body}");
     }
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Busy."}}"#;
-    assert_eq!(fault(error).kind, FaultKind::Overloaded);
+    assert_eq!(api_error(error).kind, ApiErrorKind::Overloaded);
 }

@@ -12,17 +12,18 @@ mod turns;
 
 use serde_json::Value;
 
-use crate::formats::{Asked, Codec as _, Framing, Head};
+use crate::formats::{Codec as _, Framing, RequestHead, ResponseOptions};
 use crate::model::{
-    Action, Arguments, Call, Choice, Fault, Finish, Losses, Memory, Part, PartKind, Place, Request,
-    Response, ToolKind, Usage,
+    Action, ApiError, Arguments, Call, Choice, FieldLocation, Finish, Losses, Part, PartKind,
+    Request, Response, ToolKind, TranslationState, Usage,
 };
 
-fn decode(body: &str) -> (Result<Request<'_>, Fault>, Vec<(Action, String)>) {
+fn decode(body: &str) -> (Result<Request<'_>, ApiError>, Vec<(Action, String)>) {
     let mut losses = Losses::default();
-    let request = super::Messages.decode_request(&Head::default(), body.as_bytes(), &mut losses);
+    let request =
+        super::Messages.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
     let losses = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) => (lost.action, path.into_owned()),
+        FieldLocation::Path(path) => (lost.action, path.into_owned()),
         place => panic!("not a path: {place:?}"),
     });
     (request, losses.collect())
@@ -37,9 +38,9 @@ fn read(body: &str) -> Request<'_> {
 
 /// The field that a request is refused for.
 fn refused(body: &str) -> String {
-    let fault = decode(body).0.expect_err("a bad request");
-    assert_eq!(fault.status, 400);
-    fault.param.clone().unwrap_or_default()
+    let api_error = decode(body).0.expect_err("a bad request");
+    assert_eq!(api_error.status, 400);
+    api_error.param.clone().unwrap_or_default()
 }
 
 /// Fields beside the least that every request must have.
@@ -57,15 +58,15 @@ fn approximated(path: &str) -> (Action, String) {
     (Action::Approximated, path.to_owned())
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> ResponseOptions {
+    ResponseOptions {
         model: "asked-for".to_owned(),
         stream: false,
         framing: Framing::Sse,
         include_usage: false,
         request_id: "req-7".to_owned(),
         at: 1_760_000_000,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
@@ -78,7 +79,7 @@ fn call(id: Option<&'static str>, arguments: &'static str) -> Call<'static> {
         id: id.map(Into::into),
         name: "get_weather".into(),
         arguments: Arguments::Text(arguments.into()),
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     }
 }

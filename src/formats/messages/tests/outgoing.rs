@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::{Capabilities, Head, Target};
-use crate::model::{Action, Fault, Format, Losses, Place, Setting};
+use crate::formats::{Capabilities, RequestHead, UpstreamTarget};
+use crate::model::{Action, ApiError, FieldLocation, Format, Losses, Setting};
 use crate::translate;
 
-type Lost = Vec<(Action, String)>;
+type Loss = Vec<(Action, String)>;
 
 fn send(
     from: Format,
     body: &Value,
     flags: &[(&str, &str)],
     limit: Option<u64>,
-) -> Result<(Value, Lost), Fault> {
+) -> Result<(Value, Loss), ApiError> {
     let mut capabilities = Capabilities::default();
     for (name, value) in flags {
         capabilities.set(name, value).expect("a flag");
     }
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m-1",
         stream: false,
         max_output_tokens: limit,
@@ -28,11 +28,11 @@ fn send(
     };
     let mut losses = Losses::default();
     let body = body.to_string();
-    let head = Head {
+    let head = RequestHead {
         path_model: Some("m-1"),
         stream: false,
         text_only: false,
-        ..Head::default()
+        ..RequestHead::default()
     };
     let sent = translate::request(
         from,
@@ -68,8 +68,8 @@ fn sent(fields: Value, flags: &[(&str, &str)]) -> (Value, Vec<Action>) {
 }
 
 fn refused(from: Format, body: &Value, flags: &[(&str, &str)]) -> u16 {
-    let fault = send(from, body, flags, None).expect_err("a bad request");
-    fault.status
+    let api_error = send(from, body, flags, None).expect_err("a bad request");
+    api_error.status
 }
 
 const BUDGET: (&str, &str) = ("messages_thinking", "budget");
@@ -302,13 +302,13 @@ fn media_the_format_lacks_are_refused() {
         part(sound),
         part(file),
     ] {
-        let fault = send(Format::Chat, &body, &[], None).expect_err("refused");
-        assert_eq!(fault.status, 400);
-        let place = Place::Part {
+        let api_error = send(Format::Chat, &body, &[], None).expect_err("refused");
+        assert_eq!(api_error.status, 400);
+        let place = FieldLocation::Part {
             turn: Some(0),
             part: Some(0),
         };
-        assert_eq!(fault.place, Some(place));
+        assert_eq!(api_error.place, Some(place));
     }
     let pictures = chat(json!({"modalities": ["text", "image"]}));
     assert_eq!(refused(Format::Chat, &pictures, &[]), 400);
@@ -556,18 +556,21 @@ fn thoughts_without_a_proof_of_the_format_stay_behind() {
 
 #[test]
 fn places_are_told_in_the_formats_own_words() {
-    let part = |turn, part| Place::Part { turn, part };
+    let part = |turn, part| FieldLocation::Part { turn, part };
     for (place, path) in [
-        (Place::Path("a.b".into()), "a.b"),
-        (Place::Setting(Setting::Stop), "stop_sequences"),
-        (Place::Setting(Setting::OutputShape), "output_config.format"),
-        (Place::Turn { turn: Some(3) }, "messages[3]"),
-        (Place::Turn { turn: None }, "system"),
+        (FieldLocation::Path("a.b".into()), "a.b"),
+        (FieldLocation::Setting(Setting::Stop), "stop_sequences"),
+        (
+            FieldLocation::Setting(Setting::OutputShape),
+            "output_config.format",
+        ),
+        (FieldLocation::Turn { turn: Some(3) }, "messages[3]"),
+        (FieldLocation::Turn { turn: None }, "system"),
         (part(Some(3), Some(1)), "messages[3].content[1]"),
         (part(Some(3), None), "messages[3].content"),
         (part(None, Some(1)), "system[1]"),
         (part(None, None), "system"),
-        (Place::Tool { tool: 2 }, "tools[2]"),
+        (FieldLocation::Tool { tool: 2 }, "tools[2]"),
     ] {
         assert_eq!(Format::Messages.codec().path_of(&place), path);
     }

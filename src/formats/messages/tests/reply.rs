@@ -7,15 +7,15 @@ use crate::formats::Codec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
     Action, Arguments, Call, Citation, Finish, Issuer, Json, Losses, Media, PartKind, Response,
-    Seal, Source, ToolKind,
+    Signature, Source, ToolKind,
 };
 
 fn content(parts: Vec<PartKind<'static>>) -> Value {
     encode(&response(parts, Finish::Stop))["content"].take()
 }
 
-fn seal(issuer: Issuer) -> Option<Seal<'static>> {
-    Some(Seal {
+fn signature(issuer: Issuer) -> Option<Signature<'static>> {
+    Some(Signature {
         issuer,
         data: "Q2lRQmU5L2U=".into(),
     })
@@ -175,9 +175,9 @@ fn calls_without_an_id_get_one_each_and_always_the_same() {
 #[test]
 fn thoughts_carry_their_seals() {
     let wrapped = "b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ==";
-    let thought = |text: &'static str, seal| PartKind::Thought {
+    let thought = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
-        seal,
+        signature,
     };
     for (part, block) in [
         (
@@ -185,19 +185,19 @@ fn thoughts_carry_their_seals() {
             json!([{"type": "thinking", "thinking": "So.", "signature": ""}]),
         ),
         (
-            thought("So.", seal(Issuer::Native)),
+            thought("So.", signature(Issuer::Native)),
             json!([{"type": "thinking", "thinking": "So.", "signature": wrapped}]),
         ),
         (
-            thought("", seal(Issuer::Native)),
+            thought("", signature(Issuer::Native)),
             json!([{"type": "redacted_thinking", "data": wrapped}]),
         ),
         (
-            thought("", seal(Issuer::Thinking)),
+            thought("", signature(Issuer::Thinking)),
             json!([{"type": "thinking", "thinking": "", "signature": "Q2lRQmU5L2U="}]),
         ),
         (
-            thought("", seal(Issuer::Redacted)),
+            thought("", signature(Issuer::Redacted)),
             json!([{"type": "redacted_thinking", "data": "Q2lRQmU5L2U="}]),
         ),
         (thought("", None), json!([])),
@@ -209,7 +209,7 @@ fn thoughts_carry_their_seals() {
 #[test]
 fn a_seal_on_a_call_stands_before_it() {
     let sealed = Call {
-        seal: seal(Issuer::Native),
+        signature: signature(Issuer::Native),
         ..call(Some("call_1"), "{}")
     };
     assert_eq!(

@@ -187,9 +187,9 @@ fn tools_that_only_their_vendor_has_are_refused_by_name() {
         "mcp_toolset",
     ] {
         let body = with(&format!(r#""tools":[{{"type":"{kind}"}}]"#));
-        let fault = decode(&body).0.expect_err("a hosted tool");
-        assert_eq!(fault.param.as_deref(), Some("tools[0].type"));
-        assert!(fault.message.contains(kind), "{}", fault.message);
+        let api_error = decode(&body).0.expect_err("a hosted tool");
+        assert_eq!(api_error.param.as_deref(), Some("tools[0].type"));
+        assert!(api_error.message.contains(kind), "{}", api_error.message);
     }
     assert_eq!(
         refused(&with(r#""tools":[{"name":"x"}]"#)),

@@ -7,8 +7,8 @@ use super::{asked, call, encode, response, text};
 use crate::formats::Codec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
-    Block, Call, Delta, Event, Fault, FaultKind, Finish, Issuer, Media, PartKind, Response, Seal,
-    Source, ToolKind, Usage,
+    ApiError, ApiErrorKind, Block, Call, Delta, Event, Finish, Issuer, Media, PartKind, Response,
+    Signature, Source, ToolKind, Usage,
 };
 use crate::sse::{Frame, Frames, SseWriter};
 
@@ -68,11 +68,11 @@ fn arguments(text: &'static str) -> Event<'static> {
 }
 
 fn sealed(issuer: Issuer) -> Event<'static> {
-    delta(Delta::Seal(seal(issuer)))
+    delta(Delta::Signature(signature(issuer)))
 }
 
-pub(super) fn seal(issuer: Issuer) -> Seal<'static> {
-    Seal {
+pub(super) fn signature(issuer: Issuer) -> Signature<'static> {
+    Signature {
         issuer,
         data: "Q2lRQmU5L2U=".into(),
     }
@@ -132,7 +132,7 @@ fn text_goes_out_piece_by_piece() {
 fn a_thought_is_signed_last() {
     assert_eq!(
         blocks(vec![
-            open(Block::Thought),
+            open(Block::Reasoning),
             sealed(Issuer::Native),
             words("Think"),
             CLOSE,
@@ -152,7 +152,7 @@ fn a_seal_alone_is_a_redacted_thought() {
         open(Block::Text),
         words("42"),
         CLOSE,
-        open(Block::Thought),
+        open(Block::Reasoning),
         sealed(Issuer::Native),
         CLOSE,
     ];
@@ -245,12 +245,12 @@ fn only_the_first_choice_is_told() {
 
 /// One of everything a reply can hold.
 fn rich() -> Response<'static> {
-    let thought = |text: &'static str, issuer| PartKind::Thought {
+    let thought = |text: &'static str, issuer| PartKind::Reasoning {
         text: text.into(),
-        seal: Some(seal(issuer)),
+        signature: Some(signature(issuer)),
     };
     let sealed = Call {
-        seal: Some(seal(Issuer::Native)),
+        signature: Some(signature(Issuer::Native)),
         ..call(None, r#"{"city":"Paris"}"#)
     };
     let free = Call {
@@ -302,7 +302,7 @@ fn the_stream_carries_what_the_whole_reply_carries() {
 
 #[test]
 fn a_fault_ends_the_stream_wherever_it_comes() {
-    let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+    let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
     let error =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded."}});
     let mut events = 0;
@@ -314,12 +314,12 @@ fn a_fault_ends_the_stream_wherever_it_comes() {
         unfolded(&rich(), |event| {
             if number == at {
                 before = payloads(&mut out);
-                encoder.fault(&fault, &mut out);
+                encoder.encode_error(&api_error, &mut out);
             }
             encoder.event(event, &mut out);
             number += 1;
         });
-        encoder.fault(&fault, &mut out);
+        encoder.encode_error(&api_error, &mut out);
         assert_eq!(payloads(&mut out), std::slice::from_ref(&error), "at {at}");
         assert!(
             before
@@ -332,6 +332,6 @@ fn a_fault_ends_the_stream_wherever_it_comes() {
     let mut out = SseWriter::default();
     unfolded(&rich(), |event| encoder.event(event, &mut out));
     out.take();
-    encoder.fault(&fault, &mut out);
+    encoder.encode_error(&api_error, &mut out);
     assert!(out.is_empty(), "nothing follows a proper end");
 }

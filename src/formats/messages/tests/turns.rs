@@ -2,7 +2,7 @@
 
 use super::{approximated, decode, dropped, read, refused};
 use crate::model::{
-    Arguments, Issuer, Json, Media, Part, PartKind, Role, Seal, Source, ToolResult, Turn,
+    Arguments, Issuer, Json, Media, Part, PartKind, Role, Signature, Source, ToolResult, Turn,
 };
 
 fn conversation(messages: &str) -> String {
@@ -202,14 +202,14 @@ fn calls_and_results_keep_ids_and_trees() {
 
 #[test]
 fn thoughts_come_back_with_their_seal() {
-    let foreign = Seal {
+    let foreign = Signature {
         issuer: Issuer::Responses,
         data: "rs_up1\ngAAAAABencrypted".into(),
     };
-    for (signature, seal) in [
+    for (wire, signature) in [
         (
             "RXJVQkNrWUlB",
-            Some(Seal {
+            Some(Signature {
                 issuer: Issuer::Thinking,
                 data: "RXJVQkNrWUlB".into(),
             }),
@@ -220,11 +220,11 @@ fn thoughts_come_back_with_their_seal() {
         ),
         ("", None),
     ] {
-        let block = format!(r#"{{"type":"thinking","thinking":"So.","signature":"{signature}"}}"#);
+        let block = format!(r#"{{"type":"thinking","thinking":"So.","signature":"{wire}"}}"#);
         let text = "So.".into();
         assert_eq!(
             only_part(&assistant(&block)),
-            PartKind::Thought { text, seal }
+            PartKind::Reasoning { text, signature }
         );
     }
     for (data, issuer, raw) in [
@@ -236,14 +236,14 @@ fn thoughts_come_back_with_their_seal() {
         ),
     ] {
         let block = format!(r#"{{"type":"redacted_thinking","data":"{data}"}}"#);
-        let seal = Some(Seal {
+        let signature = Some(Signature {
             issuer,
             data: raw.into(),
         });
         let text = "".into();
         assert_eq!(
             only_part(&assistant(&block)),
-            PartKind::Thought { text, seal }
+            PartKind::Reasoning { text, signature }
         );
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::Native;
-use crate::formats::{Capabilities, Codec as _, Counter, Target};
+use crate::formats::{Capabilities, Codec as _, Counter, UpstreamTarget};
 use crate::json::replace;
 use crate::model::{Format, Losses, Role};
 use crate::translate;
@@ -13,7 +13,7 @@ fn counter() -> &'static dyn Counter {
 }
 
 fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<String>) {
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m-1",
         stream: false,
         max_output_tokens: None,
@@ -85,8 +85,8 @@ fn both_shapes_of_a_question_are_read() {
         assert_eq!(losses.0, []);
     }
     let both = format!(r#"{{"generateContentRequest":{{}},"contents":{contents}}}"#);
-    let fault = counter().decode_question(both.as_bytes(), &mut Losses::default());
-    assert_eq!(fault.unwrap_err().param.as_deref(), Some("contents"));
+    let api_error = counter().decode_question(both.as_bytes(), &mut Losses::default());
+    assert_eq!(api_error.unwrap_err().param.as_deref(), Some("contents"));
 }
 
 #[test]

@@ -2,27 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::{Losses, call, part, rich, seal, text};
+use super::{Losses, call, part, rich, signature, text};
 use crate::formats::Codec as _;
 use crate::model::{
-    Action, Arguments, Block, Citation, Delta, Event, Fault, FaultKind, Finish, Fold, Issuer,
-    PartKind, Place, Response,
+    Action, ApiError, ApiErrorKind, Arguments, Block, Citation, Delta, Event, FieldLocation,
+    Finish, Fold, Issuer, PartKind, Response,
 };
 
-fn read(body: &Value) -> Result<(Response<'static>, Vec<(Action, String)>), Fault> {
+fn read(body: &Value) -> Result<(Response<'static>, Vec<(Action, String)>), ApiError> {
     let body = serde_json::to_vec(body).unwrap();
     let mut losses = Losses::default();
     let response = super::super::Native.decode_response(&body, &mut losses)?;
     let mut fold = Fold::default();
     response.unfold(&mut |event| fold.push(event));
     let lost = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) => (lost.action, path.into_owned()),
+        FieldLocation::Path(path) => (lost.action, path.into_owned()),
         other => panic!("a reply has no {other:?}"),
     });
     Ok((fold.finish(), lost.collect()))
 }
 
-fn stream(pieces: &[Value]) -> Result<Response<'static>, Fault> {
+fn stream(pieces: &[Value]) -> Result<Response<'static>, ApiError> {
     let mut decoder = super::super::Native.stream_decoder();
     let mut fold = Fold::default();
     let mut grammar = Grammar::default();
@@ -77,10 +77,10 @@ fn what_we_write_we_read() {
     let (read, _) = read(&body).unwrap();
     let mut same = rich();
     // Seals of other formats come back wrapped, and a refusal as plain words.
-    let wrapped = seal(Issuer::Thinking, "RXJVQkNrWUlB").wrap();
-    same.choices[0].parts[0] = part(PartKind::Thought {
+    let wrapped = signature(Issuer::Thinking, "RXJVQkNrWUlB").wrap();
+    same.choices[0].parts[0] = part(PartKind::Reasoning {
         text: "Let me think.".into(),
-        seal: Some(crate::model::Seal {
+        signature: Some(crate::model::Signature {
             issuer: Issuer::Native,
             data: wrapped.into(),
         }),
@@ -125,9 +125,9 @@ fn a_stream_says_what_the_whole_reply_says() {
 #[test]
 fn a_late_proof_does_not_part_the_words() {
     let piece = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
-    let proof = || PartKind::Thought {
+    let proof = || PartKind::Reasoning {
         text: "".into(),
-        seal: Some(seal(Issuer::Native, "c2ln")),
+        signature: Some(signature(Issuer::Native, "c2ln")),
     };
     let words = piece(json!({"text": "Hello"}));
     let signed = piece(json!({"text": " you", "thoughtSignature": "c2ln"}));
@@ -249,15 +249,15 @@ fn the_words_of_a_filter_are_kept() {
 #[test]
 fn faults_of_an_upstream() {
     let body = json!({"error": {"code": 429, "message": "Slow down."}});
-    assert_eq!(read(&body).unwrap_err().kind, FaultKind::RateLimited);
+    assert_eq!(read(&body).unwrap_err().kind, ApiErrorKind::RateLimited);
     assert_eq!(read(&json!([body])).unwrap_err().message, "Slow down.");
-    assert_eq!(stream(&[body]).unwrap_err().kind, FaultKind::RateLimited);
+    assert_eq!(stream(&[body]).unwrap_err().kind, ApiErrorKind::RateLimited);
     for nothing in [json!({}), json!({"candidates": []}), json!([])] {
-        assert_eq!(read(&nothing).unwrap_err().kind, FaultKind::BadGateway);
+        assert_eq!(read(&nothing).unwrap_err().kind, ApiErrorKind::BadGateway);
     }
     let begun = json!({"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]});
     for broken in [&[][..], &[begun][..]] {
-        assert_eq!(stream(broken).unwrap_err().kind, FaultKind::BadGateway);
+        assert_eq!(stream(broken).unwrap_err().kind, ApiErrorKind::BadGateway);
     }
 }
 

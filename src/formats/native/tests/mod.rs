@@ -11,36 +11,38 @@ mod streams;
 
 use serde_json::{Value, json};
 
-use crate::formats::{Asked, Codec as _, Framing, Head};
+use crate::formats::{Codec as _, Framing, RequestHead, ResponseOptions};
 use crate::model::{
-    Action, Arguments, Call, Choice, Citation, Fault, Finish, Issuer, Logprob, Losses, Media,
-    Memory, Part, PartKind, Place, Request, Response, Seal, Source, ToolKind, Usage,
+    Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Logprob,
+    Losses, Media, Part, PartKind, Request, Response, Signature, Source, ToolKind,
+    TranslationState, Usage,
 };
 
 /// The model's view of a body, and the paths of what it lost. Whether it passes through or is read,
 /// the same of it is refused in the same words.
-fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), Fault> {
+fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), ApiError> {
     let passed = super::rules::hold(body.as_bytes(), false).map(drop);
     let read = super::rules::read(body.as_bytes(), false).map(drop);
     assert_eq!(passed, read, "{body}");
     let mut losses = Losses::default();
-    let request = super::Native.decode_request(&Head::default(), body.as_bytes(), &mut losses)?;
+    let request =
+        super::Native.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
     let paths = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) => (lost.action, path.into_owned()),
+        FieldLocation::Path(path) => (lost.action, path.into_owned()),
         other => (lost.action, format!("{other:?}")),
     });
     Ok((request, paths.collect()))
 }
 
-fn asked(framing: Framing) -> Asked {
-    Asked {
+fn asked(framing: Framing) -> ResponseOptions {
+    ResponseOptions {
         model: "asked-1".to_owned(),
         stream: true,
         framing,
         include_usage: false,
         request_id: "req-1".to_owned(),
         at: 1_760_000_000,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
@@ -52,8 +54,8 @@ fn text(text: &'static str) -> Part<'static> {
     part(PartKind::Text(text.into()))
 }
 
-fn seal(issuer: Issuer, data: &'static str) -> Seal<'static> {
-    Seal {
+fn signature(issuer: Issuer, data: &'static str) -> Signature<'static> {
+    Signature {
         issuer,
         data: data.into(),
     }
@@ -64,7 +66,7 @@ fn call(name: &'static str, arguments: &'static str) -> Part<'static> {
         id: Some("call_1".into()),
         name: name.into(),
         arguments: Arguments::Text(arguments.into()),
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     }))
 }
@@ -97,9 +99,9 @@ fn response(choices: Vec<Choice<'static>>) -> Response<'static> {
 
 /// Everything a reply can hold, in two choices.
 fn rich() -> Response<'static> {
-    let thought = PartKind::Thought {
+    let thought = PartKind::Reasoning {
         text: "Let me think.".into(),
-        seal: Some(seal(Issuer::Thinking, "RXJVQkNrWUlB")),
+        signature: Some(signature(Issuer::Thinking, "RXJVQkNrWUlB")),
     };
     let picture = PartKind::Media(Media {
         mime: "image/png".into(),

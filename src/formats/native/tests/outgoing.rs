@@ -2,19 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::{Capabilities, Codec as _, Head, Target};
-use crate::model::{Action, Fault, Format, Losses, Place, Setting};
+use crate::formats::{Capabilities, Codec as _, RequestHead, UpstreamTarget};
+use crate::model::{Action, ApiError, FieldLocation, Format, Losses, Setting};
 use crate::translate;
 
-type Lost = Vec<(Action, String)>;
+type Loss = Vec<(Action, String)>;
 
-fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Value, Lost), Fault> {
+fn send(
+    from: Format,
+    body: &Value,
+    capabilities: &[(&str, &str)],
+) -> Result<(Value, Loss), ApiError> {
     let mut losses = Losses::default();
     let mut known = Capabilities::default();
     for (name, value) in capabilities {
         known.set(name, value).unwrap();
     }
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m-1",
         stream: false,
         max_output_tokens: None,
@@ -26,7 +30,7 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
     let sent = translate::request(
         from,
         Format::Native,
-        &Head::default(),
+        &RequestHead::default(),
         &body,
         &target,
         &mut losses,
@@ -35,36 +39,38 @@ fn send(from: Format, body: &Value, capabilities: &[(&str, &str)]) -> Result<(Va
     Ok((serde_json::from_slice(&sent.body).unwrap(), lost.collect()))
 }
 
-fn told(place: &Place) -> String {
+fn told(place: &FieldLocation) -> String {
     match place {
-        Place::Path(path) => path.to_string(),
-        Place::Setting(setting) => format!("{setting:?}"),
-        Place::Turn { turn } => format!("turn {turn:?}"),
-        Place::Part { turn, part } => format!("part {turn:?} {part:?}"),
-        Place::Returned { turn, part, inner } => format!("part {turn:?} {part:?} {inner:?}"),
-        Place::Field { of, field } => format!("{} {field:?}", told(of)),
-        Place::Tool { tool } => format!("tool {tool}"),
-        Place::ToolStrict { tool } => format!("tool {tool} strict"),
+        FieldLocation::Path(path) => path.to_string(),
+        FieldLocation::Setting(setting) => format!("{setting:?}"),
+        FieldLocation::Turn { turn } => format!("turn {turn:?}"),
+        FieldLocation::Part { turn, part } => format!("part {turn:?} {part:?}"),
+        FieldLocation::Returned { turn, part, inner } => {
+            format!("part {turn:?} {part:?} {inner:?}")
+        }
+        FieldLocation::Field { of, field } => format!("{} {field:?}", told(of)),
+        FieldLocation::Tool { tool } => format!("tool {tool}"),
+        FieldLocation::ToolStrict { tool } => format!("tool {tool} strict"),
     }
 }
 
-fn chat(body: Value) -> (Value, Lost) {
+fn chat(body: Value) -> (Value, Loss) {
     send(Format::Chat, &body, &[]).unwrap()
 }
 
-fn contents(messages: Value) -> (Value, Lost) {
+fn contents(messages: Value) -> (Value, Loss) {
     let (sent, lost) = chat(json!({"model": "m", "messages": messages}));
     (sent["contents"].clone(), lost)
 }
 
 /// The one part that a user's part becomes.
-fn user_part(part: Value) -> Result<(Value, Lost), Fault> {
+fn user_part(part: Value) -> Result<(Value, Loss), ApiError> {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": [part]}]});
     let (sent, lost) = send(Format::Chat, &body, &[])?;
     Ok((sent["contents"][0]["parts"][0].clone(), lost))
 }
 
-fn config(mut body: Value, capabilities: &[(&str, &str)]) -> (Value, Lost) {
+fn config(mut body: Value, capabilities: &[(&str, &str)]) -> (Value, Loss) {
     body["model"] = "m".into();
     body["messages"] = json!([{"role": "user", "content": "Hi"}]);
     let (sent, lost) = send(Format::Chat, &body, capabilities).unwrap();
@@ -94,8 +100,8 @@ fn a_system_prompt_holds_only_text() {
         {"type": "input_image", "image_url": "https://example.com/a.png"}
     ]}]);
     let body = json!({"model": "m", "input": input});
-    let fault = send(Format::Responses, &body, &[]).unwrap_err();
-    assert_eq!(fault.status, 400);
+    let api_error = send(Format::Responses, &body, &[]).unwrap_err();
+    assert_eq!(api_error.status, 400);
 }
 
 #[test]
@@ -207,8 +213,8 @@ fn a_result_needs_the_name_of_its_call() {
         {"role": "user", "content": "Hi"},
         {"role": "tool", "tool_call_id": "x", "content": "1"}
     ]});
-    let fault = send(Format::Chat, &body, &[]).unwrap_err();
-    assert_eq!((fault.status, fault.place.is_some()), (400, true));
+    let api_error = send(Format::Chat, &body, &[]).unwrap_err();
+    assert_eq!((api_error.status, api_error.place.is_some()), (400, true));
     let (sent, _) = contents(json!([
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "function_call": {"name": "look", "arguments": "{}"}},
@@ -225,7 +231,7 @@ const NATIVE: &str = "b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ==";
 const FOREIGN: &str = "b21uaWdsb3QvMSBlCnJzXzEKeA==";
 const RAW: &str = "Q2lRQmU5L2U=";
 
-fn assistant(content: Value) -> (Value, Lost) {
+fn assistant(content: Value) -> (Value, Loss) {
     let body = json!({"model": "m", "max_tokens": 9, "messages": [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": content},
@@ -501,7 +507,7 @@ fn shapes_of_the_answer() {
     assert_eq!(lost, [(Action::Dropped, "OutputName".to_owned())]);
 }
 
-fn tools(body: Value) -> (Value, Lost) {
+fn tools(body: Value) -> (Value, Loss) {
     let mut whole = json!({"model": "m", "input": "Hi"});
     for (key, value) in body.as_object().unwrap() {
         whole[key] = value.clone();
@@ -581,18 +587,24 @@ fn the_input_of_a_free_text_tool_is_its_argument() {
 fn every_place_has_a_path() {
     let path = |place| super::super::Native.path_of(&place);
     let (turn, part) = (Some(3), Some(1));
-    assert_eq!(path(Place::Turn { turn }), "contents[3]");
-    assert_eq!(path(Place::Part { turn, part }), "contents[3].parts[1]");
+    assert_eq!(path(FieldLocation::Turn { turn }), "contents[3]");
     assert_eq!(
-        path(Place::Part { turn: None, part }),
+        path(FieldLocation::Part { turn, part }),
+        "contents[3].parts[1]"
+    );
+    assert_eq!(
+        path(FieldLocation::Part { turn: None, part }),
         "systemInstruction.parts[1]"
     );
     assert_eq!(
-        path(Place::Tool { tool: 2 << 16 | 5 }),
+        path(FieldLocation::Tool { tool: 2 << 16 | 5 }),
         "tools[2].functionDeclarations[5]"
     );
-    assert_eq!(path(Place::Setting(Setting::TopK)), "generationConfig.topK");
-    assert_eq!(path(Place::Path("a.b".into())), "a.b");
+    assert_eq!(
+        path(FieldLocation::Setting(Setting::TopK)),
+        "generationConfig.topK"
+    );
+    assert_eq!(path(FieldLocation::Path("a.b".into())), "a.b");
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use super::decode;
 
 fn refused_at(body: &str) -> String {
-    let fault = decode(body).expect_err(body);
-    assert_eq!(fault.status, 400, "{body}");
-    let param = fault.param.clone().unwrap_or_default();
+    let api_error = decode(body).expect_err(body);
+    assert_eq!(api_error.status, 400, "{body}");
+    let param = api_error.param.clone().unwrap_or_default();
     assert!(
-        fault.message.contains(&param),
+        api_error.message.contains(&param),
         "{} names {param}",
-        fault.message
+        api_error.message
     );
     param
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{asked, call, choice, encode, part, parts_of, response, rich, seal, text};
+use super::{asked, call, choice, encode, part, parts_of, response, rich, signature, text};
 use crate::formats::{Codec as _, Framing};
 use crate::model::{Arguments, Call, Citation, Finish, Issuer, Json, PartKind, ToolKind, Usage};
 
@@ -109,7 +109,7 @@ fn a_free_text_call_and_one_with_a_tree() {
             id: None,
             name: "f".into(),
             arguments,
-            seal: Some(seal(issuer, "c2ln")),
+            signature: Some(signature(issuer, "c2ln")),
             kind,
         }))
     };
@@ -128,7 +128,7 @@ fn a_free_text_call_and_one_with_a_tree() {
         json!([
             {"functionCall": {"name": "f", "args": {"input": "print(1)"}}, "thoughtSignature": "c2ln"},
             {"functionCall": {"name": "f", "args": {"x": 1}},
-             "thoughtSignature": seal(Issuer::Redacted, "c2ln").wrap()}
+             "thoughtSignature": signature(Issuer::Redacted, "c2ln").wrap()}
         ])
     );
 }
@@ -241,7 +241,7 @@ fn what_a_client_of_this_format_cannot_be_told_is_reported() {
         id: None,
         name: "run".into(),
         arguments: Arguments::Text("ls".into()),
-        seal: None,
+        signature: None,
         kind: ToolKind::Custom,
     });
     for (parts, finish, actions) in [

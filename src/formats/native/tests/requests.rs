@@ -1,8 +1,8 @@
 //! Every feature of a request, read.
 
-use super::{decode, seal};
+use super::{decode, signature};
 use crate::model::{
-    Action, Arguments, Depth, Effort, Issuer, PartKind, PictureSize, Role, Scale, Search, Shape,
+    Action, Arguments, Depth, Effort, ImageSize, Issuer, PartKind, Role, Scale, Search, Shape,
     Source, Text, ToolChoice,
 };
 
@@ -191,9 +191,9 @@ fn thoughts_are_joined_until_a_proof_closes_them() {
         {"text":"More.","thought":true},{"text":"42","thoughtSignature":"Q2lR"},
         {"functionCall":{"name":"f"},"thoughtSignature":"c2ln"},{"text":"","thoughtSignature":"ZW5k"}]}]}"#,
     );
-    let thought = |text: &'static str, seal| PartKind::Thought {
+    let thought = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
-        seal: Some(seal),
+        signature: Some(signature),
     };
     let parts: Vec<_> = request.turns[0]
         .parts
@@ -202,16 +202,19 @@ fn thoughts_are_joined_until_a_proof_closes_them() {
         .collect();
     assert_eq!(
         *parts[0],
-        thought("Let me.", seal(Issuer::Thinking, "RXJVQkNrWUlB"))
+        thought("Let me.", signature(Issuer::Thinking, "RXJVQkNrWUlB"))
     );
-    assert_eq!(*parts[1], thought("More.", seal(Issuer::Native, "Q2lR")));
+    assert_eq!(
+        *parts[1],
+        thought("More.", signature(Issuer::Native, "Q2lR"))
+    );
     assert_eq!(*parts[2], PartKind::Text("42".into()));
     let PartKind::Call(call) = parts[3] else {
         panic!("{:?} is no call", parts[3]);
     };
-    assert_eq!(call.seal, Some(seal(Issuer::Native, "c2ln")));
+    assert_eq!(call.signature, Some(signature(Issuer::Native, "c2ln")));
     assert!(matches!(&call.arguments, Arguments::Tree(tree) if tree.to_string() == "{}"));
-    assert_eq!(*parts[4], thought("", seal(Issuer::Native, "ZW5k")));
+    assert_eq!(*parts[4], thought("", signature(Issuer::Native, "ZW5k")));
     assert_eq!(parts.len(), 5);
 }
 
@@ -393,7 +396,7 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         dropped("novel"),
     ];
     assert_eq!(lost, expected);
-    let size = PictureSize::Shape {
+    let size = ImageSize::Shape {
         ratio: Some((16, 9)),
         scale: Some(Scale::Four),
     };

@@ -1,4 +1,4 @@
-//! Replies in pieces: the grammar, both framings, and faults at every place.
+//! Replies in pieces: the grammar, both framings, and errors at every place.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{asked, call, choice, encode, part, response, rich, text};
 use crate::formats::{Codec as _, Framing, StreamEncoder};
 use crate::formats::{Passed, Watch};
 use crate::model::{
-    Block, Delta, Event, Fault, FaultKind, Finish, PartKind, Response, ToolKind, Usage,
+    ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response, ToolKind, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -14,13 +14,16 @@ fn encoder(framing: Framing) -> Box<dyn StreamEncoder> {
     super::super::Native.stream_encoder(&asked(framing))
 }
 
-/// The bytes of a stream, with a fault instead of the event of that number.
+/// The bytes of a stream, with an error instead of the event of that number.
 fn stream(response: &Response<'_>, framing: Framing, fault_at: Option<usize>) -> String {
     let (mut encoder, mut out) = (encoder(framing), SseWriter::default());
     let mut number = 0;
     response.unfold(&mut |event| {
         if Some(number) == fault_at {
-            encoder.fault(&Fault::new(FaultKind::Overloaded, "Overloaded."), &mut out);
+            encoder.encode_error(
+                &ApiError::new(ApiErrorKind::Overloaded, "Overloaded."),
+                &mut out,
+            );
         }
         encoder.event(event, &mut out);
         number += 1;
@@ -213,7 +216,7 @@ fn nothing_follows_the_end() {
         encoder.event(start(), &mut out);
         encoder.event(Event::End, &mut out);
         assert!(!out.take().is_empty());
-        encoder.fault(&Fault::bad_gateway("late"), &mut out);
+        encoder.encode_error(&ApiError::bad_gateway("late"), &mut out);
         encoder.event(delta(Delta::Text("late".into())), &mut out);
         assert!(out.is_empty());
     }
@@ -254,7 +257,7 @@ fn no_reader_can_break_a_line_where_there_is_none() {
         watch: &Watch::default(),
         model: "m",
     };
-    super::super::Native.encode_stream_error(&Fault::bad_gateway(odd), &passed, &mut out);
+    super::super::Native.encode_stream_error(&ApiError::bad_gateway(odd), &passed, &mut out);
     let sent = String::from_utf8(out.take().to_vec()).unwrap();
     assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}']));
     assert_eq!(pieces(&sent, Framing::Sse)[0]["error"]["message"], odd);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read_all<'a>(content: &'a str, losses: &mut Losses) -> Result<Vec<Part<'a>>, Fault> {
+fn read_all<'a>(content: &'a str, losses: &mut Losses) -> Result<Vec<Part<'a>>, ApiError> {
     let value = serde_json::from_str(content).expect("valid JSON");
     let path = Path::Key(&Path::Root, "content");
     read(Node { value, path }, losses)
@@ -114,7 +114,7 @@ fn notes_on_a_text_are_lost_only_when_there_are_any() {
     ];
     let mut expected = Losses::default();
     for path in lost {
-        expected.dropped(Place::Path(path.into()));
+        expected.dropped(FieldLocation::Path(path.into()));
     }
     assert_eq!(losses, expected);
 }
@@ -150,7 +150,7 @@ fn parts_that_cannot_be_read_are_refused_by_place() {
         (r#""bare""#, "content[0]"),
     ] {
         let content = format!("[{part}]");
-        let fault = read_all(&content, &mut Losses::default()).expect_err(part);
-        assert_eq!(fault.param.as_deref(), Some(param), "{part}");
+        let api_error = read_all(&content, &mut Losses::default()).expect_err(part);
+        assert_eq!(api_error.param.as_deref(), Some(param), "{part}");
     }
 }

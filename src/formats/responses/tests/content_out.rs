@@ -16,7 +16,7 @@ fn media(mime: &'static str, source: Source<'static>) -> Media<'static> {
 
 fn written(media: &Media<'_>) -> Option<(Value, Vec<Action>)> {
     let mut losses = Losses::default();
-    let place = Place::Part {
+    let place = FieldLocation::Part {
         turn: Some(0),
         part: Some(0),
     };

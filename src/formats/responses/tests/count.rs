@@ -15,7 +15,7 @@ fn a_counter_is_told_what_is_read_and_not_how_to_answer() {
         "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
         "thinking": {"type": "adaptive"}, "output_config": {"effort": "low"},
         "metadata": {"user_id": "u"}, "stop_sequences": ["x"], "service_tier": "auto"});
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m-1",
         stream: false,
         max_output_tokens: Some(100),

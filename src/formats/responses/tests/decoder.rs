@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::{Fold, PartKind, Response};
 
-fn told(events: &[Value]) -> Result<Vec<String>, Fault> {
+fn told(events: &[Value]) -> Result<Vec<String>, ApiError> {
     let mut decoder = Decoder::default();
     let mut seen = Vec::new();
     for event in events {
@@ -22,12 +22,14 @@ fn brief(event: &Event<'_>) -> String {
             Block::Call { name, .. } => format!("<{name}"),
             Block::Text => "<text".to_owned(),
             Block::Refusal => "<refusal".to_owned(),
-            Block::Thought => "<thought".to_owned(),
+            Block::Reasoning => "<thought".to_owned(),
             Block::Media(_) => "<media".to_owned(),
         },
         Event::Delta { delta, .. } => match delta {
             Delta::Text(text) | Delta::Arguments(text) => text.to_string(),
-            Delta::Seal(seal) => format!("seal {}", seal.data.replace('\n', " ")),
+            Delta::Signature(signature) => {
+                format!("signature {}", signature.data.replace('\n', " "))
+            }
             Delta::Citation(source) => format!("source {}-{}", source.start, source.end),
             Delta::Logprob(logprob) => format!("token {}", logprob.token),
         },
@@ -149,7 +151,7 @@ fn items_may_overlap() {
         "[]",
         ">",
         "<thought",
-        "seal rs x",
+        "signature rs x",
         ">",
         "Tools",
     ];
@@ -189,10 +191,10 @@ fn thoughts_are_paragraphs_and_carry_their_seal() {
         "One.",
         "\n\nTw",
         "o.",
-        "seal rs_1 x",
+        "signature rs_1 x",
         ">",
         "<thought",
-        "seal rs_2 y",
+        "signature rs_2 y",
         ">",
         "Stop",
     ];
@@ -201,8 +203,8 @@ fn thoughts_are_paragraphs_and_carry_their_seal() {
 
 #[test]
 fn what_only_the_final_reply_holds_is_said_at_the_end() {
-    let thought = |seal: Value| {
-        json!({"type": "reasoning", "id": "rs_1", "encrypted_content": seal,
+    let thought = |signature: Value| {
+        json!({"type": "reasoning", "id": "rs_1", "encrypted_content": signature,
         "summary": [{"type": "summary_text", "text": "Hm."}]})
     };
     let source =
@@ -225,7 +227,7 @@ fn what_only_the_final_reply_holds_is_said_at_the_end() {
         "Hi",
         ">",
         "<thought",
-        "seal rs_1 x",
+        "signature rs_1 x",
         ">",
         "source 0-2",
         "Stop",
@@ -309,11 +311,11 @@ fn a_stream_that_fails_or_breaks_off_is_a_fault() {
     let bare = json!({"error": {"code": "server_error", "message": "Bare."}});
     let cancelled = json!({"type": "response.completed", "response": {"status": "cancelled"}});
     for (event, status) in [(nested, 429), (failed, 500), (bare, 500), (cancelled, 502)] {
-        let fault = told(&[created(), event]).expect_err("a fault");
-        assert_eq!(fault.status, status, "{fault:?}");
+        let api_error = told(&[created(), event]).expect_err("an error");
+        assert_eq!(api_error.status, status, "{api_error:?}");
     }
     let broken = [created(), delta("output_text", 0, "Hel")];
-    assert_eq!(told(&broken).expect_err("a fault").status, 502);
+    assert_eq!(told(&broken).expect_err("an error").status, 502);
     let mut decoder = Decoder::default();
     assert!(decoder.event("[DONE]", &mut |_| {}).is_ok());
     assert!(decoder.event("<html>", &mut |_| {}).is_err());

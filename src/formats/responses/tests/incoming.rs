@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{Action, FaultKind, ToolKind};
+use crate::model::{Action, ApiErrorKind, ToolKind};
 
 fn message(content: Value) -> Value {
     json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content})
@@ -13,7 +13,7 @@ fn text(text: &str, annotations: Value) -> Value {
     json!({"type": "output_text", "text": text, "annotations": annotations})
 }
 
-fn read(fields: Value) -> Result<(Response<'static>, Vec<Action>), Fault> {
+fn read(fields: Value) -> Result<(Response<'static>, Vec<Action>), ApiError> {
     let body = serde_json::to_vec(&fields).expect("JSON").leak();
     let mut losses = Losses::default();
     let response = decode(body, &mut losses)?;
@@ -62,23 +62,26 @@ fn every_status_means_something() {
 fn failures_are_faults() {
     let failed = |code: &str| {
         let error = json!({"code": code, "message": "Sorry."});
-        read(json!({"status": "failed", "error": error, "output": []})).expect_err("a fault")
+        read(json!({"status": "failed", "error": error, "output": []})).expect_err("an error")
     };
-    let fault = failed("rate_limit_exceeded");
+    let api_error = failed("rate_limit_exceeded");
     assert_eq!(
-        (fault.kind, fault.message.as_str()),
-        (FaultKind::RateLimited, "Sorry.")
+        (api_error.kind, api_error.message.as_str()),
+        (ApiErrorKind::RateLimited, "Sorry.")
     );
-    assert_eq!(failed("server_error").kind, FaultKind::Internal);
+    assert_eq!(failed("server_error").kind, ApiErrorKind::Internal);
     for status in ["cancelled", "queued", "in_progress"] {
-        let fault = read(json!({"status": status, "output": []})).expect_err("a fault");
-        assert_eq!(fault.kind, FaultKind::BadGateway);
+        let api_error = read(json!({"status": status, "output": []})).expect_err("an error");
+        assert_eq!(api_error.kind, ApiErrorKind::BadGateway);
     }
-    let fault = read(json!({"error": {"message": "No.", "code": "context_length_exceeded"}}));
-    assert_eq!(fault.expect_err("a fault").kind, FaultKind::ContextTooLong);
+    let api_error = read(json!({"error": {"message": "No.", "code": "context_length_exceeded"}}));
+    assert_eq!(
+        api_error.expect_err("an error").kind,
+        ApiErrorKind::ContextTooLong
+    );
     assert_eq!(
         decode(b"<html>", &mut Losses::default())
-            .expect_err("a fault")
+            .expect_err("an error")
             .status,
         502
     );
@@ -122,13 +125,13 @@ fn items_of_all_kinds_become_parts() {
     let parts = &response.choices[0].parts;
     assert_eq!(parts.len(), 4);
     match &parts[0].kind {
-        PartKind::Thought { text, seal } => {
+        PartKind::Reasoning { text, signature } => {
             assert_eq!(text, "A\n\nB");
-            assert_eq!(seal.as_ref().expect("a seal").data, "rs_1\nx");
+            assert_eq!(signature.as_ref().expect("a signature").data, "rs_1\nx");
         }
         other => panic!("{other:?}"),
     }
-    assert!(matches!(&parts[1].kind, PartKind::Thought { text, seal: None } if text == "C"));
+    assert!(matches!(&parts[1].kind, PartKind::Reasoning { text, signature: None } if text == "C"));
     assert!(matches!(&parts[2].kind, PartKind::Call(call) if call.kind == ToolKind::Custom));
     assert!(matches!(&parts[3].kind, PartKind::Media(media) if media.mime == "image/webp"));
     assert_eq!(told, []);

@@ -63,15 +63,15 @@ fn a_reply_is_found_whole_and_at_the_end_of_a_stream() {
 
 #[test]
 fn places_are_counted_from_the_clients_own_input() {
-    let own = |place: Place| Kept.own_place(&place, 2);
-    let part = |turn, part| Place::Part { turn, part };
+    let own = |place: FieldLocation| Kept.own_place(&place, 2);
+    let part = |turn, part| FieldLocation::Part { turn, part };
     assert_eq!(own(part(Some(3), Some(1))), Some(part(Some(1), Some(1))));
     assert_eq!(own(part(Some(1), None)), None);
     assert_eq!(
-        own(Place::Turn { turn: None }),
-        Some(Place::Turn { turn: None })
+        own(FieldLocation::Turn { turn: None }),
+        Some(FieldLocation::Turn { turn: None })
     );
-    let path = |words: &'static str| Place::Path(words.into());
+    let path = |words: &'static str| FieldLocation::Path(words.into());
     assert_eq!(
         own(path("input[2].content")),
         Some(path("input[0].content"))
@@ -90,7 +90,7 @@ fn items_are_listed_in_pages_with_what_their_types_insist_on() {
         r#"{"type":"function_call_output","call_id":"c","output":"7"}"#,
         1,
     );
-    let page = |query: &str| -> Result<Value, Fault> {
+    let page = |query: &str| -> Result<Value, ApiError> {
         let page = Kept.page("resp_9", &[first.clone(), second.clone()], Some(query))?;
         Ok(serde_json::from_slice(&page).expect("JSON"))
     };

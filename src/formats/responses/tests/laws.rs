@@ -1,4 +1,4 @@
-//! What holds for every stream: it says what the JSON reply says, and a fault may end it anywhere.
+//! What holds for every stream: it says what the JSON reply says, and an error may end it anywhere.
 
 use proptest::prelude::*;
 
@@ -8,33 +8,33 @@ use super::super::super::response::encode;
 use super::*;
 use crate::formats::StreamDecoder as _;
 use crate::model::{
-    Arguments, Call, Choice, FaultKind, Fold, Losses, Media, Part, PartKind, Response, Source,
+    ApiErrorKind, Arguments, Call, Choice, Fold, Losses, Media, Part, PartKind, Response, Source,
 };
 
 fn rich() -> Response<'static> {
     let sealed = |issuer| {
-        Some(Seal {
+        Some(Signature {
             issuer,
             data: "data".into(),
         })
     };
-    let call = |id: Option<&'static str>, kind, seal| {
+    let call = |id: Option<&'static str>, kind, signature| {
         PartKind::Call(Call {
             id: id.map(Into::into),
             name: "f".into(),
             arguments: Arguments::Text("{\"a\":1}".into()),
-            seal,
+            signature,
             kind,
         })
     };
     let parts = vec![
-        PartKind::Thought {
+        PartKind::Reasoning {
             text: "Hm.".into(),
-            seal: sealed(Issuer::Thinking),
+            signature: sealed(Issuer::Thinking),
         },
-        PartKind::Thought {
+        PartKind::Reasoning {
             text: "".into(),
-            seal: sealed(Issuer::Redacted),
+            signature: sealed(Issuer::Redacted),
         },
         PartKind::Text("One".into()),
         PartKind::Text(" two.".into()),
@@ -125,19 +125,19 @@ fn the_stream_of_a_reply_is_read_as_its_json_is() {
 fn a_fault_ends_the_stream_wherever_it_comes() {
     let mut count = 0;
     rich().unfold(&mut |_| count += 1);
-    let fault = Fault::new(FaultKind::Overloaded, "Overloaded.");
+    let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
     for cut in 0..count {
         let mut encoder = Encoder::new(&asked("m-1"));
         let mut out = SseWriter::default();
         let mut seen = 0;
         rich().unfold(&mut |event| {
             if seen == cut {
-                encoder.fault(&fault, &mut out);
+                encoder.encode_error(&api_error, &mut out);
             }
             encoder.event(event, &mut out);
             seen += 1;
         });
-        encoder.fault(&fault, &mut out);
+        encoder.encode_error(&api_error, &mut out);
         let events = events_in(&mut out);
         let names = names(&events);
         assert_eq!(names[..2], ["created", "in_progress"]);
@@ -175,14 +175,14 @@ fn any_block() -> impl Strategy<Value = Vec<Event<'static>>> {
         (any::<bool>(), any::<bool>(), kinds, words()).prop_map(|(named, sealed, kind, words)| {
             let id = named.then(|| "call_1".into());
             let name = "f".into();
-            let first = sealed.then(|| seal(Issuer::Native, "n"));
+            let first = sealed.then(|| signature(Issuer::Native, "n"));
             let deltas = first.into_iter().chain(words.into_iter().map(arguments));
             (open(Block::Call { id, name, kind }), deltas.collect())
         });
     let thoughts = (any::<bool>(), words()).prop_map(move |(sealed, words)| {
-        let last = sealed.then(|| seal(Issuer::Thinking, "m"));
+        let last = sealed.then(|| signature(Issuer::Thinking, "m"));
         let deltas = words.into_iter().map(text).chain(last);
-        (open(Block::Thought), deltas.collect())
+        (open(Block::Reasoning), deltas.collect())
     });
     prop_oneof![
         written(Block::Text),

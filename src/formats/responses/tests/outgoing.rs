@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::formats::{Capabilities, Head};
+use crate::formats::{Capabilities, RequestHead};
 use crate::model::{Action, Format};
 
 fn attempt(
     from: Format,
     input: &Value,
     flags: &[(&str, &str)],
-) -> Result<(Value, Vec<(Action, String)>), Fault> {
+) -> Result<(Value, Vec<(Action, String)>), ApiError> {
     let mut capabilities = Capabilities::default();
     for (name, value) in flags {
         capabilities.set(name, value).expect("a capability");
     }
-    let target = Target {
+    let target = UpstreamTarget {
         model: "m",
         stream: false,
         max_output_tokens: None,
@@ -25,7 +25,7 @@ fn attempt(
     };
     let mut losses = Losses::default();
     let body = serde_json::to_vec(input).expect("JSON");
-    let head = Head::default();
+    let head = RequestHead::default();
     let sent =
         crate::translate::request(from, Format::Responses, &head, &body, &target, &mut losses)?;
     let told = losses.0.iter();
@@ -328,17 +328,17 @@ fn hosted_tools_and_labels_have_their_counterparts() {
 
 #[test]
 fn seals_go_back_to_their_own_upstream_only() {
-    let own = crate::model::Seal {
+    let own = crate::model::Signature {
         issuer: crate::model::Issuer::Responses,
         data: "rs_1\nxyz".into(),
     };
-    let foreign = crate::model::Seal {
+    let foreign = crate::model::Signature {
         issuer: crate::model::Issuer::Native,
         ..own.clone()
     };
-    let detail = |id: Value, seal: &crate::model::Seal<'_>| {
+    let detail = |id: Value, signature: &crate::model::Signature<'_>| {
         json!({"type": "reasoning.encrypted",
-        "id": id, "data": seal.wrap()})
+        "id": id, "data": signature.wrap()})
     };
     let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let (body, told) = chat(json!({"messages": [
@@ -373,13 +373,16 @@ fn seals_go_back_to_their_own_upstream_only() {
 fn what_cannot_be_sent_is_refused_in_the_words_of_the_client() {
     let request = json!({"contents": [{"parts": [{"text": "Hi"},
         {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}]}]});
-    let fault = attempt(Format::Native, &request, &[]).expect_err("no sound here");
-    assert_eq!(fault.status, 400);
-    let place = Place::Part {
+    let api_error = attempt(Format::Native, &request, &[]).expect_err("no sound here");
+    assert_eq!(api_error.status, 400);
+    let place = FieldLocation::Part {
         turn: Some(0),
         part: Some(1),
     };
-    assert_eq!(fault.param, Some(Format::Native.codec().path_of(&place)));
+    assert_eq!(
+        api_error.param,
+        Some(Format::Native.codec().path_of(&place))
+    );
 }
 
 #[test]

@@ -7,16 +7,17 @@ fn read(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
     let request = decode(body.as_bytes(), false, &mut losses).expect("a good request");
     let paths = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) if lost.action == Action::Dropped => path.into_owned(),
+        FieldLocation::Path(path) if lost.action == Action::Dropped => path.into_owned(),
         other => panic!("{other:?}"),
     });
     (request, paths.collect())
 }
 
 fn fault_of(body: &str) -> String {
-    let fault = decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
-    assert_eq!(fault.status, 400);
-    fault.param.clone().unwrap_or_default()
+    let api_error =
+        decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
+    assert_eq!(api_error.status, 400);
+    api_error.param.clone().unwrap_or_default()
 }
 
 fn text(text: &str, at: Option<u32>) -> Part<'_> {

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::formats::Framing;
-use crate::model::{Action, Issuer, Media, Memory, Seal, Source, Usage};
+use crate::model::{Action, Issuer, Media, Signature, Source, TranslationState, Usage};
 
-pub(in crate::formats::responses) fn asked(model: &str) -> Asked {
-    Asked {
+pub(in crate::formats::responses) fn asked(model: &str) -> ResponseOptions {
+    ResponseOptions {
         model: model.to_owned(),
         stream: false,
         framing: Framing::Sse,
         include_usage: false,
         request_id: "req-1".to_owned(),
         at: 1_760_000_009,
-        memory: Memory::default(),
+        memory: TranslationState::default(),
     }
 }
 
@@ -52,7 +52,7 @@ fn call<'a>(id: Option<&'a str>, arguments: Arguments<'a>) -> Call<'a> {
         id: id.map(Into::into),
         name: "get_weather".into(),
         arguments,
-        seal: None,
+        signature: None,
         kind: ToolKind::Function,
     }
 }
@@ -206,24 +206,24 @@ fn calls_keep_their_ids_or_get_one_from_the_reply() {
 
 #[test]
 fn foreign_seals_are_wrapped_own_ones_are_raw_and_a_calls_seal_stands_before_it() {
-    let seal = |issuer, data: &'static str| {
-        Some(Seal {
+    let signature = |issuer, data: &'static str| {
+        Some(Signature {
             issuer,
             data: data.into(),
         })
     };
-    let thought = |text: &'static str, seal| PartKind::Thought {
+    let thought = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
-        seal,
+        signature,
     };
     let mut sealed = call(Some("c"), Arguments::Text("{}".into()));
-    sealed.seal = seal(Issuer::Native, "Q2lRQmU5L2U=");
+    sealed.signature = signature(Issuer::Native, "Q2lRQmU5L2U=");
     let value = encoded(&reply(
         vec![
-            thought("Let me think.", seal(Issuer::Thinking, "RXJVQkNrWUlB")),
-            thought("", seal(Issuer::Redacted, "EmwKAhgBEgy")),
+            thought("Let me think.", signature(Issuer::Thinking, "RXJVQkNrWUlB")),
+            thought("", signature(Issuer::Redacted, "EmwKAhgBEgy")),
             thought("", None),
-            thought("own", seal(Issuer::Responses, "rs_7\ngAAAA")),
+            thought("own", signature(Issuer::Responses, "rs_7\ngAAAA")),
             PartKind::Call(sealed),
         ],
         Finish::Tools,

@@ -143,9 +143,9 @@ fn arguments(words: &'static str) -> Event<'static> {
     delta(Delta::Arguments(words.into()))
 }
 
-fn seal(issuer: Issuer, data: &'static str) -> Event<'static> {
+fn signature(issuer: Issuer, data: &'static str) -> Event<'static> {
     let data = data.into();
-    delta(Delta::Seal(Seal { issuer, data }))
+    delta(Delta::Signature(Signature { issuer, data }))
 }
 
 #[test]
@@ -217,15 +217,15 @@ fn text_and_a_call_are_written_event_by_event() {
 fn thoughts_are_summaries_and_a_late_seal_is_an_item_of_its_own() {
     let events = stream(&[
         start(),
-        open(Block::Thought),
+        open(Block::Reasoning),
         text("Think"),
         text("ing."),
         CLOSE,
         open(Block::Text),
         text("42"),
         CLOSE,
-        open(Block::Thought),
-        seal(Issuer::Native, "Q2lRQmU5L2U="),
+        open(Block::Reasoning),
+        signature(Issuer::Native, "Q2lRQmU5L2U="),
         CLOSE,
         finish(Finish::Stop),
         Event::End,
@@ -332,7 +332,7 @@ fn a_seal_that_comes_late_still_goes_out() {
         start(),
         call(None),
         arguments("{}"),
-        seal(Issuer::Native, "x"),
+        signature(Issuer::Native, "x"),
         CLOSE,
         finish(Finish::Tools),
         Event::End,
@@ -345,10 +345,10 @@ fn a_seal_that_comes_late_still_goes_out() {
 
 #[test]
 fn an_own_seal_is_raw_only_under_its_own_id() {
-    let own = || seal(Issuer::Responses, "rs_7\ngAAAA");
+    let own = || signature(Issuer::Responses, "rs_7\ngAAAA");
     let first = check(&stream(&[
         start(),
-        open(Block::Thought),
+        open(Block::Reasoning),
         own(),
         CLOSE,
         Event::End,
@@ -357,7 +357,7 @@ fn an_own_seal_is_raw_only_under_its_own_id() {
     assert_eq!(first["output"][0]["encrypted_content"], "gAAAA");
     let thought = [
         start(),
-        open(Block::Thought),
+        open(Block::Reasoning),
         text("t"),
         own(),
         CLOSE,
@@ -365,8 +365,10 @@ fn an_own_seal_is_raw_only_under_its_own_id() {
     ];
     let later = check(&stream(&thought));
     let wrapped = later["output"][0]["encrypted_content"].as_str();
-    let seal = wrapped.and_then(Seal::unwrap_text).expect("a wrapped seal");
-    assert_eq!(seal.data, "rs_7\ngAAAA");
+    let signature = wrapped
+        .and_then(Signature::unwrap_text)
+        .expect("a wrapped signature");
+    assert_eq!(signature.data, "rs_7\ngAAAA");
 }
 
 #[test]

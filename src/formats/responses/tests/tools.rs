@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, Fault> {
+fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, ApiError> {
     let mut request = Request::default();
     read(&mut Fields::of_body(body.as_bytes())?, &mut request, losses)?;
     Ok(request)
@@ -12,7 +12,7 @@ fn request(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
     let request = read_body(body, &mut losses).expect("good tools");
     let paths = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) => path.into_owned(),
+        FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });
     (request, paths.collect())
@@ -161,13 +161,13 @@ fn tools_without_counterpart_and_bad_choices_are_refused_by_place() {
         ),
         (r#"{"parallel_tool_calls":"no"}"#, "parallel_tool_calls"),
     ] {
-        let fault = read_body(body, &mut Losses::default()).expect_err(body);
-        assert_eq!(fault.status, 400);
-        assert_eq!(fault.param.as_deref(), Some(param), "{body}");
+        let api_error = read_body(body, &mut Losses::default()).expect_err(body);
+        assert_eq!(api_error.status, 400);
+        assert_eq!(api_error.param.as_deref(), Some(param), "{body}");
     }
-    let fault =
+    let api_error =
         read_body(r#"{"tools":[{"type":"mcp"}]}"#, &mut Losses::default()).expect_err("mcp");
-    assert!(fault.message.contains("mcp"));
+    assert!(api_error.message.contains("mcp"));
 }
 
 #[test]

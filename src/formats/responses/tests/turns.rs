@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read_all<'a>(input: &'a str, losses: &mut Losses) -> Result<Vec<Turn<'a>>, Fault> {
+fn read_all<'a>(input: &'a str, losses: &mut Losses) -> Result<Vec<Turn<'a>>, ApiError> {
     let mut turns = Vec::new();
     let value = serde_json::from_str(input).expect("valid JSON");
     let path = Path::Key(&Path::Root, "input");
@@ -21,16 +21,16 @@ fn dropped(input: &str) -> (Vec<Turn<'_>>, Vec<String>) {
     let mut losses = Losses::default();
     let turns = read_all(input, &mut losses).expect("good items");
     let paths = losses.0.into_iter().map(|lost| match lost.place {
-        Place::Path(path) => path.into_owned(),
+        FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });
     (turns, paths.collect())
 }
 
 fn refused(input: &str) -> String {
-    let fault = read_all(input, &mut Losses::default()).expect_err("a bad item");
-    assert_eq!(fault.status, 400);
-    fault.param.clone().unwrap_or_default()
+    let api_error = read_all(input, &mut Losses::default()).expect_err("a bad item");
+    assert_eq!(api_error.status, 400);
+    api_error.param.clone().unwrap_or_default()
 }
 
 /// Role, place and a word for each part.
@@ -38,7 +38,7 @@ fn outline(turns: &[Turn<'_>]) -> Vec<(Role, Option<u32>, String)> {
     let word = |part: &Part<'_>| match &part.kind {
         PartKind::Text(text) => text.to_string(),
         PartKind::Refusal(text) => format!("refusal {text}"),
-        PartKind::Thought { text, .. } => format!("thought {text}"),
+        PartKind::Reasoning { text, .. } => format!("thought {text}"),
         PartKind::Call(call) => format!("call {}", call.name),
         PartKind::Result(result) => format!("result {:?}", result.id),
         PartKind::Media(media) => format!("media {}", media.mime),
@@ -127,9 +127,9 @@ fn seals_are_unwrapped_or_their_own() {
             r#"[{{"type":"reasoning","id":"rs_x","summary":[],"encrypted_content":"{encrypted}"}}]"#
         );
         match &turns(&input)[0].parts[0].kind {
-            PartKind::Thought { text, seal } if text.is_empty() => {
-                let seal = seal.as_ref().expect("a seal");
-                (seal.issuer, seal.data.to_string())
+            PartKind::Reasoning { text, signature } if text.is_empty() => {
+                let signature = signature.as_ref().expect("a signature");
+                (signature.issuer, signature.data.to_string())
             }
             other => panic!("{other:?}"),
         }

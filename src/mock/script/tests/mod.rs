@@ -175,7 +175,7 @@ fn words_that_cannot_be_read_are_refused() {
         "mock:arguments={}",
         "mock:",
     ] {
-        let fault = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
-        assert_eq!(fault.status, 400, "{words}");
+        let api_error = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
+        assert_eq!(api_error.status, 400, "{words}");
     }
 }

@@ -55,7 +55,7 @@ impl Process {
         }
     }
 
-    fn begin(&self, most: &str) -> Result<Hold, Receiver<Told>> {
+    fn begin(&self, most: &str) -> Result<Reservation, Receiver<Told>> {
         let held = self.account.hold(money(most), self.cap, self.now);
         held.map_err(|refused| {
             assert_eq!(refused, Refused::Unleased);
@@ -63,7 +63,7 @@ impl Process {
         })
     }
 
-    fn request(&self, store: &mut Store, most: &str) -> Result<Hold, Short> {
+    fn request(&self, store: &mut Store, most: &str) -> Result<Reservation, Short> {
         self.begin(most).or_else(|mut told| {
             self.ask(store, Wish::More);
             told.try_recv().expect("an answer")

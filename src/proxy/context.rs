@@ -14,11 +14,11 @@ use crate::access::Admission;
 use crate::formats::Operation;
 use crate::journal::Journal;
 use crate::metrics::{InFlight, Metrics};
-use crate::model::{Fault, FaultKind, Format, Losses, Memory};
-use crate::runtime::{Attempt, Hold, Key, Model, Place, Snapshot};
-use crate::translate::{Reply, Traits, Wanted};
+use crate::model::{ApiError, ApiErrorKind, Format, Losses, TranslationState};
+use crate::runtime::{Attempt, Key, Model, Reservation, Snapshot, UpstreamPermit};
+use crate::translate::{ModelTraits, RequestSummary, ResponseTranslator};
 
-pub struct Exchange {
+pub struct RequestContext {
     /// Taken once, so that a reload never changes a request halfway.
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) request_id: String,
@@ -31,16 +31,16 @@ pub struct Exchange {
     /// And how its client called the gateway then.
     pub(super) origin: Option<String>,
     pub(super) model: Option<Arc<Model>>,
-    pub(super) wanted: Option<Wanted>,
+    pub(super) wanted: Option<RequestSummary>,
     /// What the current attempt's format cannot say of the request.
     pub(super) losses: Losses,
     /// What the current attempt's upstream is asked to do.
     pub(super) operation: Operation,
     /// How the current attempt's upstream calls the request's tools.
-    pub(super) memory: Memory,
+    pub(super) memory: TranslationState,
     /// The client's body, kept as long as another attempt may need it.
     pub(super) body: Bytes,
-    pub(super) thread: kept::Thread,
+    pub(super) thread: kept::ConversationState,
     pub(super) attempts: Vec<Attempt>,
     /// How many attempts have begun; the current one is the last of these.
     pub(super) tried: usize,
@@ -53,16 +53,16 @@ pub struct Exchange {
     /// For what is waited for.
     pub(super) bell: Bell,
     /// The place of the attempt under way at its upstream.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<UpstreamPermit>,
     /// The upstream of the attempt under way has failed.
     pub(super) troubled: bool,
     /// The request was not written or its reply not read to the end: nothing may follow on that connection.
     pub(super) unfinished: bool,
     /// Where the upstream of this attempt may also be reached.
     pub(super) other_addresses: Vec<SocketAddr>,
-    pub(super) reply: Option<Reply>,
+    pub(super) reply: Option<ResponseTranslator>,
     /// Parked by the step that failed, told to the client by `tell`.
-    pub(super) fault: Option<Fault>,
+    pub(super) api_error: Option<ApiError>,
     /// The header is out: from here on a failure can only be told inside the stream.
     pub(super) header_sent: bool,
     /// A piece is being written to the client.
@@ -70,7 +70,7 @@ pub struct Exchange {
     /// The path has a format of its own, unlike the public catalog and paths unknown.
     pub(super) has_format: bool,
     /// What the client was told, where something went wrong.
-    pub(super) told: Option<FaultKind>,
+    pub(super) told: Option<ApiErrorKind>,
     pub(super) status: u16,
     pub(super) first_byte: Option<Duration>,
     pub(super) received: u64,
@@ -78,7 +78,7 @@ pub struct Exchange {
     /// What the call holds of its key's limits and the gateway's.
     pub(super) admission: Option<Admission>,
     /// Money held back for the call.
-    pub(super) hold: Option<Hold>,
+    pub(super) hold: Option<Reservation>,
     /// When the attempt under way was handed to its upstream.
     pub(super) asked_at: Option<Instant>,
     /// About how many tokens that was, once the body is gone.
@@ -100,7 +100,7 @@ pub struct Exchange {
 
 /// A task that is dropped, as by a panic, never comes to its settlement: what it took is paid all
 /// the same.
-impl Drop for Exchange {
+impl Drop for RequestContext {
     fn drop(&mut self) {
         if !self.is_settled {
             settle::abandoned(self);
@@ -108,14 +108,14 @@ impl Drop for Exchange {
     }
 }
 
-impl Exchange {
+impl RequestContext {
     pub(super) fn new(
         snapshot: Arc<Snapshot>,
         metrics: Arc<Metrics>,
         journal: Option<Arc<Journal>>,
-    ) -> Exchange {
+    ) -> RequestContext {
         let started = Instant::now();
-        Exchange {
+        RequestContext {
             snapshot,
             request_id: new_id(),
             started,
@@ -127,9 +127,9 @@ impl Exchange {
             wanted: None,
             losses: Losses::default(),
             operation: Operation::Generate,
-            memory: Memory::default(),
+            memory: TranslationState::default(),
             body: Bytes::new(),
-            thread: kept::Thread::default(),
+            thread: kept::ConversationState::default(),
             attempts: Vec::new(),
             tried: 0,
             give_up: None,
@@ -141,7 +141,7 @@ impl Exchange {
             unfinished: false,
             other_addresses: Vec::new(),
             reply: None,
-            fault: None,
+            api_error: None,
             header_sent: false,
             writing: false,
             has_format: false,
@@ -189,7 +189,7 @@ impl Exchange {
     pub(super) fn begin_attempt(&mut self) {
         self.tried += 1;
         self.forget_reply();
-        self.fault = None;
+        self.api_error = None;
         self.place = None;
         self.troubled = false;
         self.unfinished = false;
@@ -243,9 +243,9 @@ impl Exchange {
     }
 
     /// What the request must know of the model that was asked for.
-    pub(super) fn traits(&self) -> Traits<'_> {
+    pub(super) fn traits(&self) -> ModelTraits<'_> {
         let model = self.model.as_ref();
-        Traits {
+        ModelTraits {
             text_only: model.is_some_and(|model| !model.settings.has_image_output()),
             sizes: model.map_or(&[], |model| &model.capabilities.image_sizes),
         }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 /// One thing of the request that the other format cannot say, says differently, or insists on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct Loss {
     pub action: Action,
-    pub place: Place,
+    pub place: FieldLocation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Action {
 
 /// Where it stands in the client's body; the client's codec turns it into a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum FieldLocation {
     /// A path already in the client's words.
     Path(Cow<'static, str>),
     Setting(Setting),
@@ -37,7 +37,7 @@ pub enum Place {
     },
     /// One field of it, while the rest stays.
     Field {
-        of: Box<Place>,
+        of: Box<FieldLocation>,
         field: PartField,
     },
     Tool {
@@ -52,7 +52,7 @@ pub enum Place {
 /// What a part may say beside its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartField {
-    /// How closely to look at a picture.
+    /// How closely to look at an image.
     Detail,
     /// What a file is called that came as data.
     FileName,
@@ -64,21 +64,23 @@ pub enum PartField {
     CallProof,
 }
 
-impl Place {
-    pub fn field(&self, field: PartField) -> Place {
-        Place::Field {
+impl FieldLocation {
+    pub fn field(&self, field: PartField) -> FieldLocation {
+        FieldLocation::Field {
             of: Box::new(self.clone()),
             field,
         }
     }
 
     /// Inside of the result that stands here.
-    pub const fn returned(&self, inner: Option<u32>) -> Place {
+    pub const fn returned(&self, inner: Option<u32>) -> FieldLocation {
         let (turn, part) = match self {
-            Place::Part { turn, part } | Place::Returned { turn, part, .. } => (*turn, *part),
+            FieldLocation::Part { turn, part } | FieldLocation::Returned { turn, part, .. } => {
+                (*turn, *part)
+            }
             _ => (None, None),
         };
-        Place::Returned { turn, part, inner }
+        FieldLocation::Returned { turn, part, inner }
     }
 }
 
@@ -110,13 +112,13 @@ pub enum Setting {
     ServiceTier,
     Metadata,
     Images,
-    Picture(PictureSetting),
+    Image(ImageSetting),
     Sound,
 }
 
-/// How pictures are to be made.
+/// How images are to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PictureSetting {
+pub enum ImageSetting {
     Size,
     Quality,
     File,
@@ -128,30 +130,30 @@ pub enum PictureSetting {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Losses(pub Vec<Lost>);
+pub struct Losses(pub Vec<Loss>);
 
 impl Losses {
-    pub fn dropped(&mut self, place: Place) {
+    pub fn dropped(&mut self, place: FieldLocation) {
         self.note(Action::Dropped, place);
     }
 
-    pub fn approximated(&mut self, place: Place) {
+    pub fn approximated(&mut self, place: FieldLocation) {
         self.note(Action::Approximated, place);
     }
 
-    pub fn added(&mut self, place: Place) {
+    pub fn added(&mut self, place: FieldLocation) {
         self.note(Action::Added, place);
     }
 
     /// For what may not have been there in the first place.
-    pub fn dropped_if_there(&mut self, place: Option<Place>) {
+    pub fn dropped_if_there(&mut self, place: Option<FieldLocation>) {
         if let Some(place) = place {
             self.dropped(place);
         }
     }
 
-    fn note(&mut self, action: Action, place: Place) {
-        let lost = Lost { action, place };
+    fn note(&mut self, action: Action, place: FieldLocation) {
+        let lost = Loss { action, place };
         if !self.0.contains(&lost) {
             self.0.push(lost);
         }

@@ -6,7 +6,7 @@ use super::{Money, Usage};
 
 /// Its texts are lent by what has them: one is made for every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt<'a> {
+pub struct UsageRecord<'a> {
     /// The request's own, unique for ever: nothing is counted twice by it.
     pub id: Cow<'a, str>,
     /// When it ended, in milliseconds since 1970.
@@ -21,18 +21,18 @@ pub struct Receipt<'a> {
     pub stream: bool,
     pub status: u16,
     pub usage: Usage,
-    /// Pictures that were made.
+    /// Images that were made.
     pub images: u64,
     /// Some of the usage is not the upstream's own count.
     pub estimated: bool,
     pub cost: Money,
 }
 
-impl Receipt<'_> {
+impl UsageRecord<'_> {
     /// With texts of its own.
-    pub fn into_owned(self) -> Receipt<'static> {
+    pub fn into_owned(self) -> UsageRecord<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Receipt {
+        UsageRecord {
             id: owned(self.id),
             key: owned(self.key),
             model: owned(self.model),

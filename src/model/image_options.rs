@@ -1,28 +1,28 @@
-//! How a picture is to be made, and how near one size comes to another.
+//! How an image is to be made, and how near one size comes to another.
 
-use super::{Losses, Media, PictureSetting, Place, Setting, Text};
+use super::{FieldLocation, ImageSetting, Losses, Media, Setting, Text};
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Picture<'a> {
-    pub size: Option<PictureSize>,
+pub struct ImageOptions<'a> {
+    pub size: Option<ImageSize>,
     pub quality: Option<Text<'a>>,
     /// The kind of file: `png`, `jpeg` or `webp`.
     pub file: Option<Text<'a>>,
     pub compression: Option<u64>,
     pub background: Option<Text<'a>>,
     pub moderation: Option<Text<'a>>,
-    /// Where the first of the pictures given may be changed.
+    /// Where the first of the images given may be changed.
     pub mask: Option<Media<'a>>,
-    /// How many drafts a stream shows before the picture.
+    /// How many drafts a stream shows before the image.
     pub drafts: Option<u64>,
 }
 
-impl Picture<'_> {
+impl ImageOptions<'_> {
     /// Reports all that was asked for, where none of it can be said.
     pub fn drop_all(&self, losses: &mut Losses) {
         if self.size.is_some() {
-            let size = Setting::Picture(PictureSetting::Size);
-            losses.dropped(Place::Setting(size));
+            let size = Setting::Image(ImageSetting::Size);
+            losses.dropped(FieldLocation::Setting(size));
         }
         self.drop_all_but_size(losses);
     }
@@ -30,15 +30,15 @@ impl Picture<'_> {
     /// The same, where the size can.
     pub fn drop_all_but_size(&self, losses: &mut Losses) {
         for (given, setting) in [
-            (self.quality.is_some(), PictureSetting::Quality),
-            (self.file.is_some(), PictureSetting::File),
-            (self.compression.is_some(), PictureSetting::Compression),
-            (self.background.is_some(), PictureSetting::Background),
-            (self.moderation.is_some(), PictureSetting::Moderation),
-            (self.drafts.is_some(), PictureSetting::Drafts),
+            (self.quality.is_some(), ImageSetting::Quality),
+            (self.file.is_some(), ImageSetting::File),
+            (self.compression.is_some(), ImageSetting::Compression),
+            (self.background.is_some(), ImageSetting::Background),
+            (self.moderation.is_some(), ImageSetting::Moderation),
+            (self.drafts.is_some(), ImageSetting::Drafts),
         ] {
             if given {
-                losses.dropped(Place::Setting(Setting::Picture(setting)));
+                losses.dropped(FieldLocation::Setting(Setting::Image(setting)));
             }
         }
     }
@@ -46,7 +46,7 @@ impl Picture<'_> {
 
 /// Some formats count pixels, some name a shape and a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PictureSize {
+pub enum ImageSize {
     Pixels {
         width: u32,
         height: u32,
@@ -78,40 +78,40 @@ impl Scale {
     }
 }
 
-impl PictureSize {
+impl ImageSize {
     /// `1024x1536`
-    pub fn of_pixels(text: &str) -> Option<PictureSize> {
+    pub fn of_pixels(text: &str) -> Option<ImageSize> {
         let (width, height) = text.split_once(['x', 'X'])?;
         let (width, height) = (width.parse().ok()?, height.parse().ok()?);
-        (width > 0 && height > 0).then_some(PictureSize::Pixels { width, height })
+        (width > 0 && height > 0).then_some(ImageSize::Pixels { width, height })
     }
 
     /// Width and height, as far as they are known.
     const fn sides(self) -> (u32, u32) {
         match self {
-            PictureSize::Pixels { width, height } => (width, height),
-            PictureSize::Shape { ratio: Some(r), .. } => r,
-            PictureSize::Shape { ratio: None, .. } => (1, 1),
+            ImageSize::Pixels { width, height } => (width, height),
+            ImageSize::Shape { ratio: Some(r), .. } => r,
+            ImageSize::Shape { ratio: None, .. } => (1, 1),
         }
     }
 
     /// About how many pixels a side of it would have if it were a square.
     fn side(self) -> f64 {
         match self {
-            PictureSize::Pixels { width, height } => (f64::from(width) * f64::from(height)).sqrt(),
-            PictureSize::Shape { scale, .. } => f64::from(scale.unwrap_or(Scale::One).side()),
+            ImageSize::Pixels { width, height } => (f64::from(width) * f64::from(height)).sqrt(),
+            ImageSize::Shape { scale, .. } => f64::from(scale.unwrap_or(Scale::One).side()),
         }
     }
 
     /// The one of several whose shape is nearest, then whose scale is.
-    pub fn nearest<T: Copy>(self, among: &[(PictureSize, T)]) -> Option<T> {
-        let distance = |other: PictureSize| {
+    pub fn nearest<T: Copy>(self, among: &[(ImageSize, T)]) -> Option<T> {
+        let distance = |other: ImageSize| {
             let shape = (ratio(self.sides()) / ratio(other.sides())).ln().abs();
             let scale = (self.side() / other.side()).ln().abs();
             // Shapes that differ by less than a hundredth are the same to the eye.
             ((shape * 100.0).round(), scale)
         };
-        let nearer = |(one, _): &&(PictureSize, T), (other, _): &&(PictureSize, T)| {
+        let nearer = |(one, _): &&(ImageSize, T), (other, _): &&(ImageSize, T)| {
             let (one, other) = (distance(*one), distance(*other));
             one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1))
         };
@@ -119,7 +119,7 @@ impl PictureSize {
     }
 
     /// Whether the other is the very same, not only near.
-    pub fn is_exactly(self, other: PictureSize) -> bool {
+    pub fn is_exactly(self, other: ImageSize) -> bool {
         let ((width, height), (w, h)) = (self.sides(), other.sides());
         let shape = u64::from(width) * u64::from(h) == u64::from(w) * u64::from(height);
         shape && (self.side() - other.side()).abs() < 0.5
@@ -134,8 +134,8 @@ fn ratio((width, height): (u32, u32)) -> f64 {
 mod tests {
     use super::*;
 
-    const fn pixels(width: u32, height: u32) -> PictureSize {
-        PictureSize::Pixels { width, height }
+    const fn pixels(width: u32, height: u32) -> ImageSize {
+        ImageSize::Pixels { width, height }
     }
 
     #[test]
@@ -154,13 +154,13 @@ mod tests {
         ] {
             assert_eq!(wanted.nearest(&among), Some(found), "{wanted:?}");
         }
-        let none: [(PictureSize, char); 0] = [];
+        let none: [(ImageSize, char); 0] = [];
         assert_eq!(pixels(1, 1).nearest(&none), None);
     }
 
     #[test]
     fn only_the_same_pixels_are_exact() {
-        let shape = |ratio, scale| PictureSize::Shape {
+        let shape = |ratio, scale| ImageSize::Shape {
             ratio: Some(ratio),
             scale,
         };
@@ -173,10 +173,7 @@ mod tests {
 
     #[test]
     fn pixels_are_read_as_they_are_written() {
-        assert_eq!(
-            PictureSize::of_pixels("1024x1536"),
-            Some(pixels(1024, 1536))
-        );
+        assert_eq!(ImageSize::of_pixels("1024x1536"), Some(pixels(1024, 1536)));
         for wrong in [
             "",
             "1024",
@@ -187,7 +184,7 @@ mod tests {
             "-1x1",
             "auto",
         ] {
-            assert_eq!(PictureSize::of_pixels(wrong), None, "{wrong}");
+            assert_eq!(ImageSize::of_pixels(wrong), None, "{wrong}");
         }
     }
 }

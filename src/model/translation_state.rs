@@ -5,21 +5,21 @@ use std::ops::Range;
 
 /// Empty for most requests, and then it costs nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct TranslationState {
     pub renamed: Vec<Renamed>,
     /// The client's names of tools that take free text, which not every format has.
     pub custom: Vec<String>,
     pub namespaced: Vec<Namespaced>,
     /// The upstream writes its thoughts into the text, between tags.
     pub think_tags: bool,
-    /// Pictures are made from pictures.
+    /// Images are made from images.
     pub edits: bool,
-    pub thread: Option<Thread>,
+    pub thread: Option<ConversationState>,
 }
 
 /// Of a conversation that goes on from a reply that was kept, and whose replies may be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Thread {
+pub struct ConversationState {
     pub previous: Option<String>,
     /// The client wants to go on from the reply, or to fetch it again.
     pub keep: bool,
@@ -42,9 +42,9 @@ pub struct Namespaced {
     pub namespace: String,
 }
 
-impl Memory {
-    pub fn of_tools(tools: &[Tool<'_>]) -> Memory {
-        let mut memory = Memory::default();
+impl TranslationState {
+    pub fn of_tools(tools: &[Tool<'_>]) -> TranslationState {
+        let mut memory = TranslationState::default();
         for tool in tools {
             if tool.kind == ToolKind::Custom {
                 memory.custom.push(tool.name.clone().into_owned());

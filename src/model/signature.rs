@@ -1,6 +1,6 @@
 //! Proofs a model attaches to its own words, and the wrapping that carries them through another format.
 //!
-//! A seal goes back only to the format that issued it. In any other format it travels in that
+//! A signature goes back only to the format that issued it. In any other format it travels in that
 //! format's own opaque field as `base64("omniglot/1 " + code + "\n" + raw)`.
 
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seal<'a> {
+pub struct Signature<'a> {
     pub issuer: Issuer,
     pub data: Text<'a>,
 }
@@ -62,7 +62,7 @@ impl Issuer {
 /// How everything begins that `wrap` makes.
 const WRAPPED: &[u8] = b"b21uaWdsb3QvMS";
 
-impl Seal<'_> {
+impl Signature<'_> {
     /// Whether a body may hold something that `wrap` made.
     pub fn may_be_in(body: &[u8]) -> bool {
         static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(WRAPPED));
@@ -75,7 +75,7 @@ impl Seal<'_> {
     }
 
     /// What `wrap` made, taken apart again; `None` for anything else.
-    pub fn unwrap_text(wrapped: &str) -> Option<Seal<'static>> {
+    pub fn unwrap_text(wrapped: &str) -> Option<Signature<'static>> {
         let url_safe = wrapped.contains(['-', '_']);
         let alphabet = if url_safe {
             &alphabet::URL_SAFE
@@ -90,7 +90,7 @@ impl Seal<'_> {
         let issuer = Issuer::ALL
             .into_iter()
             .find(|issuer| code.len() == 1 && code.starts_with(issuer.code()))?;
-        Some(Seal {
+        Some(Signature {
             issuer,
             data: data.to_owned().into(),
         })
@@ -104,20 +104,20 @@ mod tests {
     #[test]
     fn a_seal_survives_both_alphabets_and_lost_padding() {
         for issuer in Issuer::ALL {
-            let seal = Seal {
+            let signature = Signature {
                 issuer,
                 data: "a?>~ÿ\nsecond line".into(),
             };
-            let wrapped = seal.wrap();
+            let wrapped = signature.wrap();
             assert!(wrapped.starts_with("b21uaWdsb3QvMS"));
-            assert!(Seal::may_be_in(
+            assert!(Signature::may_be_in(
                 format!("{{\"a\":\"{wrapped}\"}}").as_bytes()
             ));
-            assert_eq!(Seal::unwrap_text(&wrapped), Some(seal.clone()));
+            assert_eq!(Signature::unwrap_text(&wrapped), Some(signature.clone()));
             let url_safe = wrapped.replace('+', "-").replace('/', "_");
             assert_eq!(
-                Seal::unwrap_text(url_safe.trim_end_matches('=')),
-                Some(seal)
+                Signature::unwrap_text(url_safe.trim_end_matches('=')),
+                Some(signature)
             );
         }
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_we_did_not_wrap_is_not_ours() {
         for foreign in ["", "EqQBCkYIBRgC", "skip_thought_signature_validator", "{}"] {
-            assert_eq!(Seal::unwrap_text(foreign), None);
+            assert_eq!(Signature::unwrap_text(foreign), None);
         }
     }
 }

@@ -1,0 +1,177 @@
+//! Anything that goes wrong and that a client may be told.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use super::FieldLocation;
+
+/// Rendered by the codec of the client's format, nowhere else. On the heap: nearly every function
+/// may answer with one and hardly any does, but each would hold the room and the moves for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError(Box<ApiErrorDetails>);
+
+/// What there is to say of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiErrorDetails {
+    pub kind: ApiErrorKind,
+    /// The status a client of any format would see; a format may have its own (529).
+    pub status: u16,
+    pub message: String,
+    /// The field at error, in the client's own words.
+    pub param: Option<String>,
+    /// The same, until the client's codec has put it into words.
+    pub place: Option<FieldLocation>,
+    /// A more precise code than the kind's own, where an upstream gave one.
+    pub code: Option<String>,
+    pub retry_after: Option<Duration>,
+    /// The methods that a path has.
+    pub allowed: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ApiErrorKind {
+    Invalid,
+    ContextTooLong,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    Conflict,
+    TooLarge,
+    RateLimited,
+    OverQuota,
+    Internal,
+    Unsupported,
+    BadGateway,
+    Overloaded,
+    Timeout,
+}
+
+impl ApiErrorKind {
+    /// The word for it in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ApiErrorKind::Invalid => "invalid",
+            ApiErrorKind::ContextTooLong => "context_too_long",
+            ApiErrorKind::Unauthenticated => "unauthenticated",
+            ApiErrorKind::Forbidden => "forbidden",
+            ApiErrorKind::NotFound => "not_found",
+            ApiErrorKind::MethodNotAllowed => "method_not_allowed",
+            ApiErrorKind::Conflict => "conflict",
+            ApiErrorKind::TooLarge => "too_large",
+            ApiErrorKind::RateLimited => "rate_limited",
+            ApiErrorKind::OverQuota => "over_quota",
+            ApiErrorKind::Internal => "internal",
+            ApiErrorKind::Unsupported => "unsupported",
+            ApiErrorKind::BadGateway => "bad_gateway",
+            ApiErrorKind::Overloaded => "overloaded",
+            ApiErrorKind::Timeout => "timeout",
+        }
+    }
+
+    pub const fn status(self) -> u16 {
+        match self {
+            ApiErrorKind::Invalid | ApiErrorKind::ContextTooLong => 400,
+            ApiErrorKind::Unauthenticated => 401,
+            ApiErrorKind::Forbidden => 403,
+            ApiErrorKind::NotFound => 404,
+            ApiErrorKind::MethodNotAllowed => 405,
+            ApiErrorKind::Conflict => 409,
+            ApiErrorKind::TooLarge => 413,
+            ApiErrorKind::RateLimited | ApiErrorKind::OverQuota => 429,
+            ApiErrorKind::Internal => 500,
+            ApiErrorKind::Unsupported => 501,
+            ApiErrorKind::BadGateway => 502,
+            ApiErrorKind::Overloaded => 503,
+            ApiErrorKind::Timeout => 504,
+        }
+    }
+
+    /// Upstreams tell these with statuses that clients of other formats do not know, or do not
+    /// take for what they are: 529, 402, and 400 for a wrong key or a model that is not there.
+    pub const fn has_one_status(self) -> bool {
+        matches!(
+            self,
+            ApiErrorKind::Overloaded
+                | ApiErrorKind::OverQuota
+                | ApiErrorKind::Unauthenticated
+                | ApiErrorKind::NotFound
+        )
+    }
+
+    /// The kind a bare HTTP status stands for.
+    pub const fn of_status(status: u16) -> ApiErrorKind {
+        match status {
+            401 => ApiErrorKind::Unauthenticated,
+            402 => ApiErrorKind::OverQuota,
+            403 => ApiErrorKind::Forbidden,
+            404 => ApiErrorKind::NotFound,
+            405 => ApiErrorKind::MethodNotAllowed,
+            409 => ApiErrorKind::Conflict,
+            413 => ApiErrorKind::TooLarge,
+            429 => ApiErrorKind::RateLimited,
+            501 => ApiErrorKind::Unsupported,
+            502 => ApiErrorKind::BadGateway,
+            503 | 529 => ApiErrorKind::Overloaded,
+            408 | 504 => ApiErrorKind::Timeout,
+            400..=499 => ApiErrorKind::Invalid,
+            _ => ApiErrorKind::Internal,
+        }
+    }
+}
+
+impl Deref for ApiError {
+    type Target = ApiErrorDetails;
+
+    fn deref(&self) -> &ApiErrorDetails {
+        &self.0
+    }
+}
+
+impl DerefMut for ApiError {
+    fn deref_mut(&mut self) -> &mut ApiErrorDetails {
+        &mut self.0
+    }
+}
+
+impl ApiError {
+    pub fn new(kind: ApiErrorKind, message: impl Into<String>) -> ApiError {
+        ApiError::made(kind, message.into())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn made(kind: ApiErrorKind, message: String) -> ApiError {
+        ApiError(Box::new(ApiErrorDetails {
+            kind,
+            status: kind.status(),
+            message,
+            param: None,
+            place: None,
+            code: None,
+            retry_after: None,
+            allowed: None,
+        }))
+    }
+
+    pub fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new(ApiErrorKind::Invalid, message)
+    }
+
+    pub fn bad_gateway(message: impl Into<String>) -> ApiError {
+        ApiError::new(ApiErrorKind::BadGateway, message)
+    }
+
+    #[must_use]
+    pub fn at(mut self, param: impl Into<String>) -> ApiError {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// For encoders, which do not know the client's words.
+    #[must_use]
+    pub fn about(mut self, place: FieldLocation) -> ApiError {
+        self.place = Some(place);
+        self
+    }
+}
