@@ -1,4 +1,4 @@
-//! The embedded demo: started in an empty directory, tried with the very command it prints.
+//! The embedded demo, started in an empty directory and tried with the command that it prints.
 
 use std::fs::File;
 use std::process::{Command, Output};
@@ -21,15 +21,15 @@ fn lock() -> File {
     file
 }
 
-/// Its ports are fixed: whoever has them now may need a moment to be done.
-fn start(command: impl Fn() -> Command, patience: Duration) -> Process {
+/// Starts the demo. Its ports are fixed, and another test may need a moment to release them.
+fn start(command: impl Fn() -> Command) -> Process {
     let until = Instant::now() + PATIENCE;
     loop {
         let stderr = Stderr::new();
         let mut command = command();
         stderr.attach(&mut command);
         let mut process = Process::start(&mut command);
-        match process.line_if_any("omniglot listens on", patience) {
+        match process.line_if_any("omniglot listens on", PATIENCE) {
             Some(line) => {
                 assert_eq!(line, format!("omniglot listens on {DEMO}"));
                 return process;
@@ -66,7 +66,7 @@ async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format()
         command.current_dir(directory.path());
         command
     };
-    let mut process = start(command, PATIENCE);
+    let mut process = start(command);
 
     let curl = printed_curl(&process);
     let Output { status, stdout, .. } = Command::new("sh")
@@ -115,45 +115,4 @@ async fn answers(format: &str, stream: bool) {
     };
     assert!(text.contains(mark), "{format}: {text}");
     assert!(text.contains("salve"), "{format}: {text}");
-}
-
-/// The shell blocks of the README, in their order.
-fn readme_commands() -> Vec<String> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
-    let text = text.expect("the README");
-    let blocks = text.split("```sh\n").skip(1);
-    let commands = blocks.filter_map(|block| Some(block.split_once("\n```")?.0.to_owned()));
-    commands.collect()
-}
-
-/// What the first block starts, the others talk to; the second runs all tests, this one too.
-#[tokio::test]
-async fn every_command_of_the_readme_works() {
-    let _lock = lock();
-    let commands = readme_commands();
-    assert_eq!(&commands[..2], ["scripts/demo", "scripts/test"]);
-    assert!(commands.len() > 8, "the commands were found");
-    let root = env!("CARGO_MANIFEST_DIR");
-    let command = || {
-        let mut command = Command::new(&commands[0]);
-        command.current_dir(root);
-        command
-    };
-    // It builds first, which takes minutes where nothing has been built yet.
-    let mut demo = start(command, 20 * PATIENCE);
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = format!("sqlite:{}", directory.path().join("omniglot.db").display());
-    for command in &commands[2..] {
-        let output = Command::new("sh")
-            .args(["-c", command])
-            .current_dir(root)
-            .env("no_proxy", "127.0.0.1")
-            .env("OMNIGLOT_STORE", &store)
-            .output()
-            .expect("sh runs");
-        let works = output.status.success() && !output.stdout.is_empty();
-        assert!(works, "{command}\n{output:?}");
-    }
-    demo.signal("TERM");
-    assert_eq!(demo.wait().code(), Some(0));
 }
