@@ -12,7 +12,7 @@ use bytes::Bytes;
 use clap::Parser;
 use omniglot::formats::Operation;
 use omniglot::model::Format;
-use omniglot::sse::Frames;
+use omniglot::sse::SseFrames;
 use omniglot::translate::{RequestSummary, ResponseTranslator};
 
 use contest::{Outcome, hold, row, table};
@@ -95,7 +95,7 @@ fn relay(from: Format, to: Format, events: &[Bytes], rounds: usize) -> Outcome {
 /// The JSON of an event, if it has any.
 fn payload(event: &Bytes) -> Option<String> {
     let mut found = None;
-    Frames::default().push(event, |frame| found = frame.data.map(String::from));
+    SseFrames::default().push(event, |frame| found = frame.data.map(String::from));
     found.filter(|data| data.starts_with('{'))
 }
 

@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::metrics::{Metrics, UpstreamStanding};
+use crate::metrics::{Metrics, UpstreamStatus};
 use crate::runtime::{Runtime, Snapshot};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -84,15 +84,19 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, OPEN_METRICS)], text)
 }
 
-fn standing(snapshot: &Snapshot) -> Vec<UpstreamStanding> {
+fn standing(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
     let mut models: HashMap<Arc<str>, Vec<_>> = HashMap::new();
-    for target in snapshot.listed.iter().flat_map(|model| &model.targets) {
+    for target in snapshot
+        .ordered_models
+        .iter()
+        .flat_map(|model| &model.targets)
+    {
         let of_upstream = models.entry(target.upstream.name.clone()).or_default();
         of_upstream.push((target.model.clone(), target.health.is_open()));
     }
     let upstreams = snapshot.upstreams.iter();
     upstreams
-        .map(|upstream| UpstreamStanding {
+        .map(|upstream| UpstreamStatus {
             upstream: upstream.name.clone(),
             in_flight: upstream.load.in_flight(),
             waiting: upstream.load.waiting(),

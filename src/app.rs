@@ -37,7 +37,7 @@ use sharing::Sharing;
 
 use crate::access::Leases;
 use crate::admin::{self, Admin, Phase};
-use crate::config::{AccessLog as AccessLogSetting, Config, Listen, TlsFiles};
+use crate::config::{AccessLogConfig, Config, Listen, TlsFiles};
 use crate::images::{Files, TaskQueue, Tasks};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -87,8 +87,8 @@ pub fn run(start: Start) -> Result<()> {
         .map(|addr| listener(addr, "server.admin"))
         .transpose()?;
     let access_log = match server_settings.access_log {
-        AccessLogSetting::Off => None,
-        AccessLogSetting::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
+        AccessLogConfig::Off => None,
+        AccessLogConfig::Json => Some(AccessLog::to_stdout().context("cannot start a thread")?),
     };
     let metrics = Arc::new(Metrics::new());
     let store = start.config.store.clone();
@@ -311,7 +311,10 @@ impl BackgroundService for Lifecycle {
             never = memory::give_back() => match never {},
         }
         self.admin.enter(Phase::Draining);
-        log::info!("draining {} requests in flight", self.metrics.current());
+        log::info!(
+            "draining {} requests in flight",
+            self.metrics.requests_in_flight()
+        );
         self.drain().await;
         if let Some(archive) = &self.archive {
             archive.flush().await;
@@ -346,7 +349,7 @@ impl Lifecycle {
     }
 
     async fn until_idle(&self) {
-        while self.metrics.current() > 0 {
+        while self.metrics.requests_in_flight() > 0 {
             sleep(Duration::from_millis(5)).await;
         }
     }

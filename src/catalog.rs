@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::config::{Amount, Model};
+use crate::config::{Amount, ModelConfig};
 use crate::model::{ApiError, Format};
 
 /// A config has no release dates, and SDKs require one. The epoch is what the messages format
@@ -20,7 +20,7 @@ const CREATED_AT: &str = "1970-01-01T00:00:00Z";
 const LAST_PAGE_NUMBER: usize = (1 << 53) - 1;
 
 /// `GET /api/models`. The models come in config order, as everywhere in this module.
-pub fn public_page(models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+pub fn public_page(models: &[&ModelConfig], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     let page = query.number(&["page"], 1..=LAST_PAGE_NUMBER)?.unwrap_or(1);
     let page_size = query.number(&["page_size"], 1..=500)?.unwrap_or(50);
@@ -70,7 +70,7 @@ struct PublicPricing<'a> {
     image_output: Option<Box<RawValue>>,
 }
 
-fn public_record(model: &Model) -> PublicRecord<'_> {
+fn public_record(model: &ModelConfig) -> PublicRecord<'_> {
     let pricing = &model.pricing;
     let price = |amount: &Option<Amount>| amount.as_ref().and_then(json_number);
     PublicRecord {
@@ -105,7 +105,11 @@ fn json_number(amount: &Amount) -> Option<Box<RawValue>> {
 }
 
 /// `GET /v1/models` and `GET /v1beta/models`, from the models that the key may use.
-pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+pub fn list(
+    shape: Format,
+    models: &[&ModelConfig],
+    query: Option<&str>,
+) -> Result<Vec<u8>, ApiError> {
     let query = Query::new(query);
     match shape {
         Format::Chat | Format::Responses | Format::Images => Ok(chat_list(models)),
@@ -115,7 +119,7 @@ pub fn list(shape: Format, models: &[&Model], query: Option<&str>) -> Result<Vec
 }
 
 /// `GET /v1/models/{id}` and `GET /v1beta/models/{id}`.
-pub fn single(shape: Format, model: &Model) -> Vec<u8> {
+pub fn single(shape: Format, model: &ModelConfig) -> Vec<u8> {
     match shape {
         Format::Chat | Format::Responses | Format::Images => json(&chat_record(model)),
         Format::Messages => json(&messages_record(model)),
@@ -138,14 +142,14 @@ struct ChatRecord<'a> {
 }
 
 /// Whole: this format has no pages.
-fn chat_list(models: &[&Model]) -> Vec<u8> {
+fn chat_list(models: &[&ModelConfig]) -> Vec<u8> {
     json(&ChatList {
         object: "list",
         data: models.iter().map(|model| chat_record(model)).collect(),
     })
 }
 
-fn chat_record(model: &Model) -> ChatRecord<'_> {
+fn chat_record(model: &ModelConfig) -> ChatRecord<'_> {
     ChatRecord {
         id: &model.id,
         object: "model",
@@ -178,7 +182,7 @@ struct MessagesRecord<'a> {
     max_tokens: Option<u64>,
 }
 
-fn messages_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, ApiError> {
+fn messages_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiError> {
     let limit = query.number(&["limit"], 1..=1000)?.unwrap_or(20);
     let after = query.position("after_id", models)?;
     let before = query.position("before_id", models)?;
@@ -226,7 +230,7 @@ fn lists_active(query: &Query) -> Result<bool, ApiError> {
     }
 }
 
-fn messages_record(model: &Model) -> MessagesRecord<'_> {
+fn messages_record(model: &ModelConfig) -> MessagesRecord<'_> {
     MessagesRecord {
         r#type: "model",
         id: &model.id,
@@ -265,7 +269,7 @@ struct NativeRecord<'a> {
     thinking: Option<bool>,
 }
 
-fn native_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, ApiError> {
+fn native_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiError> {
     let first = match query.first(&["pageToken", "page_token"]) {
         None => 0,
         Some((_, "")) => 0,
@@ -291,16 +295,16 @@ fn native_list(models: &[&Model], query: &Query) -> Result<Vec<u8>, ApiError> {
 
 /// Names the last model shown rather than a number, so that a reload between two pages neither
 /// repeats nor skips a model.
-fn token_of(model: &Model) -> String {
+fn token_of(model: &ModelConfig) -> String {
     URL_SAFE_NO_PAD.encode(&model.id)
 }
 
-fn position_of_token(models: &[&Model], token: &str) -> Option<usize> {
+fn position_of_token(models: &[&ModelConfig], token: &str) -> Option<usize> {
     let id = URL_SAFE_NO_PAD.decode(token).ok()?;
     models.iter().position(|model| model.id.as_bytes() == id)
 }
 
-fn native_record(model: &Model) -> NativeRecord<'_> {
+fn native_record(model: &ModelConfig) -> NativeRecord<'_> {
     let thinks = model.features.iter().any(|feature| feature == "thinking");
     NativeRecord {
         name: format!("models/{}", model.id),
@@ -356,7 +360,7 @@ impl<'q> Query<'q> {
     }
 
     /// Where the model that a parameter names stands in the list.
-    fn position(&self, name: &str, models: &[&Model]) -> Result<Option<usize>, ApiError> {
+    fn position(&self, name: &str, models: &[&ModelConfig]) -> Result<Option<usize>, ApiError> {
         let Some((_, id)) = self.first(&[name]).filter(|(_, id)| !id.is_empty()) else {
             return Ok(None);
         };

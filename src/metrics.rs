@@ -18,14 +18,14 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
-pub use journal::JournalStanding;
-pub use served::Served;
-pub use standing::UpstreamStanding;
+pub use journal::JournalMetrics;
+pub use served::RequestSummary;
+pub use standing::UpstreamStatus;
 
 use cost::Cost;
 use journal::Watched;
 use row::{Named, Row};
-use standing::Standing;
+use standing::UpstreamGauges;
 
 use crate::model::Format;
 
@@ -60,7 +60,7 @@ pub struct Metrics {
     /// Not there without one.
     limits_store_up: Family<NoLabels, Gauge>,
     limited_alone: Family<NoLabels, Counter>,
-    standing: Standing,
+    standing: UpstreamGauges,
     journal: Watched,
     /// A family is asked with labels it could own. What they lead to is kept here by model and
     /// upstream, so that counting a request allocates nothing and searches once.
@@ -115,30 +115,30 @@ type NoLabels = [(&'static str, &'static str); 0];
 
 /// Why an attempt at an upstream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     Connect,
     Tls,
     Timeout,
     Reset,
     Status,
-    Unreadable,
+    Malformed,
     Cut,
     /// As many requests as it may have, and no room to wait.
     Full,
 }
 
-impl Cause {
+impl FailureCause {
     /// The word for it in metrics.
     pub const fn name(self) -> &'static str {
         match self {
-            Cause::Connect => "connect",
-            Cause::Tls => "tls",
-            Cause::Timeout => "timeout",
-            Cause::Reset => "reset",
-            Cause::Status => "status",
-            Cause::Unreadable => "unreadable",
-            Cause::Cut => "cut",
-            Cause::Full => "full",
+            FailureCause::Connect => "connect",
+            FailureCause::Tls => "tls",
+            FailureCause::Timeout => "timeout",
+            FailureCause::Reset => "reset",
+            FailureCause::Status => "status",
+            FailureCause::Malformed => "unreadable",
+            FailureCause::Cut => "cut",
+            FailureCause::Full => "full",
         }
     }
 }
@@ -182,7 +182,7 @@ impl Metrics {
             store_up: Family::default(),
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
-            standing: Standing::default(),
+            standing: UpstreamGauges::default(),
             journal: Watched::default(),
             rows: Default::default(),
             costs: Named::default(),
@@ -290,16 +290,16 @@ impl Metrics {
     }
 
     /// How many requests are being served.
-    pub fn current(&self) -> i64 {
+    pub fn requests_in_flight(&self) -> i64 {
         self.in_flight.get()
     }
 
     /// Called on a task of the service that serves the clients.
-    pub fn note_service(&self) {
+    pub fn set_service_runtime(&self) {
         self.service.get_or_init(Handle::current);
     }
 
-    pub fn upstream_failed(&self, upstream: &str, cause: Cause) {
+    pub fn upstream_failed(&self, upstream: &str, cause: FailureCause) {
         let labels = FailureLabels {
             upstream: upstream.into(),
             cause: cause.name(),
@@ -308,7 +308,7 @@ impl Metrics {
     }
 
     /// From now on a scrape shows how the journal stands.
-    pub fn watch_journal(&self, look: impl Fn() -> JournalStanding + Send + Sync + 'static) {
+    pub fn watch_journal(&self, look: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
         self.journal.watch(look);
     }
 
@@ -338,7 +338,7 @@ impl Metrics {
     }
 
     /// Every metric in the OpenMetrics text format.
-    pub fn render(&self, upstreams: Vec<UpstreamStanding>) -> String {
+    pub fn render(&self, upstreams: Vec<UpstreamStatus>) -> String {
         self.standing.show(upstreams, || {
             let tasks = self
                 .service

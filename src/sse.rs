@@ -1,6 +1,6 @@
 //! Server-sent events: frames with their exact bytes coming in, events going out.
 //!
-//! Frames keep the place of their payload, which parsers of the event alone do not tell:
+//! SseFrames keep the place of their payload, which parsers of the event alone do not tell:
 //! pass-through must change a value inside an event and leave every other byte as it was.
 
 use std::borrow::Cow;
@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 
-use crate::json::write;
+use crate::json::write_json;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One event as it stands on the wire, up to and including the blank line that ends it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct SseFrame<'a> {
     pub raw: &'a [u8],
     /// Empty when the event has no name.
     pub name: Cow<'a, str>,
@@ -26,7 +26,7 @@ pub struct Frame<'a> {
 
 /// Cuts a byte stream, split anywhere, into frames. Bytes are copied only when a frame is split.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct SseFrames {
     held: Vec<u8>,
     /// How far `held` was searched, and where the line being searched begins.
     searched: usize,
@@ -34,13 +34,13 @@ pub struct Frames {
     started: bool,
 }
 
-impl Frames {
+impl SseFrames {
     /// Bytes of a frame that is not complete yet.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Frame<'_>)) {
+    pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(SseFrame<'_>)) {
         if self.held.is_empty() {
             let rest = self.cut(chunk, &mut each);
             self.held.extend_from_slice(&chunk[rest..]);
@@ -54,7 +54,7 @@ impl Frames {
     }
 
     /// The stream is over: whatever is left, as the frame it would have been.
-    pub fn finish(&mut self, mut each: impl FnMut(Frame<'_>)) {
+    pub fn finish(&mut self, mut each: impl FnMut(SseFrame<'_>)) {
         let held = std::mem::take(&mut self.held);
         (self.searched, self.line) = (0, 0);
         if !held.is_empty() {
@@ -64,7 +64,7 @@ impl Frames {
     }
 
     /// Hands over the complete frames of `bytes`; returns where the incomplete one begins.
-    fn cut(&mut self, bytes: &[u8], each: &mut impl FnMut(Frame<'_>)) -> usize {
+    fn cut(&mut self, bytes: &[u8], each: &mut impl FnMut(SseFrame<'_>)) -> usize {
         let (mut frame, mut line, mut at) = (0, self.line, self.searched);
         while let Some(found) = memchr::memchr2(b'\n', b'\r', &bytes[at..]) {
             let end = at + found;
@@ -89,8 +89,8 @@ impl Frames {
     }
 }
 
-fn read_frame(raw: &[u8], first: bool) -> Frame<'_> {
-    let mut frame = Frame {
+fn read_frame(raw: &[u8], first: bool) -> SseFrame<'_> {
+    let mut frame = SseFrame {
         raw,
         name: Cow::Borrowed(""),
         data: None,
@@ -112,7 +112,7 @@ fn read_frame(raw: &[u8], first: bool) -> Frame<'_> {
     frame
 }
 
-fn read_line<'a>(frame: &mut Frame<'a>, line: &'a [u8], at: usize) {
+fn read_line<'a>(frame: &mut SseFrame<'a>, line: &'a [u8], at: usize) {
     let colon = memchr::memchr(b':', line);
     let (field, mut value_at) = match colon {
         Some(colon) => (&line[..colon], colon + 1),
@@ -232,7 +232,7 @@ impl SseWriter {
     }
 
     fn serialise(&mut self, payload: &impl Serialize) {
-        write(payload, &mut self.payload)
+        write_json(payload, &mut self.payload)
             .expect("our own structs with string keys always serialise, and memory does not fail");
     }
 
@@ -264,9 +264,9 @@ mod tests {
     type Seen = Vec<(Vec<u8>, String, Option<String>)>;
 
     fn frames(pieces: &[&[u8]]) -> Seen {
-        let mut frames = Frames::default();
+        let mut frames = SseFrames::default();
         let mut seen = Seen::new();
-        let mut note = |frame: Frame<'_>| {
+        let mut note = |frame: SseFrame<'_>| {
             if let (Some(at), Some(data)) = (frame.data_at, &frame.data) {
                 assert_eq!(&frame.raw[at..at + data.len()], data.as_bytes());
             }
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_complete_frame_does_not_wait_for_a_line_feed_that_may_follow() {
         let mut seen = 0;
-        Frames::default().push(b"data: x\r\n\r", |frame| {
+        SseFrames::default().push(b"data: x\r\n\r", |frame| {
             seen += usize::from(frame.data.is_some());
         });
         assert_eq!(seen, 1);

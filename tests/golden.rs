@@ -7,7 +7,7 @@ use std::path::Path;
 
 use omniglot::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
 use omniglot::model::{Action, Format, Losses, TranslationState};
-use omniglot::sse::Frames;
+use omniglot::sse::SseFrames;
 use omniglot::translate;
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
     }
     let bytes = translate::stream(from, to, wire.as_bytes(), &asked(case));
     let mut events = Vec::new();
-    Frames::default().push(&bytes, |frame| {
+    SseFrames::default().push(&bytes, |frame| {
         let Some(data) = frame.data else { return };
         let event = serde_json::from_str(&data).unwrap_or_else(|_| json!(data));
         if matches!(to, Format::Messages | Format::Responses) {
@@ -159,7 +159,7 @@ fn reported(case: &Value, losses: &Losses) -> Result<(), Failed> {
     let listed = || case["report"].as_array().into_iter().flatten();
     for line in listed().filter_map(Value::as_str) {
         let told = losses.0.iter().any(|lost| {
-            let path = codec.path_of(&lost.place);
+            let path = codec.path_of(&lost.location);
             let is = |(word, action): &(&str, Action)| {
                 *action == lost.action && line == format!("{word} {path}")
             };

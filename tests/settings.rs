@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use omniglot::config::{
-    AccessLog, Amount, Auth, Balance, BaseUrl, Breaker, Config, DEMO_KEY, Limits, OnUnsupported,
-    Problem, Protocol, Reset, Retries, Room, demo, load, parse, route_table, traps,
+    AccessLogConfig, Amount, Auth, Balance, BaseUrl, Breaker, ConcurrencyLimit, Config, DEMO_KEY,
+    Limits, OnUnsupported, Problem, Protocol, Reset, Retries, demo, load, parse, route_table,
+    warnings,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -44,7 +45,7 @@ fn silence_means_the_defaults() {
     assert_eq!(server.body_limit, 64 * 1024 * 1024);
     assert_eq!(server.drain_timeout, Duration::from_secs(30));
     assert_eq!(server.on_unsupported, OnUnsupported::Report);
-    assert_eq!(server.access_log, AccessLog::Off);
+    assert_eq!(server.access_log, AccessLogConfig::Off);
     assert_eq!(server.timeouts.header, Duration::from_secs(10));
     assert_eq!(server.timeouts.body_idle, Duration::from_secs(30));
     assert_eq!(server.timeouts.write_idle, Duration::from_secs(60));
@@ -87,7 +88,7 @@ models: [{id: large, upstreams: [{name: acme}]}]
 fn the_sample_loads_on_a_fresh_machine() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/omniglot.yaml");
     let config = load(&path, &nothing).unwrap_or_else(|problems| panic!("{}", lines(&problems)));
-    assert_eq!(config.server.access_log, AccessLog::Off);
+    assert_eq!(config.server.access_log, AccessLogConfig::Off);
     let written = |amount: &Option<Amount>| amount.as_ref().map(|amount| amount.written.clone());
     assert_eq!(
         written(&config.keys[0].spending_cap).as_deref(),
@@ -144,7 +145,7 @@ fn the_demo_loads_and_needs_nothing() {
     assert_eq!((config.upstreams.len(), config.models.len()), (5, 5));
     assert_eq!(config.upstreams[4].format, Format::Images);
     assert!(config.models[4].is_image_model());
-    assert_eq!(traps(&config), [""; 0]);
+    assert_eq!(warnings(&config), [""; 0]);
     demo(address("[::1]:4567"));
 }
 
@@ -159,7 +160,7 @@ fn json_is_yaml() {
 }"#,
     );
     assert_eq!(config.server.listen.len(), 2);
-    assert_eq!(config.server.access_log, AccessLog::Json);
+    assert_eq!(config.server.access_log, AccessLogConfig::Json);
     let cap = config.keys[0].spending_cap.as_ref().expect("a cap");
     assert_eq!(
         (cap.written.as_str(), cap.money.to_string().as_str()),
@@ -207,7 +208,7 @@ models: [{id: large, upstreams: [{name: acme, weight: "${WEIGHT}"}]}]
     let config = parse("test.yaml", text, &env).unwrap();
     assert_eq!(config.server.listen[0].addr, address("127.0.0.1:0"));
     assert_eq!(config.server.body_limit, 2048);
-    assert_eq!(config.server.access_log, AccessLog::Json);
+    assert_eq!(config.server.access_log, AccessLogConfig::Json);
     assert_eq!(config.models[0].upstreams[0].weight, 7);
 }
 
@@ -262,7 +263,7 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 
 #[test]
 fn what_is_seldom_meant_is_named() {
-    assert_eq!(traps(&good(SAMPLE)), [""; 0]);
+    assert_eq!(warnings(&good(SAMPLE)), [""; 0]);
     let text = "
 keys:
   - {name: open, secret: a}
@@ -297,7 +298,7 @@ models:
         "models.draw: its fallback small is of type chat, not image".to_owned(),
         "models.draw: with 2 attempts these are never reached: small".to_owned(),
     ];
-    assert_eq!(traps(&good(text)), expected);
+    assert_eq!(warnings(&good(text)), expected);
 }
 
 #[test]
@@ -326,7 +327,7 @@ models:
         "models.old: its prices of tokens are taken for 1M tokens, not \"USD per 1K tokens\""
             .to_owned(),
     ];
-    assert_eq!(traps(&good(text)), expected);
+    assert_eq!(warnings(&good(text)), expected);
 }
 
 #[test]
@@ -360,12 +361,12 @@ models:
     let [a, b] = config.upstreams.as_slice() else {
         panic!("two upstreams");
     };
-    let room = Room {
+    let room = ConcurrencyLimit {
         max_in_flight: Some(8),
         queue: 0,
         queue_timeout: seconds(1),
     };
-    assert_eq!((a.room, b.room.max_in_flight), (room, None));
+    assert_eq!((a.concurrency, b.concurrency.max_in_flight), (room, None));
     let breaker = Breaker {
         failures: 2,
         percent: 25,
@@ -461,7 +462,11 @@ fn secrets_are_never_shown() {
                 .replace("x-team: search", "x-team: \"SECRET\"")
                 .replace("SECRET", canary);
             let shown = match parse("test.yaml", &text, &nothing) {
-                Ok(config) => format!("{config:?} {} {:?}", route_table(&config), traps(&config)),
+                Ok(config) => format!(
+                    "{config:?} {} {:?}",
+                    route_table(&config),
+                    warnings(&config)
+                ),
                 Err(problems) => lines(&problems),
             };
             assert!(!shown.contains("canary"), "{shown}");

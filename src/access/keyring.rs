@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
 
-use super::invalid;
+use super::invalid_key;
 use super::limits::{ASK_AGAIN, again_after};
 use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::{ApiError, ApiErrorKind, Spending};
-use crate::runtime::{Key, Runtime, Snapshot, Used};
+use crate::runtime::{Key, KeyLimiter, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
 /// How long and of how many keys it is remembered that the store does not know them.
@@ -40,8 +40,8 @@ pub struct Keyring {
     began: Timestamp,
     ring: RwLock<Ring>,
     unknown: Cache<[u8; 32], ()>,
-    lookups: Arc<Used>,
-    /// Told when accounts may have to be opened.
+    lookups: Arc<KeyLimiter>,
+    /// ReservationResult when accounts may have to be opened.
     wanted: Notify,
     metrics: Arc<Metrics>,
 }
@@ -132,7 +132,7 @@ impl Keyring {
             };
             refused = refused.or(Some(api_error));
         }
-        Err(refused.unwrap_or_else(invalid))
+        Err(refused.unwrap_or_else(invalid_key))
     }
 
     async fn ask(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), Outcome> {
@@ -142,7 +142,7 @@ impl Keyring {
         }
         let permit = self.lookups.admit(&LOOKUPS, Instant::now());
         let _permit = permit.map_err(|_| Outcome::Crowded)?;
-        let answer = self.store.ask(self.fetch(hash)).await;
+        let answer = self.store.query(self.fetch(hash)).await;
         self.metrics.looked_up(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",
@@ -171,7 +171,7 @@ impl Keyring {
             return Ok(None);
         };
         let (name, now) = (&found.settings.name, Timestamp::now());
-        if !self.journal.has_carried_earlier() {
+        if !self.journal.has_flushed_previous() {
             return Ok(Some((found, None, now)));
         }
         let mut spent = self.store.spending(Some(name), self.began, now).await?;
@@ -222,7 +222,7 @@ impl Keyring {
         let mut waiting: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
         waiting.extend(self.all_held());
         waiting.retain(|key| !key.account.is_open());
-        if waiting.is_empty() || !self.journal.has_carried_earlier() {
+        if waiting.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
         }
         let now = Timestamp::now();
@@ -278,7 +278,7 @@ fn warn_of_shadow(name: &str) {
 fn usable(held: &Held, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError> {
     // Both would share limits and account.
     if snapshot.key_names.contains(&held.key.name) {
-        return Err(invalid());
+        return Err(invalid_key());
     }
     let now = Timestamp::now().as_millisecond();
     if held.expires.is_some_and(|expires| expires <= now) {
@@ -303,7 +303,7 @@ impl Ring {
 impl Held {
     fn build(found: StoredKey, runtime: &Runtime) -> Held {
         Held {
-            key: Arc::new(Key::build(found.settings, &runtime.live)),
+            key: Arc::new(Key::build(found.settings, &runtime.state)),
             expires: found.expires,
         }
     }

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::model::{LeaseNeed, UsageRecord};
-use crate::runtime::{Cap, Key, Runtime, Wish};
-use crate::store::{Holder, LeaseAsk, Store, StoreError};
+use crate::model::{LeaseRequest, UsageRecord};
+use crate::runtime::{Cap, Key, LeaseAction, Runtime};
+use crate::store::{KeyLeaseRequest, LeaseHolder, Store, StoreError};
 
 /// For one question and its answer. A request may be waiting.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,13 +47,13 @@ pub struct Leases {
 impl Leases {
     pub fn new(
         store: Store,
-        holder: Holder,
+        holder: LeaseHolder,
         runtime: Arc<Runtime>,
         has_predecessor_paid: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Leases {
         Leases {
             began: holder.began,
-            store: store.held_by(holder),
+            store: store.with_holder(holder),
             runtime,
             has_predecessor_paid: Box::new(has_predecessor_paid),
             exact: AsyncMutex::default(),
@@ -83,7 +83,7 @@ impl Leases {
                 has_succeeded = self.succeed().await.is_ok();
             }
             let wanted = std::mem::take(&mut *locked(&self.wanted));
-            let mut is_well = self.ask_for(wanted, Wish::More).await;
+            let mut is_well = self.ask_for(wanted, LeaseAction::More).await;
             if is_time {
                 is_well &= self.renew().await;
             }
@@ -99,12 +99,12 @@ impl Leases {
         let until = Instant::now() + PATIENCE;
         while !(self.has_predecessor_paid)() {
             if Instant::now() >= until {
-                return Err(StoreError::Away);
+                return Err(StoreError::Unavailable);
             }
             sleep(Duration::from_millis(10)).await;
         }
         let succeeding = timeout(PATIENCE, self.store.succeed());
-        succeeding.await.unwrap_or(Err(StoreError::Away))
+        succeeding.await.unwrap_or(Err(StoreError::Unavailable))
     }
 
     async fn renew(&self) -> bool {
@@ -118,8 +118,8 @@ impl Leases {
         };
         let holds = |(key, _): &&(Arc<Key>, Cap)| key.account.is_leased();
         let wish = match leased.values().filter(holds).count() {
-            known if renewed < known as u64 => Wish::Again,
-            _ => Wish::Tidy,
+            known if renewed < known as u64 => LeaseAction::Again,
+            _ => LeaseAction::Tidy,
         };
         let is_well = self.ask_for(leased, wish).await;
         locked(&self.leased).retain(|_, (key, _)| key.account.is_leased());
@@ -129,11 +129,11 @@ impl Leases {
     /// Gives back what is not used, because the process is about to end.
     pub async fn leave(&self) {
         let leased = locked(&self.leased).clone();
-        self.ask_for(leased, Wish::Leave).await;
+        self.ask_for(leased, LeaseAction::Leave).await;
     }
 
     /// Whether the store has answered.
-    async fn ask_for(&self, keys: Keys, wish: Wish) -> bool {
+    async fn ask_for(&self, keys: Keys, wish: LeaseAction) -> bool {
         let keys: Vec<(Arc<Key>, Cap)> = keys.into_values().collect();
         let mut is_well = true;
         for some in keys.chunks(KEYS) {
@@ -142,8 +142,8 @@ impl Leases {
         is_well
     }
 
-    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: Wish) -> bool {
-        let mut asked: Vec<(&Arc<Key>, Cap, LeaseNeed)> = Vec::new();
+    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: LeaseAction) -> bool {
+        let mut asked: Vec<(&Arc<Key>, Cap, LeaseRequest)> = Vec::new();
         let asking = async {
             let _exact = self.exact.lock().await;
             let now = Timestamp::now();
@@ -154,7 +154,7 @@ impl Leases {
             if asked.is_empty() {
                 return Ok(());
             }
-            let asks: Vec<LeaseAsk> = asked.iter().map(question).collect();
+            let asks: Vec<KeyLeaseRequest> = asked.iter().map(question).collect();
             let given = self.store.lease(&asks, now).await?;
             for (&(key, cap, need), given) in asked.iter().zip(given) {
                 key.account.settle_lease(cap, given, need, now);
@@ -166,9 +166,9 @@ impl Leases {
         };
         let bounded = async {
             let answered = timeout(PATIENCE, asking).await;
-            answered.unwrap_or(Err(StoreError::Away))
+            answered.unwrap_or(Err(StoreError::Unavailable))
         };
-        if self.store.ask(bounded).await.is_ok() {
+        if self.store.query(bounded).await.is_ok() {
             return true;
         }
         let now = Timestamp::now();
@@ -194,7 +194,7 @@ impl Leases {
             let Ok(at) = Timestamp::from_millisecond(some[0].at) else {
                 continue;
             };
-            if let Some(account) = self.runtime.live.known_account(&some[0].key) {
+            if let Some(account) = self.runtime.state.known_account(&some[0].key) {
                 let cost = some.iter().map(|receipt| receipt.cost).sum();
                 account.note_recorded(cost, at, now);
             }
@@ -208,8 +208,8 @@ const fn day(receipt: &UsageRecord<'_>) -> i64 {
     receipt.at.div_euclid(DAY)
 }
 
-fn question((key, cap, need): &(&Arc<Key>, Cap, LeaseNeed)) -> LeaseAsk {
-    LeaseAsk {
+fn question((key, cap, need): &(&Arc<Key>, Cap, LeaseRequest)) -> KeyLeaseRequest {
+    KeyLeaseRequest {
         key: key.name.to_string(),
         reset: cap.reset,
         need: *need,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::shared::{SharedLimits, SharedPermit};
 use crate::model::{ApiError, ApiErrorKind};
-use crate::runtime::{Call, Key, Permit, Reached, Runtime, Snapshot};
+use crate::runtime::{Call, Key, KeyPermit, LimitReached, Runtime, Snapshot};
 
 /// Places that others hold come free at any time.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -12,7 +12,7 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Held while a call is served; everything is given back when it is dropped.
 pub struct Admission {
     _call: Option<Call>,
-    _permit: Option<Permit>,
+    _permit: Option<KeyPermit>,
     shared: Option<SharedPermit>,
 }
 
@@ -25,10 +25,10 @@ impl Admission {
     }
 }
 
-pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, ApiError> {
+pub fn admit(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, ApiError> {
     let call = call(runtime, snapshot)?;
     let permit = key
-        .used
+        .limiter
         .admit(&key.limits, Instant::now())
         .map_err(|reached| refused(&reached, key))?;
     Ok(Admission {
@@ -39,7 +39,7 @@ pub fn enter(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admiss
 }
 
 /// The same where other gateways serve the key too.
-pub async fn enter_shared(
+pub async fn admit_shared(
     limits: &SharedLimits,
     runtime: &Runtime,
     snapshot: &Snapshot,
@@ -56,7 +56,7 @@ pub async fn enter_shared(
 }
 
 /// Of a task, which has been counted when it was handed in: what it uses is not known before now.
-pub fn enter_again(limits: &SharedLimits, key: &Key) -> Admission {
+pub fn admit_task(limits: &SharedLimits, key: &Key) -> Admission {
     Admission {
         _call: None,
         _permit: None,
@@ -65,18 +65,20 @@ pub fn enter_again(limits: &SharedLimits, key: &Key) -> Admission {
 }
 
 fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, ApiError> {
-    let call = runtime.live.call(snapshot.server.max_in_flight);
+    let call = runtime.state.call(snapshot.server.max_in_flight);
     call.ok_or_else(|| {
         let message = "the gateway is serving as many requests as it may; try again";
         again_after(ApiError::new(ApiErrorKind::Overloaded, message), ASK_AGAIN)
     })
 }
 
-fn refused(reached: &Reached, key: &Key) -> ApiError {
+fn refused(reached: &LimitReached, key: &Key) -> ApiError {
     let (limit, unit, wait) = match reached {
-        Reached::Requests(wait) => (key.limits.requests_per_minute, "requests per minute", *wait),
-        Reached::Tokens(wait) => (key.limits.tokens_per_minute, "tokens per minute", *wait),
-        Reached::Concurrency => (key.limits.concurrency, "requests at once", ASK_AGAIN),
+        LimitReached::Requests(wait) => {
+            (key.limits.requests_per_minute, "requests per minute", *wait)
+        }
+        LimitReached::Tokens(wait) => (key.limits.tokens_per_minute, "tokens per minute", *wait),
+        LimitReached::Concurrency => (key.limits.concurrency, "requests at once", ASK_AGAIN),
     };
     let limit = limit.unwrap_or_default();
     let message = format!("this API key has reached its limit of {limit} {unit}");

@@ -8,9 +8,9 @@ mod spend;
 
 pub use keyring::Keyring;
 pub use leases::Leases;
-pub use limits::{Admission, enter, enter_again, enter_shared};
+pub use limits::{Admission, admit, admit_shared, admit_task};
 pub use shared::SharedLimits;
-pub use spend::{Reserved, Waiting, reserve};
+pub use spend::{PendingReservation, Reserve, reserve};
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::model::{ApiError, ApiErrorKind, shortened};
-use crate::runtime::{Key, Snapshot, fingerprint};
-use crate::store::may_be_stored;
+use crate::model::{ApiError, ApiErrorKind, truncated};
+use crate::runtime::{Key, Snapshot, key_hash};
+use crate::store::may_be_stored_key;
 
 /// Beside `Authorization: Bearer`; the header never decides the format.
 const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key"];
@@ -32,35 +32,35 @@ pub const KEY_PARAMETER: &str = "key";
 const LOOKED_UP: usize = 4;
 
 /// Who asks, as far as memory knows.
-pub enum Caller {
-    Known(Arc<Key>),
+pub enum KeyLookup {
+    Found(Arc<Key>),
     /// The hashes of what was presented: the store may know one of them.
-    Unheard(Vec<[u8; 32]>),
+    Unknown(Vec<[u8; 32]>),
 }
 
 /// The key of a request. `query` only where the path allows a key there.
-pub fn admit(
+pub fn authenticate(
     snapshot: &Snapshot,
     keyring: Option<&Keyring>,
     headers: &HeaderMap,
     query: Option<&str>,
-) -> Result<Caller, ApiError> {
+) -> Result<KeyLookup, ApiError> {
     let (mut presented, mut unheard) = (false, Vec::new());
     for secret in secrets(headers, query) {
         presented = true;
-        let hash = fingerprint(&secret);
+        let hash = key_hash(&secret);
         if let Some(key) = snapshot.key(&hash) {
-            return Ok(Caller::Known(key.clone()));
+            return Ok(KeyLookup::Found(key.clone()));
         }
-        if keyring.is_some() && may_be_stored(&secret) && unheard.len() < LOOKED_UP {
+        if keyring.is_some() && may_be_stored_key(&secret) && unheard.len() < LOOKED_UP {
             unheard.push(hash);
         }
     }
     let held = keyring.and_then(|ring| ring.held(snapshot, &mut unheard));
     match held {
-        Some(key) => key.map(Caller::Known),
-        None if !unheard.is_empty() => Ok(Caller::Unheard(unheard)),
-        None if presented => Err(invalid()),
+        Some(key) => key.map(KeyLookup::Found),
+        None if !unheard.is_empty() => Ok(KeyLookup::Unknown(unheard)),
+        None if presented => Err(invalid_key()),
         None => {
             let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
             Err(ApiError::new(ApiErrorKind::Unauthenticated, message))
@@ -69,34 +69,34 @@ pub fn admit(
 }
 
 /// What a key is told that nobody knows.
-pub fn invalid() -> ApiError {
+pub fn invalid_key() -> ApiError {
     ApiError::new(ApiErrorKind::Unauthenticated, "the API key is not valid")
 }
 
 /// The same for a request that was admitted before, and goes on now.
-pub fn readmit(
+pub fn reauthenticate(
     snapshot: &Snapshot,
     keyring: Option<&Keyring>,
     hash: [u8; 32],
-) -> Result<Caller, ApiError> {
+) -> Result<KeyLookup, ApiError> {
     if let Some(key) = snapshot.key(&hash) {
-        return Ok(Caller::Known(key.clone()));
+        return Ok(KeyLookup::Found(key.clone()));
     }
     let mut unheard = vec![hash];
     match keyring.map(|ring| ring.held(snapshot, &mut unheard)) {
-        None => Err(invalid()),
-        Some(None) => Ok(Caller::Unheard(unheard)),
-        Some(Some(key)) => key.map(Caller::Known),
+        None => Err(invalid_key()),
+        Some(None) => Ok(KeyLookup::Unknown(unheard)),
+        Some(Some(key)) => key.map(KeyLookup::Found),
     }
 }
 
 /// Whether the key opens the model; asked before the model is looked up, so that a key
 /// learns nothing of models outside its globs.
-pub fn allow(key: &Key, model: &str) -> Result<(), ApiError> {
+pub fn authorize_model(key: &Key, model: &str) -> Result<(), ApiError> {
     if key.allows(model) {
         return Ok(());
     }
-    let model = shortened(model);
+    let model = truncated(model);
     let message = format!("this API key does not open the model `{model}`");
     Err(ApiError::new(ApiErrorKind::Forbidden, message))
 }

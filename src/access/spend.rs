@@ -10,24 +10,26 @@ use tokio::time::timeout;
 use super::Leases;
 use super::limits::{ASK_AGAIN, again_after};
 use crate::model::{ApiError, ApiErrorKind, Money};
-use crate::runtime::{Cap, Key, Refused, Reservation, Short, Told, ends};
+use crate::runtime::{
+    Cap, CapExceeded, Key, Reservation, ReservationResult, ReserveError, period_end,
+};
 
 /// Longer than the store is ever asked for.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
 /// What was held back for a request.
-pub enum Reserved {
-    Now(Option<Reservation>),
+pub enum Reserve {
+    Ready(Option<Reservation>),
     /// The store is asked whether there is more for this process.
-    Later(Waiting),
+    Pending(PendingReservation),
 }
 
 /// A request that waits for an answer of the store.
-pub struct Waiting {
+pub struct PendingReservation {
     key: Arc<Key>,
     cap: Cap,
     most: Money,
-    told: oneshot::Receiver<Told>,
+    told: oneshot::Receiver<ReservationResult>,
 }
 
 /// Holds back the most that a request may cost; nothing where its key has no cap.
@@ -36,35 +38,37 @@ pub fn reserve(
     key: &Arc<Key>,
     most: Money,
     now: Timestamp,
-) -> Result<Reserved, ApiError> {
+) -> Result<Reserve, ApiError> {
     let Some(cap) = key.cap else {
-        return Ok(Reserved::Now(None));
+        return Ok(Reserve::Ready(None));
     };
-    match (key.account.hold(most, cap, now), leases) {
+    match (key.account.reserve(most, cap, now), leases) {
         (Ok(hold), leases) => {
             if let Some(leases) = leases.filter(|_| hold.leaves_little()) {
                 leases.want(key, cap);
             }
-            Ok(Reserved::Now(Some(hold)))
+            Ok(Reserve::Ready(Some(hold)))
         }
-        (Err(Refused::Unleased), Some(leases)) => {
+        (Err(ReserveError::NotLeased), Some(leases)) => {
             let told = key.account.wait(most, cap);
             leases.want(key, cap);
             let key = key.clone();
-            Ok(Reserved::Later(Waiting {
+            Ok(Reserve::Pending(PendingReservation {
                 key,
                 cap,
                 most,
                 told,
             }))
         }
-        (Err(Refused::Short(short)), _) => Err(refused(&key.name, cap, short, most, now)),
-        (Err(Refused::Unleased), None) => Err(unasked(&key.name, cap)),
+        (Err(ReserveError::CapExceeded(short)), _) => {
+            Err(refused(&key.name, cap, short, most, now))
+        }
+        (Err(ReserveError::NotLeased), None) => Err(unasked(&key.name, cap)),
     }
 }
 
-impl Waiting {
-    pub async fn end(self) -> Result<Reservation, ApiError> {
+impl PendingReservation {
+    pub async fn wait(self) -> Result<Reservation, ApiError> {
         match timeout(PATIENCE, self.told).await {
             Ok(Ok(told)) => told.map_err(|short| {
                 let now = Timestamp::now();
@@ -84,8 +88,8 @@ fn unasked(key: &str, cap: Cap) -> ApiError {
     again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN)
 }
 
-fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> ApiError {
-    let Short {
+fn refused(key: &str, cap: Cap, short: CapExceeded, most: Money, now: Timestamp) -> ApiError {
+    let CapExceeded {
         left,
         held,
         elsewhere,
@@ -106,7 +110,7 @@ fn refused(key: &str, cap: Cap, short: Short, most: Money, now: Timestamp) -> Ap
         );
         return again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN);
     }
-    let end = ends(cap.reset, now);
+    let end = period_end(cap.reset, now);
     let reset = match end {
         Some(end) => format!("it resets at {end}"),
         None => "it does not reset".to_owned(),
@@ -148,7 +152,7 @@ mod tests {
             amount: money("25.00"),
             reset,
         };
-        let short = Short {
+        let short = CapExceeded {
             left: money(left),
             held: money(held),
             elsewhere: Money::parse(elsewhere),

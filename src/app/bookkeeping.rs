@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result};
 
 use crate::config;
 use crate::journal::Journal;
-use crate::metrics::{JournalStanding, Metrics};
+use crate::metrics::{JournalMetrics, Metrics};
 
 /// Where nothing can be kept, nothing is served.
-pub(super) fn open(settings: &config::Journal, metrics: &Metrics) -> Result<Arc<Journal>> {
+pub(super) fn open(settings: &config::JournalConfig, metrics: &Metrics) -> Result<Arc<Journal>> {
     let journal = Journal::open(&settings.path, settings.limit).with_context(|| {
         let path = settings.path.display();
         format!("cannot keep a journal in {path} (journal.path)")
@@ -18,7 +18,7 @@ pub(super) fn open(settings: &config::Journal, metrics: &Metrics) -> Result<Arc<
     let watched = journal.clone();
     metrics.watch_journal(move || {
         let standing = watched.standing();
-        JournalStanding {
+        JournalMetrics {
             bytes: standing.bytes,
             limit: standing.limit,
             is_nearly_full: standing.is_nearly_full,

@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 use crate::access::{Keyring, Leases};
 use crate::config;
-use crate::journal::{self, Books, Journal};
+use crate::journal::{self, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::UsageRecord;
 use crate::proxy::Archive;
 use crate::runtime::Runtime;
-use crate::store::{Holder, Store, StoreError};
+use crate::store::{LeaseHolder, Store, StoreError};
 
 /// How long the start waits for a database and what is to be written there first; after that the
 /// gateway serves without it.
@@ -43,8 +43,8 @@ pub(super) struct Keeping {
 
 impl Keeping {
     pub(super) fn start(
-        settings: &config::Store,
-        conversations: Option<config::Conversations>,
+        settings: &config::StoreConfig,
+        conversations: Option<config::ConversationsConfig>,
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
         (journal, folder): (&Arc<Journal>, &Path),
@@ -73,11 +73,14 @@ impl Keeping {
             runtime: runtime.clone(),
             metrics: metrics.clone(),
         };
-        tasks.spawn(journal::keep(journal.clone(), following.stored.clone()));
+        tasks.spawn(journal::run_background(
+            journal.clone(),
+            following.stored.clone(),
+        ));
         let is_open = match tasks.block_on(following.begin()) {
             Ok(()) => true,
-            Err(error @ StoreError::Newer { .. }) => bail!("{}: {error}", cannot()),
-            Err(error) if !store.is_remote() && !matches!(error, StoreError::Away) => {
+            Err(error @ StoreError::NewerSchema { .. }) => bail!("{}: {error}", cannot()),
+            Err(error) if !store.is_remote() && !matches!(error, StoreError::Unavailable) => {
                 bail!("{}: {error}", cannot())
             }
             Err(error) => {
@@ -85,7 +88,7 @@ impl Keeping {
                 false
             }
         };
-        if !is_open || !journal.has_carried_earlier() {
+        if !is_open || !journal.has_flushed_previous() {
             log::warn!(
                 "keys of the config are served; what they have spent before is not known yet"
             );
@@ -124,7 +127,7 @@ impl Stored {
 }
 
 #[async_trait]
-impl Books for Stored {
+impl UsageSink for Stored {
     async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let recorded = async {
             self.open().await?;
@@ -136,14 +139,14 @@ impl Books for Stored {
 
 /// The part of shared caps that is this process's: its receipts wait in the journal that it alone has.
 fn lender(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>, folder: &Path) -> Leases {
-    let holder = Holder {
+    let holder = LeaseHolder {
         id: Uuid::now_v7().to_string(),
         journal: identity(folder),
         began: Timestamp::now(),
     };
     let journal = journal.clone();
     Leases::new(store.clone(), holder, runtime.clone(), move || {
-        journal.has_carried_earlier()
+        journal.has_flushed_previous()
     })
 }
 
@@ -176,7 +179,7 @@ impl Following {
     /// journal must be in the store. Receipts that take too long are no failure: they are on their way.
     async fn begin(&self) -> Result<(), StoreError> {
         let until = Instant::now() + PATIENCE;
-        let is_behind = !self.journal.has_carried_earlier();
+        let is_behind = !self.journal.has_flushed_previous();
         self.look(until).await?;
         if !is_behind {
             return Ok(());
@@ -211,7 +214,7 @@ impl Following {
                 sleep(PAUSE).await;
             }
             // Before the look: what comes in meanwhile is seen by the next.
-            is_behind = !self.journal.has_carried_earlier();
+            is_behind = !self.journal.has_flushed_previous();
             let looked = self.look(Instant::now() + PATIENCE).await;
             match &looked {
                 Ok(()) if !is_well => {
@@ -235,6 +238,6 @@ impl Following {
             self.keyring.follow(&self.runtime).await
         };
         let looked = timeout_at(until, looking).await;
-        looked.unwrap_or(Err(StoreError::Away))
+        looked.unwrap_or(Err(StoreError::Unavailable))
     }
 }

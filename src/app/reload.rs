@@ -51,7 +51,7 @@ impl Reload {
         let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
-                for trap in config::traps(&config) {
+                for trap in config::warnings(&config) {
                     log::warn!("{trap}");
                 }
                 for setting in self.runtime.reload(config) {

@@ -234,7 +234,7 @@ impl<'a> Line<'a> {
         let settings = &key.settings;
         let spent = spent.unwrap_or_default();
         let spent = match settings.reset {
-            Reset::Never => spent.ever,
+            Reset::Never => spent.total,
             Reset::Monthly => spent.month,
             Reset::Daily => spent.day,
         };

@@ -125,7 +125,7 @@ fn check(file: ConfigFile) -> Result<ExitCode> {
 fn load(path: &Path) -> Result<Config, ExitCode> {
     match config::load(path, &config::process_env) {
         Ok(config) => {
-            for trap in config::traps(&config) {
+            for trap in config::warnings(&config) {
                 eprintln!("{trap}");
             }
             Ok(config)

@@ -82,7 +82,7 @@ pub(super) fn run(options: &Translate) -> Result<ExitCode> {
             Action::Approximated => "adjusted",
             Action::Added => "added",
         };
-        eprintln!("{action} {}", client.codec().path_of(&lost.place));
+        eprintln!("{action} {}", client.codec().path_of(&lost.location));
     }
     let (body, code) = match outcome {
         Ok(body) => (body, ExitCode::SUCCESS),

@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use super::ConfigFile;
 use super::moment::{Side, moment};
 use super::stored::{Stored, plain_table};
-use crate::store::{Sum, SumBy};
+use crate::store::{UsageGrouping, UsageSum};
 
 #[derive(Debug, Args)]
 pub(super) struct Usage {
@@ -45,9 +45,9 @@ fn since(text: &str) -> Result<Timestamp, String> {
 
 pub(super) fn run(options: Usage) -> Result<ExitCode> {
     let (by, name) = match options.by {
-        By::Key => (SumBy::Key, "key"),
-        By::Model => (SumBy::Model, "model"),
-        By::Day => (SumBy::Day, "day"),
+        By::Key => (UsageGrouping::Key, "key"),
+        By::Model => (UsageGrouping::Model, "model"),
+        By::Day => (UsageGrouping::Day, "day"),
     };
     let since = options
         .since
@@ -56,7 +56,7 @@ pub(super) fn run(options: Usage) -> Result<ExitCode> {
         Ok(stored) => stored,
         Err(code) => return Ok(code),
     };
-    let sums = stored.run(async |store| store.sums(by, since).await)?;
+    let sums = stored.run(async |store| store.usage_sums(by, since).await)?;
     let text = if options.json {
         json(name, &sums)?
     } else if options.csv {
@@ -81,7 +81,7 @@ const COLUMNS: [&str; 9] = [
     "cost",
 ];
 
-fn values(sum: &Sum) -> [String; 9] {
+fn values(sum: &UsageSum) -> [String; 9] {
     [
         sum.requests.to_string(),
         sum.estimated.to_string(),
@@ -95,13 +95,13 @@ fn values(sum: &Sum) -> [String; 9] {
     ]
 }
 
-fn table(name: &str, sums: &[(String, Sum)]) -> String {
+fn table(name: &str, sums: &[(String, UsageSum)]) -> String {
     let columns: Vec<&str> = std::iter::once(name).chain(COLUMNS).collect();
     let mut table = plain_table(&columns);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let mut all = Sum::default();
+    let mut all = UsageSum::default();
     for (of, sum) in sums {
         all.add(sum);
         table.add_row(std::iter::once(of.clone()).chain(values(sum)));
@@ -110,7 +110,7 @@ fn table(name: &str, sums: &[(String, Sum)]) -> String {
     table.trim_fmt()
 }
 
-fn csv(name: &str, sums: &[(String, Sum)]) -> String {
+fn csv(name: &str, sums: &[(String, UsageSum)]) -> String {
     let head = std::iter::once(name).chain(COLUMNS).collect::<Vec<_>>();
     let mut lines = vec![head.join(",")];
     for (of, sum) in sums {
@@ -126,7 +126,7 @@ fn csv(name: &str, sums: &[(String, Sum)]) -> String {
 }
 
 /// One object a line, with the numbers as numbers: that of the cost has all its digits.
-fn json(name: &str, sums: &[(String, Sum)]) -> Result<String> {
+fn json(name: &str, sums: &[(String, UsageSum)]) -> Result<String> {
     let lines = sums.iter().map(|(of, sum)| {
         let of = serde_json::to_string(of).context("the name cannot be written")?;
         let numbers = COLUMNS.iter().zip(values(sum));

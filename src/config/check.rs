@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::net::SocketAddr;
 
 use super::problem::Problems;
-use super::settings::Target;
+use super::settings::TargetConfig;
 use super::table::{Placed, nearest};
 
 /// The names in a file, each with its place, gathered while the file is read.
@@ -23,7 +23,7 @@ pub struct Names {
 
 pub struct ModelNames {
     pub id: Option<Placed<String>>,
-    pub targets: Vec<Placed<Target>>,
+    pub targets: Vec<Placed<TargetConfig>>,
     pub fallbacks: Vec<Placed<String>>,
 }
 
@@ -106,8 +106,9 @@ fn unique(what: &str, names: &[Placed<String>], problems: &mut Problems) {
     }
 }
 
-fn targets(targets: &[Placed<Target>], problems: &mut Problems) {
-    let same = |target: &Placed<Target>| (target.value.name.clone(), target.value.model.clone());
+fn targets(targets: &[Placed<TargetConfig>], problems: &mut Problems) {
+    let same =
+        |target: &Placed<TargetConfig>| (target.value.name.clone(), target.value.model.clone());
     for (again, _) in repeated(targets, same) {
         let message = format!(
             "upstream {:?} is listed twice; keep one and add up the weights",

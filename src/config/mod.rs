@@ -9,9 +9,9 @@ mod read;
 mod routes;
 mod settings;
 mod table;
-mod traps;
 mod tree;
 mod values;
+mod warnings;
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ pub use expand::Env;
 pub use problem::Problem;
 pub use routes::route_table;
 pub use settings::*;
-pub use traps::traps;
 pub use values::{glob as model_glob, label as key_name};
+pub use warnings::warnings;
 
 use problem::{Place, Problems};
 use table::Reader;

@@ -2,7 +2,7 @@
 
 use comfy_table::{Table, presets};
 
-use super::settings::{Config, Target};
+use super::settings::{Config, TargetConfig};
 
 /// ```text
 /// | model      | format | upstream             | weight | fallbacks   |
@@ -28,13 +28,13 @@ pub fn route_table(config: &Config) -> String {
     table.trim_fmt()
 }
 
-fn format_of(config: &Config, target: &Target) -> &'static str {
+fn format_of(config: &Config, target: &TargetConfig) -> &'static str {
     let mut upstreams = config.upstreams.iter();
     let upstream = upstreams.find(|upstream| upstream.name == target.name);
     upstream.map_or("", |upstream| upstream.format.name())
 }
 
-fn upstream_of(target: &Target) -> String {
+fn upstream_of(target: &TargetConfig) -> String {
     match &target.model {
         Some(model) => format!("{} ({model})", target.name),
         None => target.name.clone(),

@@ -9,37 +9,37 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-pub use stores::{Journal, LimitsStore, ServerUrl, Store};
+pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 
 use crate::model::{Format, Money};
 
 #[derive(Debug, Clone)]
 pub struct Config {
-    pub server: Server,
+    pub server: ServerConfig,
     /// Absent: nothing outlives the process.
-    pub store: Option<Store>,
+    pub store: Option<StoreConfig>,
     /// Absent: limits of keys hold per process.
     pub limits_store: Option<LimitsStore>,
-    pub journal: Journal,
-    pub images: Images,
-    pub keys: Vec<Key>,
-    pub upstreams: Vec<Upstream>,
-    pub models: Vec<Model>,
+    pub journal: JournalConfig,
+    pub images: ImagesConfig,
+    pub keys: Vec<KeyConfig>,
+    pub upstreams: Vec<UpstreamConfig>,
+    pub models: Vec<ModelConfig>,
 }
 
 /// Images that are made later, and files that are kept for their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Images {
-    pub tasks: Tasks,
+pub struct ImagesConfig {
+    pub tasks: TasksConfig,
     /// Whether images that come as addresses are fetched at once and served from here.
     pub persist: bool,
-    pub files: Files,
+    pub files: FilesConfig,
     /// What addresses of files begin with; absent: as the client wrote the gateway's own.
     pub public_url: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tasks {
+pub struct TasksConfig {
     /// Those that run at once.
     pub at_once: u64,
     /// Those that may wait for their turn.
@@ -49,7 +49,7 @@ pub struct Tasks {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct FilesConfig {
     /// Of one file.
     pub limit: usize,
     /// Of all of them.
@@ -63,7 +63,7 @@ pub struct Files {
 }
 
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ServerConfig {
     pub listen: Vec<Listen>,
     /// Absent: no admin port is opened.
     pub admin: Option<SocketAddr>,
@@ -72,17 +72,17 @@ pub struct Server {
     pub on_unsupported: OnUnsupported,
     /// Native requests for native upstreams are held against the rules of the format too.
     pub validate_native: bool,
-    pub access_log: AccessLog,
+    pub access_log: AccessLogConfig,
     pub timeouts: ClientTimeouts,
     /// Calls served at once, over all keys; absent: no limit.
     pub max_in_flight: Option<u64>,
     /// Absent: nothing is kept of a conversation between its requests.
-    pub conversations: Option<Conversations>,
+    pub conversations: Option<ConversationsConfig>,
 }
 
 /// How much is kept of conversations between their requests, and for how long after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conversations {
+pub struct ConversationsConfig {
     pub size: usize,
     pub ttl: Duration,
 }
@@ -106,7 +106,7 @@ pub enum OnUnsupported {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessLog {
+pub enum AccessLogConfig {
     Off,
     Json,
 }
@@ -124,7 +124,7 @@ pub struct ClientTimeouts {
 }
 
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct KeyConfig {
     pub name: String,
     /// SHA-256 of the secret; the secret itself is forgotten while the file is read.
     pub sha256: [u8; 32],
@@ -145,7 +145,7 @@ pub struct Limits {
 }
 
 #[derive(Clone)]
-pub struct Upstream {
+pub struct UpstreamConfig {
     pub name: String,
     pub format: Format,
     pub base_url: BaseUrl,
@@ -154,13 +154,13 @@ pub struct Upstream {
     pub timeouts: UpstreamTimeouts,
     pub protocol: Protocol,
     pub brand: String,
-    pub room: Room,
+    pub concurrency: ConcurrencyLimit,
     pub breaker: Option<Breaker>,
     pub health: Option<HealthCheck>,
 }
 
 /// By hand, because header values may be credentials.
-impl fmt::Debug for Upstream {
+impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         formatter
@@ -173,7 +173,7 @@ impl fmt::Debug for Upstream {
             .field("timeouts", &self.timeouts)
             .field("protocol", &self.protocol)
             .field("brand", &self.brand)
-            .field("room", &self.room)
+            .field("concurrency", &self.concurrency)
             .field("breaker", &self.breaker)
             .field("health", &self.health)
             .finish()
@@ -212,7 +212,7 @@ pub struct UpstreamTimeouts {
 
 /// How many requests an upstream gets at once, and how many wait for their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ConcurrencyLimit {
     /// Absent: no limit.
     pub max_in_flight: Option<u64>,
     pub queue: u64,
@@ -249,7 +249,7 @@ pub enum Protocol {
 }
 
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct ModelConfig {
     pub id: String,
     pub provider: String,
     pub model_type: String,
@@ -259,7 +259,7 @@ pub struct Model {
     pub max_output_tokens: Option<u64>,
     /// Flag name and value as written; what each means is known where requests are encoded.
     pub capabilities: Vec<(String, String)>,
-    pub upstreams: Vec<Target>,
+    pub upstreams: Vec<TargetConfig>,
     pub fallbacks: Vec<String>,
     pub balance: Balance,
     pub retries: Retries,
@@ -322,7 +322,7 @@ impl TimeoutChanges {
     }
 }
 
-impl Model {
+impl ModelConfig {
     /// It answers with images and with nothing else.
     pub fn is_image_model(&self) -> bool {
         self.model_type == "image"
@@ -406,7 +406,7 @@ impl Reset {
 
 /// One of a model's upstreams.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetConfig {
     pub name: String,
     /// The upstream's own name for the model; absent: the id itself.
     pub model: Option<String>,

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::settings::{Amount, BaseUrl, LimitsStore, ServerUrl, Store};
+use super::settings::{Amount, BaseUrl, LimitsStore, ServerUrl, StoreConfig};
 use crate::model::{MAX_DIGITS, Money};
 
 /// The value, or the words for what is allowed.
@@ -269,7 +269,7 @@ pub fn base_url(text: &str) -> Parsed<BaseUrl> {
 }
 
 /// Where things are kept.
-pub fn store(text: &str) -> Parsed<Store> {
+pub fn store(text: &str) -> Parsed<StoreConfig> {
     let expected = "sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE (it is not shown here)";
     if let Some(path) = text.strip_prefix("sqlite:") {
         // `sqlite://` is what other programs write.
@@ -277,12 +277,12 @@ pub fn store(text: &str) -> Parsed<Store> {
         let is_file = !path.is_empty() && !path.ends_with('/') && path != ":memory:";
         let is_plain = !path.chars().any(char::is_control);
         return (is_file && is_plain)
-            .then(|| Store::Sqlite(path.into()))
+            .then(|| StoreConfig::Sqlite(path.into()))
             .ok_or_else(|| expected.to_owned());
     }
     let url = Url::parse(text).ok();
     url.filter(|url| matches!(url.scheme(), "postgres" | "postgresql"))
-        .map(|url| Store::Postgres(ServerUrl::new("postgres", &url)))
+        .map(|url| StoreConfig::Postgres(ServerUrl::new("postgres", &url)))
         .ok_or_else(|| expected.to_owned())
 }
 

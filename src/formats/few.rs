@@ -1,6 +1,6 @@
 //! A list that nearly always holds one thing, which then needs no memory of its own.
 
-use crate::json::{Outcome, Readable, Reader};
+use crate::json::{DecodeResult, FromJson, JsonReader};
 
 pub(in crate::formats) struct Few<T> {
     first: Option<T>,
@@ -43,14 +43,14 @@ impl<T> IntoIterator for Few<T> {
     }
 }
 
-impl<'a, T: Readable<'a>> Readable<'a> for Few<T> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a, T: FromJson<'a>> FromJson<'a> for Few<T> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
             if self.first.is_none() {
-                return self.first.insert(T::default()).read(reader);
+                return self.first.insert(T::default()).decode(reader);
             }
             let mut next = T::default();
-            next.read(reader)?;
+            next.decode(reader)?;
             self.more.push(next);
             Ok(())
         })
@@ -60,18 +60,18 @@ impl<'a, T: Readable<'a>> Readable<'a> for Few<T> {
 #[cfg(test)]
 mod tests {
     use super::Few;
-    use crate::json::read_text;
+    use crate::json::decode_json;
 
     #[test]
     fn all_of_a_list_is_there_in_its_order() {
         for list in [&[][..], &[1u64], &[1, 2], &[1, 2, 3]] {
             let text = serde_json::to_string(list).expect("JSON");
-            let mut few: Few<u64> = read_text(&text).expect("a list");
+            let mut few: Few<u64> = decode_json(&text).expect("a list");
             assert_eq!((few.len(), few.is_empty()), (list.len(), list.is_empty()));
             assert!(few.iter().eq(list));
             assert!(few.iter_mut().eq(list));
             assert!(few.into_iter().eq(list.iter().copied()));
         }
-        assert!(read_text::<Few<u64>>("{}").is_err());
+        assert!(decode_json::<Few<u64>>("{}").is_err());
     }
 }

@@ -30,10 +30,10 @@ use std::ops::Range;
 use http::HeaderName;
 use serde_json::Value;
 
-use crate::json::{self, Edit, Raw, Readable};
+use crate::json::{self, Edit, FromJson, RawJson};
 use crate::model::{
-    Allowance, ApiError, ConversationState, Event, FieldLocation, Format, ImageSize, Losses,
-    Recall, Request, Response, TranslationState, Usage,
+    ApiError, ConversationState, Event, FieldLocation, Format, ImageSize, Losses, RateLimitStatus,
+    Request, Response, SignatureLookup, TranslationState, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -158,7 +158,7 @@ pub trait Codec: Sync {
     fn own_headers(&self) -> &'static [HeaderName];
 
     /// What its clients read of their limits; none where the format has no such headers.
-    fn allowance_headers(&self, _allowance: &Allowance, _fields: &mut HeaderFields) {}
+    fn allowance_headers(&self, _allowance: &RateLimitStatus, _fields: &mut HeaderFields) {}
     /// How tokens are counted, in the formats that have a way to ask for it.
     fn counter(&self) -> Option<&'static dyn Counter> {
         None
@@ -237,7 +237,7 @@ pub struct RequestHead<'a> {
     /// The reply will be kept if the client wants that.
     pub keeps: bool,
     /// For clients that do not send back what they do not know.
-    pub recall: Option<&'a dyn Recall>,
+    pub recall: Option<&'a dyn SignatureLookup>,
 }
 
 /// What a request becomes part of: one model of one upstream.
@@ -309,8 +309,8 @@ impl Default for OutputLimit {
 impl OutputLimit {
     /// From two fields that hold numbers; what holds none says nothing here, and is refused
     /// elsewhere.
-    fn of(output: Option<Raw<'_>>, choices: Option<Raw<'_>>) -> OutputLimit {
-        let number = |raw: Raw<'_>| {
+    fn of(output: Option<RawJson<'_>>, choices: Option<RawJson<'_>>) -> OutputLimit {
+        let number = |raw: RawJson<'_>| {
             let number: f64 = raw.get().trim_matches('"').parse().ok()?;
             (number >= 1.0).then_some(number as u64)
         };
@@ -367,13 +367,13 @@ pub fn quoted(name: &str) -> Vec<u8> {
 }
 
 /// A request body, which must be an object: derived readers would take an array for one.
-fn read_request<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+fn read_request<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
     let wrong = |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
     let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
-    json::read_text(text).map_err(|error| wrong(&error))
+    json::decode_json(text).map_err(|error| wrong(&error))
 }
 
 /// A reply without the field that answers stand in: whatever it is, it is no answer.
@@ -382,14 +382,14 @@ fn no_answer() -> ApiError {
 }
 
 /// An upstream's reply, which must be an object as well.
-fn read_reply<'a, T: Readable<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+fn read_reply<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
     let text = str::from_utf8(body).map_err(|error| unreadable(&error))?;
     read_event(text)
 }
 
 /// One event of a stream, or a part of it.
-fn read_event<'a, T: Readable<'a>>(data: &'a str) -> Result<T, ApiError> {
-    json::read_text(data).map_err(|error| unreadable(&error))
+fn read_event<'a, T: FromJson<'a>>(data: &'a str) -> Result<T, ApiError> {
+    json::decode_json(data).map_err(|error| unreadable(&error))
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::Renamed;
+use crate::model::RenamedTool;
 
 /// What a format asks of a tool's name, besides letters, digits, underscores and dashes.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +23,8 @@ impl NameRule {
     }
 
     /// The names of one request that must change. Afterwards no two tools have the same name.
-    pub fn broken<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Vec<Renamed> {
-        let mut renamed: Vec<Renamed> = Vec::new();
+    pub fn broken<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Vec<RenamedTool> {
+        let mut renamed: Vec<RenamedTool> = Vec::new();
         for name in names.clone().filter(|name| !self.allows(name)) {
             if renamed.iter().any(|known| known.client == name) {
                 continue;
@@ -39,7 +39,7 @@ impl NameRule {
             } else {
                 plain
             };
-            renamed.push(Renamed {
+            renamed.push(RenamedTool {
                 client: name.to_owned(),
                 upstream,
             });
@@ -83,7 +83,7 @@ impl NameRule {
 mod tests {
     use super::*;
 
-    fn of(renamed: &[Renamed], name: &str) -> String {
+    fn of(renamed: &[RenamedTool], name: &str) -> String {
         let found = renamed.iter().find(|known| known.client == name);
         found.map_or(name, |known| &known.upstream).to_owned()
     }

@@ -1,16 +1,16 @@
 //! What other upstreams have sealed, taken out of a body that goes to one of its own format.
 
-use crate::json::{Edit, Raw, read_text};
+use crate::json::{Edit, RawJson, decode_json};
 use crate::model::{Signature, Text};
 
 /// An array without the elements that are sealed; `None`: it has none of these, or is no array.
 pub(in crate::formats) fn thinned<'a>(
-    array: Raw<'a>,
+    array: RawJson<'a>,
     body: &[u8],
     is_sealed: impl Fn(&'a str) -> bool,
     mut gone: impl FnMut(u32),
 ) -> Option<Edit> {
-    let elements: Vec<Raw<'_>> = read_text(array.get()).ok()?;
+    let elements: Vec<RawJson<'_>> = decode_json(array.get()).ok()?;
     let mut kept = Vec::with_capacity(elements.len());
     for (number, element) in (0..).zip(&elements) {
         match Signature::may_be_in(element.get().as_bytes()) && is_sealed(element.get()) {

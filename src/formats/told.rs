@@ -1,16 +1,16 @@
 //! Counts of tokens as upstreams tell them.
 
-use crate::json::{Outcome, Raw, Readable, Reader};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
 
 /// An answer is good also where its count is not: what makes no sense counts as nothing, and what nothing is told of
 /// is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::formats) struct Told(pub u64);
 
-impl<'a> Readable<'a> for Told {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
-        let mut raw = Raw::default();
-        raw.read(reader)?;
+impl<'a> FromJson<'a> for Told {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        let mut raw = RawJson::default();
+        raw.decode(reader)?;
         let digits = raw.get().trim_matches('"');
         // Some count in numbers with a point.
         let whole = digits.strip_suffix(".0").unwrap_or(digits);
@@ -22,7 +22,7 @@ impl<'a> Readable<'a> for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::read_text;
+    use crate::json::decode_json;
 
     #[test]
     fn a_count_is_read_in_every_spelling_and_spoils_nothing() {
@@ -37,8 +37,8 @@ mod tests {
             (r#"{"a":[1]}"#, 0),
             ("18446744073709551616", 0),
         ] {
-            assert_eq!(read_text::<Told>(text), Ok(Told(count)), "{text}");
+            assert_eq!(decode_json::<Told>(text), Ok(Told(count)), "{text}");
         }
-        assert!(read_text::<Told>("3,").is_err());
+        assert!(decode_json::<Told>("3,").is_err());
     }
 }

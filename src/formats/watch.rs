@@ -1,6 +1,6 @@
 //! What is learned of a reply on its way past, whatever its format.
 
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::model::{ApiError, Usage};
 
 /// What has been learned of a reply so far.
@@ -48,18 +48,18 @@ pub struct Passed<'a> {
 
 impl Heard {
     /// A JSON string as it stands in the body, where there is one.
-    pub(super) fn say(&mut self, raw: Option<Raw<'_>>) {
+    pub(super) fn say(&mut self, raw: Option<RawJson<'_>>) {
         self.said += length(raw);
     }
 
-    pub(super) fn think(&mut self, raw: Option<Raw<'_>>) {
+    pub(super) fn think(&mut self, raw: Option<RawJson<'_>>) {
         self.thought += length(raw);
     }
 }
 
 /// Of a string without its quotes; escapes count as they are written.
-fn length(raw: Option<Raw<'_>>) -> u64 {
-    let written = raw.map_or("", Raw::get);
+fn length(raw: Option<RawJson<'_>>) -> u64 {
+    let written = raw.map_or("", RawJson::get);
     match written.as_bytes() {
         [b'"', inner @ .., b'"'] => inner.len() as u64,
         _ => 0,

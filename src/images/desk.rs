@@ -62,7 +62,7 @@ impl TaskQueue {
         }
     }
 
-    fn settings(&self) -> config::Tasks {
+    fn settings(&self) -> config::TasksConfig {
         self.runtime.snapshot().images.tasks
     }
 

@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::tasks::{EXPIRED, News, Status, TOMBSTONE_FACTOR, Task, milliseconds_now};
 use crate::model::{ApiError, ApiErrorKind};
-use crate::store::{self, Store, StoreError, TaskNews, TaskStatus};
+use crate::store::{self, Store, StoreError, TaskStatus, TaskUpdate};
 
-impl From<store::Task> for Task {
-    fn from(task: store::Task) -> Task {
+impl From<store::StoredTask> for Task {
+    fn from(task: store::StoredTask) -> Task {
         Task {
             id: task.id,
             key: task.key,
@@ -46,28 +46,28 @@ pub(super) async fn create(
 ) -> Result<Task, ApiError> {
     let forget = milliseconds_now().saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR));
     let creating = store.create_task(key, model, request.into(), forget);
-    store.ask(creating).await.map(Task::from).map_err(away)
+    store.query(creating).await.map(Task::from).map_err(away)
 }
 
 pub(super) async fn get(store: &Store, key: &str, id: &str) -> Result<Option<Task>, ApiError> {
-    let found = store.ask(store.task(key, id)).await.map_err(away)?;
+    let found = store.query(store.task(key, id)).await.map_err(away)?;
     Ok(found.map(Task::from))
 }
 
 pub(super) async fn list(store: &Store, key: &str, most: usize) -> Result<Vec<Task>, ApiError> {
     let most = u32::try_from(most).unwrap_or(u32::MAX);
-    let found = store.ask(store.tasks(key, most)).await.map_err(away)?;
+    let found = store.query(store.tasks(key, most)).await.map_err(away)?;
     Ok(found.into_iter().map(Task::from).collect())
 }
 
 pub(super) async fn waiting(store: &Store) -> Result<u64, ApiError> {
-    store.ask(store.waiting_tasks()).await.map_err(away)
+    store.query(store.queued_tasks()).await.map_err(away)
 }
 
 /// What has expired meanwhile is not begun.
 pub(super) async fn claim(store: &Store, unheard_since: i64) -> Result<Option<Task>, ApiError> {
     loop {
-        let claimed = store.ask(store.claim_task(unheard_since)).await;
+        let claimed = store.query(store.claim_task(unheard_since)).await;
         let Some(task) = claimed.map_err(away)?.map(Task::from) else {
             return Ok(None);
         };
@@ -80,19 +80,19 @@ pub(super) async fn claim(store: &Store, unheard_since: i64) -> Result<Option<Ta
 
 pub(super) async fn update(store: &Store, id: &str, news: News) -> Result<bool, ApiError> {
     let news = match news {
-        News::Alive => TaskNews::Progress(0),
-        News::Succeeded(result) => TaskNews::Done(result.into()),
-        News::Failed(error) => TaskNews::Failed(error),
+        News::Alive => TaskUpdate::Progress(0),
+        News::Succeeded(result) => TaskUpdate::Done(result.into()),
+        News::Failed(error) => TaskUpdate::Failed(error),
     };
     // No request waits for this, and what it says cannot be said again.
     store.update_task(id, news).await.map_err(away)
 }
 
 pub(super) async fn cancel(store: &Store, key: &str, id: &str) -> Result<bool, ApiError> {
-    store.ask(store.cancel_task(key, id)).await.map_err(away)
+    store.query(store.cancel_task(key, id)).await.map_err(away)
 }
 
 pub(super) async fn expire(store: &Store) -> Result<(), ApiError> {
-    let forgotten = store.ask(store.expire_tasks()).await;
+    let forgotten = store.query(store.delete_expired_tasks()).await;
     forgotten.map(|_| ()).map_err(away)
 }

@@ -9,13 +9,13 @@ use tokio::time::{sleep, timeout};
 
 use super::reading::{BATCH, Batch, Passed, Reading};
 use super::seldom::Seldom;
-use super::{Books, Journal, segment};
+use super::{Journal, UsageSink, segment};
 
 /// How long receipts gather before they are carried.
 const GATHER: Duration = Duration::from_millis(500);
 /// Pauses after failures double up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Books that do not answer for so long are asked again.
+/// UsageSink that do not answer for so long are asked again.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// After a power cut, what came in this time may be missing.
 const SYNC: Duration = Duration::from_secs(1);
@@ -23,8 +23,8 @@ const SYNC: Duration = Duration::from_secs(1);
 const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(60);
 
 /// Carries, and sees to it that what waits is on the disk, for as long as it is polled.
-pub async fn keep(journal: Arc<Journal>, books: Arc<dyn Books>) {
-    let carrier = Carrier::new(journal.clone(), books);
+pub async fn run_background(journal: Arc<Journal>, books: Arc<dyn UsageSink>) {
+    let carrier = Flusher::new(journal.clone(), books);
     tokio::join!(carrier.run(), sync(journal));
 }
 
@@ -43,18 +43,18 @@ async fn sync(journal: Arc<Journal>) {
 }
 
 /// Where the carrying has got to. A journal has one.
-pub struct Carrier {
+pub struct Flusher {
     journal: Arc<Journal>,
-    books: Arc<dyn Books>,
+    books: Arc<dyn UsageSink>,
     reading: Option<Reading>,
     /// What was read last; kept for its room.
     bytes: Vec<u8>,
     complaint: Seldom,
 }
 
-impl Carrier {
-    pub fn new(journal: Arc<Journal>, books: Arc<dyn Books>) -> Carrier {
-        Carrier {
+impl Flusher {
+    pub fn new(journal: Arc<Journal>, books: Arc<dyn UsageSink>) -> Flusher {
+        Flusher {
             journal,
             books,
             reading: None,

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::json::{escape, read_text, readable};
-use crate::model::{LONGEST_AMOUNT, Money, Usage, UsageRecord};
+use crate::json::{decode_json, escape, from_json};
+use crate::model::{MAX_AMOUNT_LEN, Money, Usage, UsageRecord};
 
 /// The checksum in hex digits, and the blank.
 const HEAD: usize = 9;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-readable! {
+from_json! {
     /// As it is read; counts of nothing are left out.
     struct Line<'a> {
         "id" required => id: Cow<'a, str>,
@@ -41,7 +41,7 @@ readable! {
 impl<'a> Line<'a> {
     fn receipt(self) -> Option<UsageRecord<'a>> {
         Some(UsageRecord {
-            cost: Money::read(&self.cost)?,
+            cost: Money::from_decimal(&self.cost)?,
             id: self.id,
             at: self.at,
             key: self.key,
@@ -121,7 +121,7 @@ fn put(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
         (true, true) => r#","stream":true,"estimated":true,"cost":""#,
     };
     out.extend_from_slice(last.as_bytes());
-    out.extend_from_slice(receipt.cost.spelled(&mut [0; LONGEST_AMOUNT]));
+    out.extend_from_slice(receipt.cost.format_into(&mut [0; MAX_AMOUNT_LEN]));
     out.extend_from_slice(br#""}"#);
 }
 
@@ -137,7 +137,7 @@ pub(super) fn read(line: &[u8]) -> Option<UsageRecord<'_>> {
     if sum != crc32fast::hash(json) {
         return None;
     }
-    let line: Line<'_> = read_text(str::from_utf8(json).ok()?).ok()?;
+    let line: Line<'_> = decode_json(str::from_utf8(json).ok()?).ok()?;
     line.receipt()
 }
 
@@ -169,7 +169,8 @@ mod tests {
             },
             images: 8,
             estimated: true,
-            cost: Money::read("18446744073709551596553.255926290448385").expect("an amount"),
+            cost: Money::from_decimal("18446744073709551596553.255926290448385")
+                .expect("an amount"),
         };
         let mut line = b"what was there".to_vec();
         write(&receipt, &mut line);

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::{Notify, SetOnce};
 
-pub use carry::{Carrier, keep};
+pub use carry::{Flusher, run_background};
 
 use pen::{Pen, Refused};
 use pile::{Pile, Segment};
@@ -45,7 +45,7 @@ const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
 
 /// Where receipts are kept for good.
 #[async_trait]
-pub trait Books: Send + Sync {
+pub trait UsageSink: Send + Sync {
     /// Writes down all of them or none. Those that are there already stay as they are, by their
     /// ids; the answer is how many were not.
     async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String>;
@@ -80,7 +80,7 @@ struct Tally {
 
 /// How a journal stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct JournalStatus {
     pub bytes: u64,
     pub limit: u64,
     pub is_nearly_full: bool,
@@ -173,10 +173,10 @@ impl Journal {
         }
     }
 
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> JournalStatus {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let last_success = Duration::from_millis(count(&self.tally.last_success));
-        Standing {
+        JournalStatus {
             bytes: self.pile.bytes(),
             limit: self.pile.limit(),
             is_nearly_full: self.pile.is_nearly_full(),
@@ -189,7 +189,7 @@ impl Journal {
     }
 
     /// Whether the books have all that earlier processes left here.
-    pub fn has_carried_earlier(&self) -> bool {
+    pub fn has_flushed_previous(&self) -> bool {
         self.earlier_carried.initialized()
     }
 

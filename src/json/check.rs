@@ -9,11 +9,11 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::fields::Path;
-use super::shape::{Given, Known, Noted, Rule, Seen, Shape, Value, whole};
-use crate::model::{ApiError, shortened};
+use super::shape::{Given, Known, NotedField, ObjectRules, PresentFields, Rule, Value, whole};
+use crate::model::{ApiError, truncated};
 
 /// Reads a whole body. `Err`: it is no JSON object, or breaks a rule; the first breach is named.
-pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, ApiError> {
+pub fn validate(body: &[u8], shape: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
@@ -35,7 +35,7 @@ pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, ApiError>
         (_, Some(api_error)) => Err(api_error),
         (Err(error), None) => {
             let reason = error.to_string();
-            let reason = shortened(&reason);
+            let reason = truncated(&reason);
             Err(ApiError::invalid(format!(
                 "the body is not valid JSON: {reason}"
             )))
@@ -45,7 +45,7 @@ pub fn check(body: &[u8], shape: &'static Shape) -> Result<Vec<Noted>, ApiError>
 
 struct Found<'b> {
     body: &'b [u8],
-    noted: Vec<Noted>,
+    noted: Vec<NotedField>,
     /// The parser's own errors carry nothing but text.
     api_error: Option<ApiError>,
 }
@@ -171,7 +171,7 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
         let Rule::Object(shape) = *self.rule else {
             return Err(self.wrong_kind());
         };
-        let mut seen = Seen::new(shape);
+        let mut seen = PresentFields::new(shape);
         let name = Name {
             shape,
             body: self.found.body,
@@ -210,7 +210,7 @@ impl Check<'_, '_, '_, '_> {
 /// Finds the name of a field in the table, and where it stands.
 #[derive(Clone, Copy)]
 struct Name<'b> {
-    shape: &'static Shape,
+    shape: &'static ObjectRules,
     body: &'b [u8],
 }
 

@@ -3,7 +3,7 @@
 /// Finds element borders without building a tree; it trusts nothing but quotes and brackets,
 /// so an element must still be parsed by whoever receives it.
 #[derive(Debug, Default)]
-pub struct Elements {
+pub struct ArrayElements {
     held: Vec<u8>,
     depth: usize,
     in_string: bool,
@@ -11,7 +11,7 @@ pub struct Elements {
     closed: bool,
 }
 
-impl Elements {
+impl ArrayElements {
     /// Whether the array's closing bracket has come.
     pub fn closed(&self) -> bool {
         self.closed
@@ -60,7 +60,7 @@ impl Elements {
 
 #[cfg(test)]
 mod tests {
-    use super::Elements;
+    use super::ArrayElements;
 
     #[test]
     fn any_cut_gives_the_same_elements() {
@@ -68,7 +68,7 @@ mod tests {
 ,
 {"d":"\\"}]"#;
         for cut in 0..text.len() {
-            let mut elements = Elements::default();
+            let mut elements = ArrayElements::default();
             let mut seen = Vec::new();
             for piece in [&text[..cut], &text[cut..]] {
                 elements.push(piece, |element, end| {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn nothing_follows_the_end() {
         for pieces in [&["[{}] [[1]]"][..], &["[{}]", " [[1]]"]] {
-            let (mut elements, mut seen) = (Elements::default(), 0);
+            let (mut elements, mut seen) = (ArrayElements::default(), 0);
             for piece in pieces {
                 elements.push(piece.as_bytes(), |_, _| seen += 1);
             }

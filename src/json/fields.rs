@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use serde_json_borrow::ObjectAsVec;
 
-use super::readable::read_text;
-use super::shape::{Noted, Shape};
+use super::from_json::decode_json;
+use super::shape::{NotedField, ObjectRules};
 use super::walk::walk;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Text};
 
@@ -122,7 +122,7 @@ impl<'a> Fields<'a, 'static> {
         let wrong =
             |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
         let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
-        match read_text(text).map_err(|error| wrong(&error))? {
+        match decode_json(text).map_err(|error| wrong(&error))? {
             Json::Object(object) => Ok(Fields::new(object, Path::Root)),
             _ => Err(ApiError::invalid("the body must be a JSON object")),
         }
@@ -140,7 +140,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     }
 
     /// What is there against a table of rules; nothing is taken.
-    pub fn hold(&self, shape: &'static Shape) -> Result<Vec<Noted>, ApiError> {
+    pub fn hold(&self, shape: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
         walk(&self.object, shape, &self.path)
     }
 

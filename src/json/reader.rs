@@ -18,7 +18,7 @@ const ESCAPE: usize = 2;
 const SOME: usize = 128;
 
 #[derive(Clone)]
-pub struct Reader<'a> {
+pub struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     depth: u8,
@@ -27,19 +27,19 @@ pub struct Reader<'a> {
 
 /// Reading has stopped; the reader knows where, and what it expected there.
 #[derive(Debug)]
-pub struct Stopped;
+pub struct DecodeStopped;
 
 /// Why a text could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct JsonError {
     expected: &'static str,
     line: usize,
     column: usize,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for JsonError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unreadable {
+        let JsonError {
             expected,
             line,
             column,
@@ -48,11 +48,11 @@ impl fmt::Display for Unreadable {
     }
 }
 
-pub type Outcome<T = ()> = Result<T, Stopped>;
+pub type DecodeResult<T = ()> = Result<T, DecodeStopped>;
 
-impl<'a> Reader<'a> {
-    pub const fn new(text: &'a str) -> Reader<'a> {
-        Reader {
+impl<'a> JsonReader<'a> {
+    pub const fn new(text: &'a str) -> JsonReader<'a> {
+        JsonReader {
             text,
             at: 0,
             depth: 0,
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Nothing but white space follows.
-    pub fn end(&mut self) -> Outcome {
+    pub fn end(&mut self) -> DecodeResult {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.stop("the end")),
@@ -70,10 +70,10 @@ impl<'a> Reader<'a> {
 
     /// What stopped it.
     #[cold]
-    pub fn problem(&self) -> Unreadable {
+    pub fn problem(&self) -> JsonError {
         let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
         let line_start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
-        Unreadable {
+        JsonError {
             expected: self.expected,
             line: 1 + memchr::memchr_iter(b'\n', before).count(),
             column: 1 + before.len() - line_start,
@@ -81,9 +81,9 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    pub fn stop(&mut self, expected: &'static str) -> Stopped {
+    pub fn stop(&mut self, expected: &'static str) -> DecodeStopped {
         self.expected = expected;
-        Stopped
+        DecodeStopped
     }
 
     /// Whether it is this that was expected where it stopped.
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn take(&mut self, byte: u8, name: &'static str) -> Outcome {
+    fn take(&mut self, byte: u8, name: &'static str) -> DecodeResult {
         if self.peek() != Some(byte) {
             return Err(self.stop(name));
         }
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn enter(&mut self, bracket: u8, name: &'static str) -> Outcome {
+    fn enter(&mut self, bracket: u8, name: &'static str) -> DecodeResult {
         self.take(bracket, name)?;
         if self.depth == DEEPEST {
             return Err(self.stop("less nesting"));
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
 
     /// Whether the list or object ends here; `first`: nothing has been read of it.
     #[inline]
-    fn leaves(&mut self, bracket: u8, first: bool, name: &'static str) -> Outcome<bool> {
+    fn leaves(&mut self, bracket: u8, first: bool, name: &'static str) -> DecodeResult<bool> {
         match self.peek() {
             Some(byte) if byte == bracket => {
                 self.at += 1;
@@ -146,7 +146,10 @@ impl<'a> Reader<'a> {
 
     /// Calls `field` with each key, to read the value.
     #[inline]
-    pub fn object(&mut self, mut field: impl FnMut(&mut Reader<'a>, &str) -> Outcome) -> Outcome {
+    pub fn object(
+        &mut self,
+        mut field: impl FnMut(&mut JsonReader<'a>, &str) -> DecodeResult,
+    ) -> DecodeResult {
         self.entries(|reader, key| field(reader, &key))
     }
 
@@ -154,8 +157,8 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(super) fn entries(
         &mut self,
-        mut entry: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Outcome,
-    ) -> Outcome {
+        mut entry: impl FnMut(&mut JsonReader<'a>, Cow<'a, str>) -> DecodeResult,
+    ) -> DecodeResult {
         self.enter(b'{', "an object")?;
         let mut first = true;
         while !self.leaves(b'}', first, "a comma or the end of the object")? {
@@ -169,7 +172,10 @@ impl<'a> Reader<'a> {
 
     /// Calls `item` for each value, to read it.
     #[inline]
-    pub fn array(&mut self, mut item: impl FnMut(&mut Reader<'a>) -> Outcome) -> Outcome {
+    pub fn array(
+        &mut self,
+        mut item: impl FnMut(&mut JsonReader<'a>) -> DecodeResult,
+    ) -> DecodeResult {
         self.enter(b'[', "an array")?;
         let mut first = true;
         while !self.leaves(b']', first, "a comma or the end of the array")? {
@@ -180,12 +186,12 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub fn text(&mut self) -> Outcome<Cow<'a, str>> {
+    pub fn text(&mut self) -> DecodeResult<Cow<'a, str>> {
         self.string("a string")
     }
 
     #[inline]
-    fn string(&mut self, name: &'static str) -> Outcome<Cow<'a, str>> {
+    fn string(&mut self, name: &'static str) -> DecodeResult<Cow<'a, str>> {
         self.take(b'"', name)?;
         let start = self.at;
         self.at += plain(&self.text.as_bytes()[start..]);
@@ -198,7 +204,7 @@ impl<'a> Reader<'a> {
 
     /// The same with escapes; the first stands here.
     #[inline(never)]
-    fn unescaped(&mut self, mut start: usize) -> Outcome<Cow<'a, str>> {
+    fn unescaped(&mut self, mut start: usize) -> DecodeResult<Cow<'a, str>> {
         // The next quote ends the text or is one of its own: it is at least so long.
         let rest = &self.text.as_bytes()[start..];
         let sure = memchr::memchr(b'"', rest).unwrap_or(0);
@@ -219,7 +225,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Up to and with the closing quote.
-    fn rest_of_string(&mut self) -> Outcome {
+    fn rest_of_string(&mut self) -> DecodeResult {
         loop {
             self.at += plain(&self.text.as_bytes()[self.at..]);
             if self.ends_string()? {
@@ -232,7 +238,7 @@ impl<'a> Reader<'a> {
     /// Whether it is the closing quote that stands behind the plain bytes, which is then read;
     /// else it is an escape.
     #[inline]
-    fn ends_string(&mut self) -> Outcome<bool> {
+    fn ends_string(&mut self) -> DecodeResult<bool> {
         let expected = match self.text.as_bytes()[self.at..] {
             [b'"', ..] => {
                 self.at += 1;
@@ -257,14 +263,14 @@ impl<'a> Reader<'a> {
 
     /// Whether `null` stands here, which is then read.
     #[inline]
-    pub fn null(&mut self) -> Outcome<bool> {
+    pub fn null(&mut self) -> DecodeResult<bool> {
         if self.peek() != Some(b'n') {
             return Ok(false);
         }
         self.word("null").map(|()| true)
     }
 
-    pub fn flag(&mut self) -> Outcome<bool> {
+    pub fn flag(&mut self) -> DecodeResult<bool> {
         match self.peek() {
             Some(b't') => self.word("true").map(|()| true),
             Some(b'f') => self.word("false").map(|()| false),
@@ -272,7 +278,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &'static str) -> Outcome {
+    fn word(&mut self, word: &'static str) -> DecodeResult {
         if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
             return Err(self.stop("a value"));
         }
@@ -281,7 +287,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number as it is written.
-    pub fn number(&mut self) -> Outcome<&'a str> {
+    pub fn number(&mut self) -> DecodeResult<&'a str> {
         let start = match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.at,
             _ => return Err(self.stop("a number")),
@@ -307,7 +313,7 @@ impl<'a> Reader<'a> {
         is_there
     }
 
-    fn digits(&mut self) -> Outcome {
+    fn digits(&mut self) -> DecodeResult {
         let start = self.at;
         while self.byte().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
@@ -319,14 +325,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Any value, read and forgotten.
-    pub fn skip(&mut self) -> Outcome {
+    pub fn skip(&mut self) -> DecodeResult {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
                 self.rest_of_string()
             }
             Some(b'{') => self.object(|reader, _| reader.skip()),
-            Some(b'[') => self.array(Reader::skip),
+            Some(b'[') => self.array(JsonReader::skip),
             Some(b'n') => self.word("null"),
             Some(b't' | b'f') => self.flag().map(drop),
             Some(b'-' | b'0'..=b'9') => self.number().map(drop),
@@ -336,7 +342,7 @@ impl<'a> Reader<'a> {
 
     /// Any value as it is written.
     #[inline]
-    pub fn raw(&mut self) -> Outcome<&'a str> {
+    pub fn raw(&mut self) -> DecodeResult<&'a str> {
         self.peek();
         let start = self.at;
         self.skip()?;

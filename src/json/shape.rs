@@ -20,7 +20,7 @@ pub enum Rule {
     List(&'static Rule),
     /// A list of at most so many.
     Few(&'static Rule, usize),
-    Object(&'static Shape),
+    Object(&'static ObjectRules),
     /// The rule inside holds, and whoever checks is told of the field.
     Noted(&'static Rule),
 }
@@ -39,10 +39,10 @@ pub struct Field {
 /// An object: the fields that have rules, and what they must be beside each other. Others are
 /// not looked at.
 #[derive(Debug)]
-pub struct Shape {
+pub struct ObjectRules {
     fields: &'static [Field],
     required: Bits,
-    beside: fn(&Seen) -> Option<Clash>,
+    beside: fn(&PresentFields) -> Option<FieldConflict>,
 }
 
 /// One for every field of a shape.
@@ -61,7 +61,7 @@ fn each_of(mut bits: Bits) -> impl Iterator<Item = usize> {
 
 /// Fields that cannot stand together.
 #[derive(Debug)]
-pub struct Clash {
+pub struct FieldConflict {
     /// The documented spelling; `None`: it is the whole object.
     pub field: Option<&'static str>,
     pub expected: &'static str,
@@ -69,7 +69,7 @@ pub struct Clash {
 
 /// A field with the rule [`Rule::Noted`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct NotedField {
     /// In the documented spelling.
     pub field: &'static str,
     pub path: String,
@@ -85,15 +85,18 @@ pub(super) struct Known {
     spelling: usize,
 }
 
-impl Shape {
-    pub const fn new(fields: &'static [Field], beside: fn(&Seen) -> Option<Clash>) -> Shape {
+impl ObjectRules {
+    pub const fn new(
+        fields: &'static [Field],
+        beside: fn(&PresentFields) -> Option<FieldConflict>,
+    ) -> ObjectRules {
         assert!(fields.len() <= MOST_FIELDS);
         let (mut required, mut number) = (0, 0);
         while number < fields.len() {
             required |= (fields[number].required as Bits) << number;
             number += 1;
         }
-        Shape {
+        ObjectRules {
             fields,
             required,
             beside,
@@ -112,11 +115,11 @@ impl Shape {
 }
 
 impl Known {
-    pub(super) fn rule(self, shape: &Shape) -> &'static Rule {
+    pub(super) fn rule(self, shape: &ObjectRules) -> &'static Rule {
         &shape.fields[self.field].rule
     }
 
-    pub(super) fn path<'p>(self, shape: &Shape, parent: &'p Path<'p>) -> Path<'p> {
+    pub(super) fn path<'p>(self, shape: &ObjectRules, parent: &'p Path<'p>) -> Path<'p> {
         Path::Key(parent, shape.fields[self.field].spellings[self.spelling])
     }
 
@@ -124,12 +127,12 @@ impl Known {
     #[inline]
     pub(super) fn noted(
         self,
-        shape: &Shape,
+        shape: &ObjectRules,
         parent: &Path<'_>,
         name: Option<Range<usize>>,
-    ) -> Option<Noted> {
+    ) -> Option<NotedField> {
         let field = &shape.fields[self.field];
-        matches!(field.rule, Rule::Noted(_)).then(|| Noted {
+        matches!(field.rule, Rule::Noted(_)).then(|| NotedField {
             field: field.spellings[0],
             path: self.path(shape, parent).to_string(),
             name,
@@ -139,8 +142,8 @@ impl Known {
 
 /// Which fields of an object were there.
 #[derive(Debug)]
-pub struct Seen {
-    shape: &'static Shape,
+pub struct PresentFields {
+    shape: &'static ObjectRules,
     there: Bits,
     /// Of fields that are not there they say nothing.
     sights: [Sight; MOST_FIELDS],
@@ -166,13 +169,13 @@ impl Value {
     }
 }
 
-impl Seen {
-    pub(super) fn new(shape: &'static Shape) -> Seen {
+impl PresentFields {
+    pub(super) fn new(shape: &'static ObjectRules) -> PresentFields {
         let nothing = Sight {
             spelling: 0,
             value: Value::OTHER,
         };
-        Seen {
+        PresentFields {
             shape,
             there: 0,
             sights: [nothing; MOST_FIELDS],

@@ -30,7 +30,7 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
 }
 
 /// The same; what stands around the edits of a long document is shared with it.
-pub fn splice(body: &Bytes, edits: &[Edit]) -> Pieces {
+pub fn splice(body: &Bytes, edits: &[Edit]) -> ChunkedBytes {
     if body.len() <= COPIED {
         return replace(body, edits).into();
     }
@@ -43,18 +43,18 @@ pub fn splice(body: &Bytes, edits: &[Edit]) -> Pieces {
     all.push(body.slice(from..));
     all.reverse();
     let first = all.pop().unwrap_or_default();
-    Pieces { first, later: all }
+    ChunkedBytes { first, later: all }
 }
 
 /// A document that stands in one place or in several.
 #[derive(Debug, Clone, Default)]
-pub struct Pieces {
+pub struct ChunkedBytes {
     first: Bytes,
     /// The last one first.
     later: Vec<Bytes>,
 }
 
-impl Pieces {
+impl ChunkedBytes {
     pub fn len(&self) -> usize {
         self.remaining()
     }
@@ -64,7 +64,7 @@ impl Pieces {
     }
 
     /// Those that hold nothing are passed over.
-    pub fn next_piece(&mut self) -> Option<Bytes> {
+    pub fn next_chunk(&mut self) -> Option<Bytes> {
         while self.first.is_empty() {
             self.first = self.later.pop()?;
         }
@@ -77,7 +77,7 @@ impl Pieces {
     }
 
     /// All that is left, in one place.
-    pub fn joined(mut self) -> Bytes {
+    pub fn into_bytes(mut self) -> Bytes {
         match self.later.is_empty() {
             true => self.first,
             false => self.copy_to_bytes(self.remaining()),
@@ -85,16 +85,16 @@ impl Pieces {
     }
 }
 
-impl From<Bytes> for Pieces {
-    fn from(first: Bytes) -> Pieces {
-        Pieces {
+impl From<Bytes> for ChunkedBytes {
+    fn from(first: Bytes) -> ChunkedBytes {
+        ChunkedBytes {
             first,
             later: Vec::new(),
         }
     }
 }
 
-impl Buf for Pieces {
+impl Buf for ChunkedBytes {
     fn remaining(&self) -> usize {
         self.first.len() + self.later.iter().map(Bytes::len).sum::<usize>()
     }
@@ -168,9 +168,9 @@ mod tests {
         let (body, edits, expected) = edited();
         let mut spliced = splice(&body, &edits);
         assert_eq!(spliced.len(), expected.len());
-        assert_eq!(spliced.clone().joined(), expected);
+        assert_eq!(spliced.clone().into_bytes(), expected);
         let (mut read, mut shared) = (Vec::new(), 0);
-        while let Some(piece) = spliced.next_piece() {
+        while let Some(piece) = spliced.next_chunk() {
             assert!(!piece.is_empty());
             shared += usize::from(body.as_ptr_range().contains(&piece.as_ptr())) * piece.len();
             read.extend_from_slice(&piece);

@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use serde_json_borrow::ObjectAsVec;
 
-use super::readable::Readable;
-use super::reader::{Outcome, Reader};
+use super::from_json::FromJson;
+use super::reader::{DecodeResult, JsonReader};
 use crate::model::Json;
 
 /// The tree lends out its keys, and has no place for those of another making.
 const PLAIN_KEY: &str = "a key without escapes";
 
-impl<'a> Readable<'a> for Json<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for Json<'a> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         let start = reader.clone();
         let outcome = fill(self, reader);
         if outcome.is_err() && reader.is_stopped_for(PLAIN_KEY) {
@@ -26,7 +26,7 @@ impl<'a> Readable<'a> for Json<'a> {
     }
 }
 
-fn fill<'a>(place: &mut Json<'a>, reader: &mut Reader<'a>) -> Outcome {
+fn fill<'a>(place: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
     *place = match reader.peek() {
         Some(b'"') => Json::Str(reader.text()?),
         Some(b'{') => {

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use serde_json_borrow::ObjectAsVec;
 
 use super::fields::Path;
-use super::shape::{Given, Noted, Rule, Seen, Shape, Value, whole};
+use super::shape::{Given, NotedField, ObjectRules, PresentFields, Rule, Value, whole};
 use crate::model::{ApiError, Json};
 
 /// The first breach is named, as where bytes are held.
 pub(super) fn walk(
     given: &ObjectAsVec<'_>,
-    shape: &'static Shape,
+    shape: &'static ObjectRules,
     path: &Path<'_>,
-) -> Result<Vec<Noted>, ApiError> {
+) -> Result<Vec<NotedField>, ApiError> {
     let mut noted = Vec::new();
     object(given, shape, path, &mut noted)?;
     Ok(noted)
@@ -21,11 +21,11 @@ pub(super) fn walk(
 
 fn object(
     given: &ObjectAsVec<'_>,
-    shape: &'static Shape,
+    shape: &'static ObjectRules,
     path: &Path<'_>,
-    noted: &mut Vec<Noted>,
+    noted: &mut Vec<NotedField>,
 ) -> Result<(), ApiError> {
-    let mut seen = Seen::new(shape);
+    let mut seen = PresentFields::new(shape);
     for (name, given) in given.iter() {
         let Some(known) = shape.find(name) else {
             continue;
@@ -46,7 +46,7 @@ fn value(
     given: &Json<'_>,
     rule: &Rule,
     path: &Path<'_>,
-    noted: &mut Vec<Noted>,
+    noted: &mut Vec<NotedField>,
 ) -> Result<Option<Value>, ApiError> {
     match (rule, given) {
         (Rule::Noted(rule), _) => return value(given, rule, path, noted),
@@ -63,7 +63,7 @@ fn list(
     rule: &Rule,
     most: usize,
     path: &Path<'_>,
-    noted: &mut Vec<Noted>,
+    noted: &mut Vec<NotedField>,
 ) -> Result<(), ApiError> {
     for (number, item) in items.iter().enumerate() {
         value(item, rule, &Path::Index(path, number), noted)?;

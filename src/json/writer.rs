@@ -12,7 +12,7 @@ use serde_json::{Error, Result};
 use super::plain::plain;
 
 /// Writes a value behind what is there, as serde_json would.
-pub fn write(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> {
+pub fn write_json(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> {
     value.serialize(Writer::new(out))
 }
 

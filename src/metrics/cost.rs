@@ -25,7 +25,7 @@ impl TypedMetric for Cost {
 impl EncodeMetric for Cost {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         let sum = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        encoder.encode_counter::<NoLabelSet, f64, f64>(&sum.to_float(), None)
+        encoder.encode_counter::<NoLabelSet, f64, f64>(&sum.to_f64(), None)
     }
 
     fn metric_type(&self) -> MetricType {

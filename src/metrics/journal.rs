@@ -11,7 +11,7 @@ use prometheus_client::registry::Unit;
 
 /// A journal as it stands.
 #[derive(Debug, Clone, Copy)]
-pub struct JournalStanding {
+pub struct JournalMetrics {
     pub bytes: u64,
     pub limit: u64,
     pub is_nearly_full: bool,
@@ -22,14 +22,14 @@ pub struct JournalStanding {
     pub seconds_since_success: f64,
 }
 
-type Look = Box<dyn Fn() -> JournalStanding + Send + Sync>;
+type Look = Box<dyn Fn() -> JournalMetrics + Send + Sync>;
 
 /// Asked when somebody looks.
 #[derive(Clone, Default)]
 pub(super) struct Watched(Arc<OnceLock<Look>>);
 
 impl Watched {
-    pub(super) fn watch(&self, look: impl Fn() -> JournalStanding + Send + Sync + 'static) {
+    pub(super) fn watch(&self, look: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
         self.0.get_or_init(|| Box::new(look));
     }
 }

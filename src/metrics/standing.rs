@@ -20,7 +20,7 @@ struct TargetLabels {
 
 /// Gauges that are set when somebody looks.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct UpstreamGauges {
     in_flight: Family<UpstreamLabel, Gauge>,
     waiting: Family<UpstreamLabel, Gauge>,
     down: Family<UpstreamLabel, Gauge>,
@@ -30,7 +30,7 @@ pub(super) struct Standing {
 }
 
 /// One upstream as it stands.
-pub struct UpstreamStanding {
+pub struct UpstreamStatus {
     pub upstream: Arc<str>,
     pub in_flight: u64,
     pub waiting: u64,
@@ -40,7 +40,7 @@ pub struct UpstreamStanding {
     pub models: Vec<(Arc<str>, bool)>,
 }
 
-impl Standing {
+impl UpstreamGauges {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "upstream_requests_in_flight",
@@ -65,7 +65,7 @@ impl Standing {
     }
 
     /// Sets every gauge and runs what reads them.
-    pub(super) fn show<T>(&self, all: Vec<UpstreamStanding>, look: impl FnOnce() -> T) -> T {
+    pub(super) fn show<T>(&self, all: Vec<UpstreamStatus>, look: impl FnOnce() -> T) -> T {
         let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         self.in_flight.clear();
         self.waiting.clear();

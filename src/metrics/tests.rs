@@ -6,7 +6,7 @@ use super::*;
 use crate::model::{Money, Usage};
 use crate::translate::Metered;
 
-const SERVED: Served<'static> = Served {
+const SERVED: RequestSummary<'static> = RequestSummary {
     format: Some(Format::Chat),
     model: "acme-large",
     upstream: "acme",
@@ -40,7 +40,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
     let metrics = Metrics::new();
     // As floats these would not come to 0.3.
     for _ in 0..3 {
-        metrics.served(&Served {
+        metrics.record_request(&RequestSummary {
             metered: Some(Metered {
                 usage: USAGE,
                 estimated: true,
@@ -49,7 +49,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
             ..SERVED
         });
     }
-    metrics.served(&Served {
+    metrics.record_request(&RequestSummary {
         cost: Some(Money::ZERO),
         key: "other",
         ..SERVED
@@ -69,7 +69,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
 fn a_journal_is_shown_where_there_is_one() {
     let metrics = Metrics::new();
     assert!(!metrics.render(Vec::new()).contains("journal"));
-    metrics.watch_journal(|| JournalStanding {
+    metrics.watch_journal(|| JournalMetrics {
         bytes: 900,
         limit: 1000,
         is_nearly_full: true,
@@ -108,9 +108,9 @@ fn assert_lines(metrics: &Metrics, expected: &[&str]) {
 #[test]
 fn a_served_request_shows_in_every_metric_about_requests() {
     let metrics = Metrics::new();
-    metrics.served(&SERVED);
-    metrics.served(&SERVED);
-    metrics.served(&Served {
+    metrics.record_request(&SERVED);
+    metrics.record_request(&SERVED);
+    metrics.record_request(&RequestSummary {
         status: 429,
         upstream: "",
         metered: None,
@@ -141,7 +141,7 @@ fn a_served_request_shows_in_every_metric_about_requests() {
 #[test]
 fn a_request_without_format_or_reply_is_counted_too() {
     let metrics = Metrics::new();
-    metrics.served(&Served {
+    metrics.record_request(&RequestSummary {
         format: None,
         model: "",
         first_byte: None,
@@ -164,9 +164,9 @@ fn a_request_without_format_or_reply_is_counted_too() {
 #[test]
 fn failures_reloads_and_the_version_are_told() {
     let metrics = Metrics::new();
-    metrics.upstream_failed("acme", Cause::Tls);
-    metrics.upstream_failed("acme", Cause::Tls);
-    metrics.upstream_failed("acme", Cause::Unreadable);
+    metrics.upstream_failed("acme", FailureCause::Tls);
+    metrics.upstream_failed("acme", FailureCause::Tls);
+    metrics.upstream_failed("acme", FailureCause::Malformed);
     metrics.reloaded(true);
     metrics.reloaded(false);
     let version = env!("CARGO_PKG_VERSION");
@@ -188,16 +188,16 @@ fn in_flight_returns_to_zero_also_after_a_panic() {
     let metrics = Metrics::new();
     let first = metrics.in_flight();
     let second = metrics.in_flight();
-    assert_eq!(metrics.current(), 2);
+    assert_eq!(metrics.requests_in_flight(), 2);
     assert_lines(&metrics, &["omniglot_requests_in_flight 2"]);
     drop(first);
-    assert_eq!(metrics.current(), 1);
+    assert_eq!(metrics.requests_in_flight(), 1);
     let panicked = std::panic::catch_unwind(move || {
         let _held = second;
         std::panic::resume_unwind(Box::new("cut"));
     });
     assert!(panicked.is_err());
-    assert_eq!(metrics.current(), 0);
+    assert_eq!(metrics.requests_in_flight(), 0);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn counts_of_many_threads_add_up() {
     let metrics = Metrics::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| (0..100).for_each(|_| metrics.served(&SERVED)));
+            scope.spawn(|| (0..100).for_each(|_| metrics.record_request(&SERVED)));
         }
     });
     assert_lines(

@@ -7,8 +7,8 @@ use super::proofs;
 use super::schema::example;
 use super::script::{Answer, Ending, Plan, WantedCall};
 use crate::model::{
-    Arguments, Call, Choice, Finish, Format, Media, Part, PartKind, Request, Response, Shape,
-    Source, Text, Tool, ToolChoice, ToolKind, Usage,
+    Arguments, Call, Choice, Finish, Format, Media, OutputFormat, Part, PartKind, Request,
+    Response, Source, Text, Tool, ToolChoice, ToolKind, Usage,
 };
 
 /// Every reply is as old as every other, so that the same request gives the same bytes.
@@ -62,7 +62,7 @@ pub(super) struct Asking<'r> {
     pub format: Format,
     pub request: &'r Request<'r>,
     pub model: &'r str,
-    pub fingerprint: &'r Fingerprint,
+    pub key_hash: &'r Fingerprint,
     pub created: i64,
     /// How many of the format's own signatures came back.
     pub proofs: usize,
@@ -84,7 +84,7 @@ pub(super) fn answer(asking: &Asking<'_>, plan: &Plan) -> Response<'static> {
         logprobs: Vec::new(),
     };
     Response {
-        id: asking.fingerprint.id(asking.format).into(),
+        id: asking.key_hash.id(asking.format).into(),
         model: asking.model.to_owned().into(),
         created: asking.created,
         choices: vec![choice; choices as usize],
@@ -100,9 +100,9 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
         match &plan.answer {
             Answer::Text(text) => kinds.push(say(text.clone())),
             Answer::Long(words) => kinds.push(say(prose(*words))),
-            Answer::Shaped => kinds.push(say(shaped(&asking.request.output.shape))),
+            Answer::Shaped => kinds.push(say(shaped(&asking.request.output.format))),
             Answer::Echo => kinds.push(say((asking.echo)())),
-            Answer::Digest => kinds.push(say(asking.fingerprint.told())),
+            Answer::Digest => kinds.push(say(asking.key_hash.told())),
             Answer::Image if plan.ending == Ending::Filtered => {}
             Answer::Image => {
                 kinds.push(say("Here is a picture.".to_owned()));
@@ -144,11 +144,11 @@ fn prose(words: usize) -> String {
     words.join(" ")
 }
 
-fn shaped(shape: &Shape<'_>) -> String {
+fn shaped(shape: &OutputFormat<'_>) -> String {
     match shape {
-        Shape::Text | Shape::Json => r#"{"answer":"example"}"#.to_owned(),
-        Shape::Schema { schema, .. } => example(schema).to_string(),
-        Shape::Enum(schema) => match example(schema) {
+        OutputFormat::Text | OutputFormat::Json => r#"{"answer":"example"}"#.to_owned(),
+        OutputFormat::Schema { schema, .. } => example(schema).to_string(),
+        OutputFormat::Enum(schema) => match example(schema) {
             serde_json::Value::String(word) => word,
             other => other.to_string(),
         },
@@ -157,7 +157,7 @@ fn shaped(shape: &Shape<'_>) -> String {
 
 /// The format's own kind of proof goes where the format's own models put it.
 fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
-    let mark = asking.fingerprint.short();
+    let mark = asking.key_hash.short();
     let mut signature = proofs::of_thought(asking.format, mark, THOUGHT);
     let mut calls = kinds.iter_mut().filter_map(|kind| match kind {
         PartKind::Call(call) => Some(call),
@@ -177,7 +177,7 @@ fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
 fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'static> {
     let name = wanted.name.as_deref();
     let tool = choose_tool(asking.request, name, number);
-    let mark = asking.fingerprint.short();
+    let mark = asking.key_hash.short();
     let id = match asking.format {
         Format::Chat | Format::Responses => Some(format!("call_mock{mark}{number}")),
         Format::Messages => Some(format!("toolu_mock{mark}{number}")),
@@ -318,7 +318,7 @@ mod tests {
             format,
             request,
             model: "demo",
-            fingerprint: &Fingerprint::of(b"body"),
+            key_hash: &Fingerprint::of(b"body"),
             created: CREATED,
             proofs: 0,
             echo: &|| "echoed".to_owned(),

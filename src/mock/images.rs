@@ -76,7 +76,7 @@ impl Wanted {
 pub(super) struct Painting<'p> {
     pub wanted: &'p Wanted,
     pub plan: &'p Plan,
-    pub fingerprint: &'p Fingerprint,
+    pub key_hash: &'p Fingerprint,
     pub created: i64,
     pub received: &'p Received,
 }
@@ -150,7 +150,7 @@ impl Painting<'_> {
     fn revised(&self) -> String {
         match &self.plan.answer {
             Answer::Echo => self.received.echo(),
-            Answer::Digest => self.fingerprint.told(),
+            Answer::Digest => self.key_hash.told(),
             Answer::Text(text) => text.clone(),
             _ => self.wanted.prompt.clone(),
         }
@@ -162,7 +162,7 @@ impl Painting<'_> {
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or("mock");
         let name = match &self.plan.answer {
             Answer::Text(text) if text == "gone" => "gone",
-            _ => self.fingerprint.short(),
+            _ => self.key_hash.short(),
         };
         format!("http://{host}/mock/files/{name}.png")
     }

@@ -72,9 +72,9 @@ pub(super) struct Entry {
 }
 
 pub(super) fn converse(entry: &Entry, received: &Received) -> (Reply, Delivery) {
-    let fingerprint = Fingerprint::of(&received.body);
-    plan_conversation(entry, received, &fingerprint).unwrap_or_else(|api_error| {
-        let reply = Reply::api_error(entry.format, &api_error, &fingerprint.id(entry.format));
+    let key_hash = Fingerprint::of(&received.body);
+    plan_conversation(entry, received, &key_hash).unwrap_or_else(|api_error| {
+        let reply = Reply::api_error(entry.format, &api_error, &key_hash.id(entry.format));
         (reply, Delivery::default())
     })
 }
@@ -82,7 +82,7 @@ pub(super) fn converse(entry: &Entry, received: &Received) -> (Reply, Delivery) 
 fn plan_conversation(
     entry: &Entry,
     received: &Received,
-    fingerprint: &Fingerprint,
+    key_hash: &Fingerprint,
 ) -> Result<(Reply, Delivery), ApiError> {
     let codec = entry.format.codec();
     let peek = codec.peek(&received.body)?;
@@ -112,7 +112,7 @@ fn plan_conversation(
         stream,
         framing,
         include_usage: peek.ask_usage.is_none(),
-        request_id: fingerprint.id(entry.format),
+        request_id: key_hash.id(entry.format),
         at: created,
         memory: TranslationState::of_tools(&request.tools),
     };
@@ -121,7 +121,7 @@ fn plan_conversation(
             format: entry.format,
             request: &request,
             model,
-            fingerprint,
+            key_hash,
             created,
             proofs,
             echo: &|| received.echo(),
@@ -229,7 +229,7 @@ fn instead_of_json(instead: &Instead, format: Format, request_id: &str) -> Reply
 }
 
 fn api_error(status: u16, message: Option<&str>) -> ApiError {
-    let kind = ApiErrorKind::of_status(status);
+    let kind = ApiErrorKind::from_status(status);
     let message = message.unwrap_or(match kind {
         ApiErrorKind::Unauthenticated => "The API key is not valid.",
         ApiErrorKind::Forbidden => "This key may not use this model.",
@@ -250,8 +250,8 @@ fn api_error(status: u16, message: Option<&str>) -> ApiError {
 
 /// Images, whose wire shape the mock knows by itself.
 pub(super) fn paint(received: &Received) -> (Reply, Delivery) {
-    let fingerprint = Fingerprint::of(&received.body);
-    let id = fingerprint.id(Format::Images);
+    let key_hash = Fingerprint::of(&received.body);
+    let id = key_hash.id(Format::Images);
     let refuse = |api_error: &ApiError, delivery| {
         (Reply::api_error(Format::Images, api_error, &id), delivery)
     };
@@ -271,7 +271,7 @@ pub(super) fn paint(received: &Received) -> (Reply, Delivery) {
     let painting = images::Painting {
         wanted: &wanted,
         plan: &plan,
-        fingerprint: &fingerprint,
+        key_hash: &key_hash,
         created: if plan.now { unix_now() } else { CREATED },
         received,
     };

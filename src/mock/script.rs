@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::words::{Prompt, Word, of_model};
-use crate::model::{ApiError, PartKind, Request, Role, Shape, ToolChoice, ToolResult, Usage};
+use crate::model::{
+    ApiError, OutputFormat, PartKind, Request, Role, ToolChoice, ToolResult, Usage,
+};
 
 /// Everything that was decided before a byte is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -249,7 +251,7 @@ fn unasked(request: &Request<'_>, plan: &Plan, prompt: &Prompt<'_>) -> Answer {
     };
     match plan.events {
         _ if forced => Answer::Calls(vec![WantedCall::default()]),
-        _ if request.output.shape != Shape::Text => Answer::Shaped,
+        _ if request.output.format != OutputFormat::Text => Answer::Shaped,
         _ if request.output.images => Answer::Image,
         // So many events need as many words.
         Some(events) => Answer::Long(events),

@@ -38,13 +38,13 @@ impl<'a> Prompt<'a> {
     pub(super) fn read(texts: impl IntoIterator<Item = &'a str>) -> Prompt<'a> {
         let mut prompt = Prompt::default();
         for text in texts {
-            prompt.read_text(text);
+            prompt.decode_json(text);
         }
         prompt
     }
 
     /// Searches for the mark only: a prompt may be many megabytes.
-    fn read_text(&mut self, text: &'a str) {
+    fn decode_json(&mut self, text: &'a str) {
         let starts: Vec<usize> = memmem::find_iter(text.as_bytes(), MARK)
             .filter(|start| {
                 text[..*start]

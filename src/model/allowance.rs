@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allowance {
-    pub requests: Option<Rate>,
-    pub tokens: Option<Rate>,
+pub struct RateLimitStatus {
+    pub requests: Option<RateLimit>,
+    pub tokens: Option<RateLimit>,
 }
 
 /// One limit per minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     pub limit: u64,
     pub remaining: u64,
     /// Until all of it is there again.

@@ -20,7 +20,7 @@ pub struct ApiErrorDetails {
     /// The field at error, in the client's own words.
     pub param: Option<String>,
     /// The same, until the client's codec has put it into words.
-    pub place: Option<FieldLocation>,
+    pub location: Option<FieldLocation>,
     /// A more precise code than the kind's own, where an upstream gave one.
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
@@ -89,7 +89,7 @@ impl ApiErrorKind {
 
     /// Upstreams tell these with statuses that clients of other formats do not know, or do not
     /// take for what they are: 529, 402, and 400 for a wrong key or a model that is not there.
-    pub const fn has_one_status(self) -> bool {
+    pub const fn has_canonical_status(self) -> bool {
         matches!(
             self,
             ApiErrorKind::Overloaded
@@ -100,7 +100,7 @@ impl ApiErrorKind {
     }
 
     /// The kind a bare HTTP status stands for.
-    pub const fn of_status(status: u16) -> ApiErrorKind {
+    pub const fn from_status(status: u16) -> ApiErrorKind {
         match status {
             401 => ApiErrorKind::Unauthenticated,
             402 => ApiErrorKind::OverQuota,
@@ -147,7 +147,7 @@ impl ApiError {
             status: kind.status(),
             message,
             param: None,
-            place: None,
+            location: None,
             code: None,
             retry_after: None,
             allowed: None,
@@ -170,8 +170,8 @@ impl ApiError {
 
     /// For encoders, which do not know the client's words.
     #[must_use]
-    pub fn about(mut self, place: FieldLocation) -> ApiError {
-        self.place = Some(place);
+    pub fn at_location(mut self, location: FieldLocation) -> ApiError {
+        self.location = Some(location);
         self
     }
 }

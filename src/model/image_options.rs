@@ -7,14 +7,14 @@ pub struct ImageOptions<'a> {
     pub size: Option<ImageSize>,
     pub quality: Option<Text<'a>>,
     /// The kind of file: `png`, `jpeg` or `webp`.
-    pub file: Option<Text<'a>>,
+    pub file_format: Option<Text<'a>>,
     pub compression: Option<u64>,
     pub background: Option<Text<'a>>,
     pub moderation: Option<Text<'a>>,
     /// Where the first of the images given may be changed.
     pub mask: Option<Media<'a>>,
-    /// How many drafts a stream shows before the image.
-    pub drafts: Option<u64>,
+    /// How many partial images a stream sends before the image.
+    pub partial_images: Option<u64>,
 }
 
 impl ImageOptions<'_> {
@@ -31,11 +31,11 @@ impl ImageOptions<'_> {
     pub fn drop_all_but_size(&self, losses: &mut Losses) {
         for (given, setting) in [
             (self.quality.is_some(), ImageSetting::Quality),
-            (self.file.is_some(), ImageSetting::File),
+            (self.file_format.is_some(), ImageSetting::FileFormat),
             (self.compression.is_some(), ImageSetting::Compression),
             (self.background.is_some(), ImageSetting::Background),
             (self.moderation.is_some(), ImageSetting::Moderation),
-            (self.drafts.is_some(), ImageSetting::Drafts),
+            (self.partial_images.is_some(), ImageSetting::PartialImages),
         ] {
             if given {
                 losses.dropped(FieldLocation::Setting(Setting::Image(setting)));

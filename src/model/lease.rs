@@ -4,7 +4,7 @@ use super::Money;
 
 /// What a process needs of a key's cap. All of it is beside what the store has written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaseNeed {
+pub struct LeaseRequest {
     pub cap: Money,
     /// Spent and not yet written down, or held for requests in flight: this is covered in any case.
     pub floor: Money,
@@ -15,7 +15,7 @@ pub struct LeaseNeed {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaseGiven {
+pub struct LeaseGrant {
     /// The floor, and what was given on top.
     pub amount: Money,
     /// Of the cap, what is written down as spent.
@@ -24,16 +24,16 @@ pub struct LeaseGiven {
     pub elsewhere: Money,
 }
 
-impl LeaseNeed {
+impl LeaseRequest {
     /// Of a cap that so much is spent of and leased to others.
-    pub fn meet(&self, spent: Money, elsewhere: Money) -> LeaseGiven {
+    pub fn meet(&self, spent: Money, elsewhere: Money) -> LeaseGrant {
         let room = self.cap.saturating_sub(spent + elsewhere);
         let amount = if room < self.floor + self.least {
             self.floor
         } else {
             room.min(self.floor + self.wanted)
         };
-        LeaseGiven {
+        LeaseGrant {
             amount,
             spent,
             elsewhere,
@@ -58,7 +58,7 @@ mod tests {
             // A cap that was lowered below what is in use.
             ("1", "3", "2", "0.3", "0", "1", "0.3"),
         ] {
-            let need = LeaseNeed {
+            let need = LeaseRequest {
                 cap: money(cap),
                 floor: money(floor),
                 least: money(least),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     pub action: Action,
-    pub place: FieldLocation,
+    pub location: FieldLocation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum FieldLocation {
         part: Option<u32>,
     },
     /// Something inside of a tool's result.
-    Returned {
+    InToolResult {
         turn: Option<u32>,
         part: Option<u32>,
         inner: Option<u32>,
@@ -57,11 +57,11 @@ pub enum PartField {
     /// What a file is called that came as data.
     FileName,
     /// What a file is called that came as an address.
-    AddressName,
+    UrlName,
     /// That a tool has failed.
     Failure,
     /// The proof of the thoughts that led to a call.
-    CallProof,
+    CallSignature,
 }
 
 impl FieldLocation {
@@ -73,14 +73,14 @@ impl FieldLocation {
     }
 
     /// Inside of the result that stands here.
-    pub const fn returned(&self, inner: Option<u32>) -> FieldLocation {
+    pub const fn in_tool_result(&self, inner: Option<u32>) -> FieldLocation {
         let (turn, part) = match self {
-            FieldLocation::Part { turn, part } | FieldLocation::Returned { turn, part, .. } => {
+            FieldLocation::Part { turn, part } | FieldLocation::InToolResult { turn, part, .. } => {
                 (*turn, *part)
             }
             _ => (None, None),
         };
-        FieldLocation::Returned { turn, part, inner }
+        FieldLocation::InToolResult { turn, part, inner }
     }
 }
 
@@ -100,7 +100,7 @@ pub enum Setting {
     Thinking,
     ToolChoice,
     ParallelTools,
-    OutputShape,
+    OutputFormat,
     /// What the shape is called, and what is said of it: no more than labels.
     OutputName,
     OutputDescription,
@@ -113,7 +113,7 @@ pub enum Setting {
     Metadata,
     Images,
     Image(ImageSetting),
-    Sound,
+    Audio,
 }
 
 /// How images are to be made.
@@ -121,39 +121,39 @@ pub enum Setting {
 pub enum ImageSetting {
     Size,
     Quality,
-    File,
+    FileFormat,
     Compression,
     Background,
     Moderation,
     Mask,
-    Drafts,
+    PartialImages,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses(pub Vec<Loss>);
 
 impl Losses {
-    pub fn dropped(&mut self, place: FieldLocation) {
-        self.note(Action::Dropped, place);
+    pub fn dropped(&mut self, location: FieldLocation) {
+        self.note(Action::Dropped, location);
     }
 
-    pub fn approximated(&mut self, place: FieldLocation) {
-        self.note(Action::Approximated, place);
+    pub fn approximated(&mut self, location: FieldLocation) {
+        self.note(Action::Approximated, location);
     }
 
-    pub fn added(&mut self, place: FieldLocation) {
-        self.note(Action::Added, place);
+    pub fn added(&mut self, location: FieldLocation) {
+        self.note(Action::Added, location);
     }
 
     /// For what may not have been there in the first place.
-    pub fn dropped_if_there(&mut self, place: Option<FieldLocation>) {
-        if let Some(place) = place {
-            self.dropped(place);
+    pub fn dropped_if_present(&mut self, location: Option<FieldLocation>) {
+        if let Some(location) = location {
+            self.dropped(location);
         }
     }
 
-    fn note(&mut self, action: Action, place: FieldLocation) {
-        let lost = Loss { action, place };
+    fn note(&mut self, action: Action, location: FieldLocation) {
+        let lost = Loss { action, location };
         if !self.0.contains(&lost) {
             self.0.push(lost);
         }

@@ -8,35 +8,36 @@ mod lease;
 mod loss;
 mod money;
 mod owned;
-mod proofs;
 mod request;
 mod response;
 mod signature;
+mod signed_parts;
 mod size;
 mod spending;
 mod text;
 mod translation_state;
 mod usage_record;
 
-pub use allowance::{Allowance, Rate};
+pub use allowance::{RateLimit, RateLimitStatus};
 pub use api_error::{ApiError, ApiErrorKind};
 pub use event::{Block, Delta, Event, Fold};
 pub use image_options::{ImageOptions, ImageSize, Scale};
-pub use lease::{LeaseGiven, LeaseNeed};
+pub use lease::{LeaseGrant, LeaseRequest};
 pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
-pub use money::{LONGEST_AMOUNT, MAX_DIGITS, Money};
-pub use proofs::{Proof, Proofs, Recall};
+pub use money::{MAX_AMOUNT_LEN, MAX_DIGITS, Money};
 pub use request::{
-    Arguments, Call, Depth, Effort, HostedTool, Labels, Output, Part, PartKind, Request, Role,
-    Sampling, Search, Shape, Spelled, Thinking, Tool, ToolChoice, ToolKind, ToolResult, Turn,
+    Arguments, Call, Depth, Effort, HostedTool, Labels, Output, OutputFormat, Part, PartKind,
+    Request, Role, Sampling, Search, SettingAliases, Thinking, Tool, ToolChoice, ToolKind,
+    ToolResult, Turn,
 };
 pub use response::{
     Choice, Citation, Finish, Logprob, PROMPT_BLOCKED, Response, Usage, blocked_prompt,
 };
 pub use signature::{Issuer, Signature};
+pub use signed_parts::{SignatureLookup, SignedPart, SignedParts};
 pub use spending::Spending;
-pub use text::{Detail, Json, Media, Source, Text, shortened, split_data_url};
-pub use translation_state::{ConversationState, Namespaced, Renamed, TranslationState};
+pub use text::{Detail, Json, Media, Source, Text, split_data_url, truncated};
+pub use translation_state::{ConversationState, NamespacedTool, RenamedTool, TranslationState};
 pub use usage_record::UsageRecord;
 
 /// The wire formats spoken on either side.

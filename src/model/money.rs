@@ -16,7 +16,7 @@ const DECIMALS: usize = 15;
 const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
 /// Of the largest amount, with its point: in bytes.
-pub const LONGEST_AMOUNT: usize = 40;
+pub const MAX_AMOUNT_LEN: usize = 40;
 
 /// An amount that is not negative, in units of 10^-15.
 ///
@@ -45,7 +45,7 @@ impl Money {
     }
 
     /// Reads what `Display` has written, of any amount there is.
-    pub fn read(text: &str) -> Option<Money> {
+    pub fn from_decimal(text: &str) -> Option<Money> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if whole.is_empty()
@@ -74,13 +74,13 @@ impl Money {
     /// One of a million tokens that have this price. It has nine decimals at most, so that nothing
     /// is left of the division.
     #[must_use]
-    pub const fn of_one_token(self) -> Money {
+    pub const fn per_token(self) -> Money {
         Money(self.0 / TOKENS)
     }
 
     /// The same for one of the milliseconds of a second.
     #[must_use]
-    pub const fn of_one_millisecond(self) -> Money {
+    pub const fn per_millisecond(self) -> Money {
         Money(self.0 / MILLISECONDS)
     }
 
@@ -96,7 +96,7 @@ impl Money {
 
     /// One of so many equal parts; what cannot be divided is left out.
     #[must_use]
-    pub const fn part_of(self, parts: u32) -> Money {
+    pub const fn divided_by(self, parts: u32) -> Money {
         Money(match self.0.checked_div(parts as u128) {
             Some(part) => part,
             None => 0,
@@ -105,9 +105,9 @@ impl Money {
 
     /// As `Display` writes it. Every request has it said several times, so that it is put together
     /// here, and not by the formatter.
-    pub fn spelled(self, room: &mut [u8; LONGEST_AMOUNT]) -> &[u8] {
+    pub fn format_into(self, room: &mut [u8; MAX_AMOUNT_LEN]) -> &[u8] {
         let (mut whole, mut decimals) = self.parts();
-        let mut start = LONGEST_AMOUNT;
+        let mut start = MAX_AMOUNT_LEN;
         if decimals > 0 {
             let mut digits = DECIMALS;
             while decimals.is_multiple_of(100_000) {
@@ -124,7 +124,7 @@ impl Money {
             start -= 1;
             room[start] = b'.';
         }
-        while start == LONGEST_AMOUNT || whole > 0 || room[start] == b'.' {
+        while start == MAX_AMOUNT_LEN || whole > 0 || room[start] == b'.' {
             start -= 1;
             room[start] = b'0' + (whole % 10) as u8;
             whole /= 10;
@@ -143,7 +143,7 @@ impl Money {
     }
 
     /// For readers that know nothing but floats.
-    pub fn to_float(self) -> f64 {
+    pub fn to_f64(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::MAX)
     }
 }
@@ -171,8 +171,8 @@ impl Sum for Money {
 /// `0.00125`: no exponent, no zeros at the end.
 impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut room = [0; LONGEST_AMOUNT];
-        let digits = std::str::from_utf8(self.spelled(&mut room));
+        let mut room = [0; MAX_AMOUNT_LEN];
+        let digits = std::str::from_utf8(self.format_into(&mut room));
         out.write_str(digits.unwrap_or_default())
     }
 }
@@ -236,30 +236,30 @@ mod tests {
                 "18446744073709551596553.255926290448385",
             ),
         ] {
-            assert_eq!(money(price).of_one_token().times(tokens).to_string(), cost);
+            assert_eq!(money(price).per_token().times(tokens).to_string(), cost);
         }
-        let of_time = |price: &str, count| money(price).of_one_millisecond().times(count);
+        let of_time = |price: &str, count| money(price).per_millisecond().times(count);
         assert_eq!(of_time("0.000000003", 1).to_string(), "0.000000000003");
         assert_eq!(of_time("0.5", 1500).to_string(), "0.75");
     }
 
     #[test]
     fn what_was_written_is_read_again() {
-        let dear = money("999999999.999999999").of_one_token().times(u64::MAX);
-        let most = money("999999999").of_one_millisecond().times(u64::MAX);
-        let least = money("0.000000001").of_one_token();
+        let dear = money("999999999.999999999").per_token().times(u64::MAX);
+        let most = money("999999999").per_millisecond().times(u64::MAX);
+        let least = money("0.000000001").per_token();
         for amount in [Money::ZERO, least, money("25"), dear, most + most] {
-            assert_eq!(Money::read(&amount.to_string()), Some(amount));
+            assert_eq!(Money::from_decimal(&amount.to_string()), Some(amount));
         }
         for wrong in ["", ".5", "-1", "1e3", "0.0000000000000001", "1.2.3", " 1"] {
-            assert_eq!(Money::read(wrong), None, "{wrong}");
+            assert_eq!(Money::from_decimal(wrong), None, "{wrong}");
         }
-        assert_eq!(Money::read(&u128::MAX.to_string()), None);
+        assert_eq!(Money::from_decimal(&u128::MAX.to_string()), None);
     }
 
     #[test]
     fn what_no_integer_holds_stays_at_the_largest() {
-        let most = money("999999999").of_one_millisecond().times(u64::MAX);
+        let most = money("999999999").per_millisecond().times(u64::MAX);
         assert_eq!(most + most, most + most + most);
         assert_eq!(money("1").saturating_sub(money("2")), Money::ZERO);
     }

@@ -16,7 +16,7 @@ pub struct Request<'a> {
     pub search: Option<Search<'a>>,
     pub code_execution: bool,
     pub labels: Labels<'a>,
-    pub spelled: Spelled,
+    pub aliases: SettingAliases,
 }
 
 impl Request<'_> {
@@ -160,16 +160,16 @@ pub enum Effort {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output<'a> {
-    pub shape: Shape<'a>,
+    pub format: OutputFormat<'a>,
     pub images: bool,
     /// How they are to be made.
-    pub picture: ImageOptions<'a>,
-    pub sound: bool,
+    pub image_options: ImageOptions<'a>,
+    pub audio: bool,
     pub verbosity: Option<Text<'a>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Shape<'a> {
+pub enum OutputFormat<'a> {
     #[default]
     Text,
     Json,
@@ -210,18 +210,18 @@ pub struct Search<'a> {
 
 /// Where the client wrote a setting that its format has several names for, if not under the usual.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Spelled {
+pub struct SettingAliases {
     pub max_tokens: Option<&'static str>,
     pub user: Option<&'static str>,
     pub shape: Option<&'static str>,
 }
 
-impl Spelled {
+impl SettingAliases {
     pub const fn path(&self, setting: Setting) -> Option<&'static str> {
         match setting {
             Setting::MaxTokens => self.max_tokens,
             Setting::User => self.user,
-            Setting::OutputShape => self.shape,
+            Setting::OutputFormat => self.shape,
             _ => None,
         }
     }

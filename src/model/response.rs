@@ -62,7 +62,7 @@ impl Usage {
         *self == Usage::default()
     }
 
-    pub const fn counts_sound(self) -> bool {
+    pub const fn has_audio(self) -> bool {
         self.audio_input > 0 || self.audio_output > 0
     }
 }

@@ -1,4 +1,4 @@
-//! Proofs a model attaches to its own words, and the wrapping that carries them through another format.
+//! SignedParts a model attaches to its own words, and the wrapping that carries them through another format.
 //!
 //! A signature goes back only to the format that issued it. In any other format it travels in that
 //! format's own opaque field as `base64("omniglot/1 " + code + "\n" + raw)`.

@@ -6,14 +6,14 @@ use super::Money;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spending {
-    pub ever: Money,
+    pub total: Money,
     pub month: Money,
     pub day: Money,
 }
 
 impl AddAssign for Spending {
     fn add_assign(&mut self, other: Spending) {
-        self.ever += other.ever;
+        self.total += other.total;
         self.month += other.month;
         self.day += other.day;
     }

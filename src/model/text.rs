@@ -21,10 +21,10 @@ pub struct Media<'a> {
 
 impl Media<'_> {
     /// Where its name stands, if it has one.
-    pub fn place_of_name(&self, place: &FieldLocation) -> Option<FieldLocation> {
+    pub fn name_location(&self, place: &FieldLocation) -> Option<FieldLocation> {
         self.name.as_ref()?;
         Some(place.field(match self.source {
-            Source::Url(_) => PartField::AddressName,
+            Source::Url(_) => PartField::UrlName,
             _ => PartField::FileName,
         }))
     }
@@ -60,7 +60,7 @@ pub fn split_data_url(url: &str) -> Option<(&str, &str)> {
 const LONGEST_REPEATED: usize = 200;
 
 /// Words that a client sent, as a message to it may repeat them.
-pub fn shortened(words: &str) -> Text<'_> {
+pub fn truncated(words: &str) -> Text<'_> {
     match words.char_indices().nth(LONGEST_REPEATED) {
         None => Cow::Borrowed(words),
         Some((end, _)) => Cow::Owned(format!("{}…", &words[..end])),
@@ -69,13 +69,13 @@ pub fn shortened(words: &str) -> Text<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{shortened, split_data_url};
+    use super::{split_data_url, truncated};
 
     #[test]
     fn only_long_words_are_shortened() {
         let long = "ä".repeat(200);
-        assert_eq!(shortened(&long), long);
-        assert_eq!(shortened(&format!("{long}bc")), format!("{long}…"));
+        assert_eq!(truncated(&long), long);
+        assert_eq!(truncated(&format!("{long}bc")), format!("{long}…"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{bill, outgoing};
 use crate::catalog;
 use crate::config;
 use crate::formats::HeaderFields;
-use crate::model::{ApiError, ApiErrorKind, shortened};
+use crate::model::{ApiError, ApiErrorKind, truncated};
 use crate::translate::ResponseMode;
 
 /// An early answer must reach a client that is still sending: what it sends is thrown away this long.
@@ -214,7 +214,7 @@ pub(super) fn provenance(exchange: &RequestContext, fields: &mut HeaderFields) {
 /// What the key may still ask for, in the words of the client's format.
 fn allowance(exchange: &RequestContext, fields: &mut HeaderFields) {
     if let Some(key) = exchange.key.as_ref().filter(|key| key.is_limited()) {
-        let allowance = key.used.allowance(&key.limits, Instant::now());
+        let allowance = key.limiter.rate_limit_status(&key.limits, Instant::now());
         let codec = exchange.format.codec();
         codec.allowance_headers(&allowance, fields);
     }
@@ -227,9 +227,9 @@ pub(super) fn listing(
     query: Option<&str>,
 ) -> std::result::Result<Vec<u8>, ApiError> {
     let key = exchange.key.as_ref();
-    let visible: Vec<&config::Model> = exchange
+    let visible: Vec<&config::ModelConfig> = exchange
         .snapshot
-        .listed
+        .ordered_models
         .iter()
         .map(|model| &model.settings)
         .filter(|model| key.is_none_or(|key| key.allows(&model.id)))
@@ -249,7 +249,7 @@ pub(super) fn listing(
 }
 
 pub(super) fn unknown_model(id: &str) -> ApiError {
-    let id = shortened(id);
+    let id = truncated(id);
     let message = format!("the model `{id}` does not exist; GET /v1/models lists those that do");
     ApiError::new(ApiErrorKind::NotFound, message).at("model")
 }

@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::formats::{ConversationCodec, Items};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use crate::runtime::{Conversations, StoredConversationTurn};
-use crate::store::{Store, StoreError, StoredReply};
+use crate::store::{Store, StoreError, StoredResponse};
 
 /// What may wait to be written; beyond that replies are only in memory.
 const WAITING: usize = 4096;
@@ -37,7 +37,7 @@ enum Work {
     Keep {
         owner: String,
         id: String,
-        reply: StoredReply,
+        reply: StoredResponse,
     },
     /// In turn with the others, so that nothing is written after it was deleted.
     Forget {
@@ -74,7 +74,7 @@ impl Archive {
         keeper: &dyn ConversationCodec,
     ) {
         let [input, _] = kept.items(keeper);
-        let reply = StoredReply {
+        let reply = StoredResponse {
             previous: kept.previous.clone(),
             input: input.text.to_vec(),
             input_items: input.count as u64,
@@ -113,11 +113,11 @@ impl Archive {
                 break;
             }
             size += OVERHEAD;
-            if let Some(known) = conversations.reply(owner, &id) {
+            if let Some(known) = conversations.turn(owner, &id) {
                 next = known.previous.clone();
                 continue;
             }
-            let asked = self.store.ask(self.store.kept_reply(owner, &id)).await;
+            let asked = self.store.query(self.store.response(owner, &id)).await;
             // A store that is away knows as little as one without it.
             let Ok(Some(found)) = asked else {
                 break;
@@ -127,7 +127,7 @@ impl Archive {
                 break;
             };
             next = kept.previous.clone();
-            conversations.keep(owner, &id, &kept);
+            conversations.insert(owner, &id, &kept);
             brought = true;
         }
         brought
@@ -162,18 +162,18 @@ impl Archive {
     }
 }
 
-fn size_of_reply(reply: &StoredReply) -> usize {
+fn size_of_reply(reply: &StoredResponse) -> usize {
     reply.input.len() + reply.reply.len()
 }
 
 /// As it was kept in memory: its output is a part of it.
-fn kept(format: Format, found: StoredReply) -> Option<StoredConversationTurn> {
+fn kept(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
     let keeper = format.codec().keeper()?;
     let input = Items {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
     };
-    StoredConversationTurn::known(found.previous, &input, found.reply.into(), keeper)
+    StoredConversationTurn::from_items(found.previous, &input, found.reply.into(), keeper)
 }
 
 struct Writer {
@@ -196,7 +196,7 @@ impl Writer {
                 },
                 _ = sweep.tick() => {
                     // A store that is away has its turn in a minute.
-                    let _ = self.store.expire_replies().await;
+                    let _ = self.store.delete_expired_responses().await;
                 }
             }
         }
@@ -208,13 +208,16 @@ impl Writer {
                 let size = size_of_reply(&reply);
                 let ttl = i64::try_from(self.ttl.as_millis()).unwrap_or(i64::MAX);
                 let expires = Timestamp::now().as_millisecond().saturating_add(ttl);
-                let kept = self.store.keep_reply(&owner, &id, reply, expires).await;
+                let kept = self
+                    .store
+                    .insert_response(&owner, &id, reply, expires)
+                    .await;
                 self.bytes.fetch_sub(size, Ordering::AcqRel);
                 self.tell(kept);
             }
             // Who asked may have stopped waiting.
             Work::Forget { owner, id, done } => {
-                let _ = done.send(self.store.forget_reply(&owner, &id).await.is_ok());
+                let _ = done.send(self.store.delete_response(&owner, &id).await.is_ok());
             }
             Work::Flush(done) => {
                 let _ = done.send(());

@@ -14,9 +14,9 @@ use super::context::RequestContext;
 use super::head::Head;
 use crate::access::KEY_PARAMETER;
 use crate::config::UpstreamTimeouts;
-use crate::metrics::Cause;
+use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
-use crate::runtime::{Attempt, fingerprint};
+use crate::runtime::{Attempt, key_hash};
 
 pub(super) const OUR_NAME: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
@@ -57,7 +57,7 @@ fn target(exchange: &RequestContext, attempt: &Attempt, query: Option<&str>) -> 
     let same = attempt.upstream.format == exchange.format;
     let mut target = base.prefix.clone();
     let (operation, query) = if same {
-        let key = exchange.key.as_ref().map(|key| key.fingerprint());
+        let key = exchange.key.as_ref().map(|key| key.hash());
         (
             wanted.operation,
             query.and_then(|query| without_key(query, key)),
@@ -118,19 +118,19 @@ fn without_key(query: &str, key: Option<[u8; 32]>) -> Option<String> {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = percent_decode_str(name).decode_utf8_lossy();
             let value: Cow<'_, [u8]> = percent_decode_str(value).into();
-            !pair.is_empty() && name != KEY_PARAMETER && Some(fingerprint(&value)) != key
+            !pair.is_empty() && name != KEY_PARAMETER && Some(key_hash(&value)) != key
         })
         .collect();
     (!kept.is_empty()).then(|| kept.join("&"))
 }
 
 /// What an error on the way to, or from, an upstream means; details stay in the log.
-pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, Cause) {
+pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, FailureCause) {
     use ErrorType::*;
     let timeout = |message: String| {
         (
             ApiError::new(ApiErrorKind::Timeout, message),
-            Cause::Timeout,
+            FailureCause::Timeout,
         )
     };
     match error.etype() {
@@ -147,20 +147,20 @@ pub(super) fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, 
         WriteTimedout => timeout("the upstream did not take the request in time".to_owned()),
         TLSHandshakeFailure | InvalidCert | HandshakeError => (
             ApiError::bad_gateway("no secure connection to the upstream could be made"),
-            Cause::Tls,
+            FailureCause::Tls,
         ),
         ConnectRefused | ConnectNoRoute | ConnectError | BindError | ConnectProxyFailure
         | SocketError => (
             ApiError::bad_gateway("the upstream cannot be reached"),
-            Cause::Connect,
+            FailureCause::Connect,
         ),
         InvalidHTTPHeader => (
             ApiError::bad_gateway("the upstream's reply cannot be read"),
-            Cause::Unreadable,
+            FailureCause::Malformed,
         ),
         _ => (
             ApiError::bad_gateway("the connection to the upstream broke"),
-            Cause::Reset,
+            FailureCause::Reset,
         ),
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::context::RequestContext;
-use crate::access::{self, Leases, Reserved, Waiting};
+use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{HeaderFields, Operation};
-use crate::model::{ApiError, LONGEST_AMOUNT, Money};
+use crate::model::{ApiError, MAX_AMOUNT_LEN, Money};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{Bulk, Metered};
 
@@ -31,7 +31,7 @@ pub(super) struct Bill {
 pub(super) fn reserve(
     leases: Option<&Leases>,
     exchange: &mut RequestContext,
-) -> Result<Option<Waiting>, ApiError> {
+) -> Result<Option<PendingReservation>, ApiError> {
     let Some(key) = exchange.key.as_ref().filter(|key| key.cap.is_some()) else {
         return Ok(None);
     };
@@ -51,16 +51,16 @@ pub(super) fn reserve(
         let output = most.output.or(usual).unwrap_or(LONGEST_ANSWER);
         let longest = attempt.timeouts.total.unwrap_or(LONGEST_REPLY);
         let output = output.saturating_mul(most.choices);
-        Some(prices.most(input, output, milliseconds(longest)))
+        Some(prices.max_cost(input, output, milliseconds(longest)))
     };
     let most = exchange.attempts.iter().filter_map(of_attempt).max();
     let most = most.unwrap_or_default();
     match access::reserve(leases, key, most, jiff::Timestamp::now())? {
-        Reserved::Now(hold) => {
+        Reserve::Ready(hold) => {
             exchange.hold = hold;
             Ok(None)
         }
-        Reserved::Later(waiting) => Ok(Some(waiting)),
+        Reserve::Pending(waiting) => Ok(Some(waiting)),
     }
 }
 
@@ -80,7 +80,7 @@ fn make(exchange: &RequestContext) -> Option<Bill> {
     Some(Bill {
         metered,
         cost: prices.map(|prices| prices.cost(&metered.usage, took)),
-        milliseconds: prices.filter(Prices::counts_time).map(|_| took),
+        milliseconds: prices.filter(Prices::charges_time).map(|_| took),
     })
 }
 
@@ -129,7 +129,7 @@ pub(super) fn headers(exchange: &mut RequestContext, fields: &mut HeaderFields) 
     let Some(cost) = bill.cost else {
         return;
     };
-    fields.spell(COST, cost.spelled(&mut [0; LONGEST_AMOUNT]));
+    fields.spell(COST, cost.format_into(&mut [0; MAX_AMOUNT_LEN]));
     if bill.metered.estimated {
         fields.say(ESTIMATED, true);
     }

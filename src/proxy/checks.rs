@@ -16,7 +16,7 @@ use super::head::Head;
 use super::patience::Bell;
 use super::send::send;
 use crate::config::HealthCheck;
-use crate::json::Pieces;
+use crate::json::ChunkedBytes;
 use crate::runtime::{Resolver, Runtime, Upstream};
 
 /// How soon a reloaded config is noticed.
@@ -32,7 +32,7 @@ struct Tools {
     options: ConnectorOptions,
     /// Made for the first check.
     connections: OnceLock<Connections>,
-    names: Resolver,
+    resolver: Resolver,
 }
 
 impl Tools {
@@ -47,7 +47,7 @@ impl Checks {
         let tools = Tools {
             options,
             connections: OnceLock::new(),
-            names: Resolver::default(),
+            resolver: Resolver::default(),
         };
         Checks {
             runtime,
@@ -105,7 +105,7 @@ async fn examine(tools: Arc<Tools>, upstream: Arc<Upstream>, check: HealthCheck)
 }
 
 async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Result<()> {
-    let addresses = tools.names.addresses(upstream).await;
+    let addresses = tools.resolver.resolve(upstream).await;
     let addresses = addresses.map_err(|reason| Error::explain(ErrorType::ConnectError, reason))?;
     let mut failure = Error::explain(ErrorType::ConnectError, "it has no address");
     for address in addresses {
@@ -125,7 +125,7 @@ async fn ask(tools: &Tools, upstream: &Arc<Upstream>, check: &HealthCheck) -> Re
         let head = Head::new(Method::GET, upstream.clone(), target);
         // All of it has one limit.
         let (timeouts, mut bell) = (upstream.timeouts, Bell::default());
-        let answered = send(line, head, Pieces::default(), &timeouts, &mut bell).await?;
+        let answered = send(line, head, ChunkedBytes::default(), &timeouts, &mut bell).await?;
         let mut session = answered.upstream;
         let status = session.response_header().map(|header| header.status);
         session.shutdown().await;

@@ -188,7 +188,7 @@ impl RequestContext {
     /// The next attempt is under way, within what is left of the time.
     pub(super) fn begin_attempt(&mut self) {
         self.tried += 1;
-        self.forget_reply();
+        self.delete_response();
         self.api_error = None;
         self.place = None;
         self.troubled = false;
@@ -203,7 +203,7 @@ impl RequestContext {
     }
 
     /// The attempt under way has failed, and another will be made.
-    pub(super) fn forget_reply(&mut self) {
+    pub(super) fn delete_response(&mut self) {
         self.reply = None;
         self.asked_at = None;
     }

@@ -20,7 +20,7 @@ use super::essentials::Essentials;
 use super::patience::within;
 use super::plain::Plain;
 use super::{relay, retry, send};
-use crate::json::Pieces;
+use crate::json::ChunkedBytes;
 use crate::translate::ResponseMode;
 
 /// A stream's first events hold no content. They wait this long for some, so that a stream
@@ -40,7 +40,7 @@ impl Gateway {
             match outcome {
                 // A step may have allowed it before the header went out.
                 Err(error) if error.retry() && exchange.may_try_again() => {
-                    exchange.forget_reply();
+                    exchange.delete_response();
                     if !self.pause(session, exchange).await? {
                         return Err(error);
                     }
@@ -106,7 +106,7 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut RequestContext,
         destination: &mut Destination,
-        body: &Pieces,
+        body: &ChunkedBytes,
     ) -> Result<Box<Upstreaming>> {
         let mut fresh = false;
         loop {

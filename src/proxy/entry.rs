@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use super::later::TaskAsk;
 use crate::formats::{Framing, Operation};
-use crate::model::{ApiError, ApiErrorKind, Format, shortened};
+use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
@@ -227,7 +227,7 @@ fn below_models(
         "countTokens" => whole(Operation::CountTokens, query)?,
         other => {
             let known = OPERATORS.join(", ");
-            let other = shortened(other);
+            let other = truncated(other);
             let message = format!("unknown operator `{other}`: use one of {known}");
             return Err(ApiError::new(ApiErrorKind::NotFound, message));
         }
@@ -275,7 +275,7 @@ fn framing(query: Option<&str>) -> Result<Framing, ApiError> {
         Some("sse") => Ok(Framing::Sse),
         None | Some("json") => Ok(Framing::Array),
         Some(other) => {
-            let other = shortened(other);
+            let other = truncated(other);
             Err(ApiError::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
         }
     }
@@ -304,7 +304,7 @@ fn no_file_storage() -> ApiError {
 }
 
 fn unknown(path: &str) -> ApiError {
-    let message = format!("unknown path {}", shortened(path));
+    let message = format!("unknown path {}", truncated(path));
     let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
     api_error.code = Some("unknown_path".to_owned());
     api_error

@@ -20,7 +20,7 @@ use crate::json::{Edit, replace};
 use crate::model::Format;
 
 /// Whether the reply may hold addresses that are to be replaced.
-pub(super) fn are_kept(exchange: &RequestContext) -> bool {
+pub(super) fn is_enabled(exchange: &RequestContext) -> bool {
     exchange.format == Format::Images && exchange.snapshot.images.persist
 }
 
@@ -61,7 +61,7 @@ impl Gateway {
     async fn fetch(
         &self,
         address: &str,
-        settings: &config::Files,
+        settings: &config::FilesConfig,
     ) -> Result<(&'static str, Bytes), String> {
         let url = Url::parse(address).map_err(|error| format!("its address: {error}"))?;
         let base = base_of(&url).ok_or("its address names no host")?;
@@ -87,7 +87,12 @@ impl Gateway {
     async fn look_up(&self, base: &BaseUrl) -> Result<Vec<std::net::SocketAddr>, String> {
         match base.host.parse() {
             Ok(literal) => Ok(vec![std::net::SocketAddr::new(literal, base.port)]),
-            Err(_) => self.runtime.names.of_host(&base.host, base.port).await,
+            Err(_) => {
+                self.runtime
+                    .resolver
+                    .resolve_host(&base.host, base.port)
+                    .await
+            }
         }
     }
 

@@ -70,7 +70,7 @@ impl ServerApp for Door {
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         let front = &self.0;
-        front.gateway.metrics.note_service();
+        front.gateway.metrics.set_service_runtime();
         let limit = front.header_limit();
         let is_http2 = if stream.get_ssl_digest().is_some() {
             matches!(stream.selected_alpn_proto(), Some(ALPN::H2))

@@ -10,7 +10,7 @@ use pingora_core::{Error, Result};
 
 use super::context::RequestContext;
 use super::patience::within;
-use crate::model::{ApiError, ApiErrorKind, Format, shortened};
+use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::translate::Gathered;
 
 /// What keeps a body from being read: an error to tell, or a client that is gone.
@@ -113,7 +113,7 @@ fn plain(session: &Session) -> Result<(), ApiError> {
     if coding.is_empty() || coding.eq_ignore_ascii_case("identity") {
         return Ok(());
     }
-    let coding = shortened(coding);
+    let coding = truncated(coding);
     let mut api_error = ApiError::invalid(format!(
         "the content encoding `{coding}` is not accepted here, send the body as it is"
     ));

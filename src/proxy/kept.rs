@@ -6,7 +6,7 @@ use super::archive::Archive;
 use super::context::RequestContext;
 use super::entry::Ask;
 use crate::formats::{ConversationCodec, Items};
-use crate::model::{self, ApiError, ApiErrorKind, Format, Losses, shortened};
+use crate::model::{self, ApiError, ApiErrorKind, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 
 /// Where a request stands in its conversation.
@@ -43,7 +43,7 @@ impl ConversationState {
             attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
         let said = self.said.clone().filter(|_| self.can_keep && !keeps_itself);
         said.map(|said| model::ConversationState {
-            previous: said.previous.filter(|_| self.is_resumed),
+            previous_response_id: said.previous_response_id.filter(|_| self.is_resumed),
             ..said
         })
     }
@@ -52,8 +52,8 @@ impl ConversationState {
     pub(super) fn only_own(&self, client: Format, losses: &mut Losses) {
         if let Some(keeper) = client.codec().keeper().filter(|_| self.is_resumed) {
             losses.0.retain_mut(|lost| {
-                let place = keeper.own_place(&lost.place, self.replayed);
-                place.map(|place| lost.place = place).is_some()
+                let place = keeper.own_place(&lost.location, self.replayed);
+                place.map(|place| lost.location = place).is_some()
             });
         }
     }
@@ -81,18 +81,18 @@ pub(super) fn resume(
     exchange: &mut RequestContext,
     said: Option<model::ConversationState>,
 ) -> Result<bool, ApiError> {
-    exchange.thread.can_keep = conversations.are_kept();
+    exchange.thread.can_keep = conversations.is_enabled();
     exchange.thread.said = said;
     let said = exchange.thread.said.as_ref();
-    if let Some(said) = said.filter(|said| said.keep && conversations.are_kept()) {
-        exchange.thread.added = exchange.body.slice(said.added.clone());
+    if let Some(said) = said.filter(|said| said.store && conversations.is_enabled()) {
+        exchange.thread.added = exchange.body.slice(said.input_range.clone());
     }
-    let previous = said.and_then(|said| said.previous.as_deref());
+    let previous = said.and_then(|said| said.previous_response_id.as_deref());
     let (Some(previous), Some(keeper)) = (previous, exchange.format.codec().keeper()) else {
         return Ok(false);
     };
     let limit = exchange.snapshot.server.body_limit;
-    let replies = match conversations.thread(owner(exchange), previous, limit) {
+    let replies = match conversations.history(owner(exchange), previous, limit) {
         Ok(replies) => replies,
         Err(ConversationError::Missing(id)) => {
             let is_first = id == previous;
@@ -129,7 +129,7 @@ pub(super) fn keep(
         return;
     };
     if let Some(proofs) = reply.take_proofs() {
-        conversations.note(owner(exchange), &proofs);
+        conversations.insert_signed_parts(owner(exchange), &proofs);
         return;
     }
     if let Some(whole) = reply.take_kept()
@@ -139,7 +139,7 @@ pub(super) fn keep(
         if let Some(archive) = archive {
             archive.keep(owner(exchange), &id, &kept, keeper);
         }
-        conversations.keep(owner(exchange), &id, &kept);
+        conversations.insert(owner(exchange), &id, &kept);
     }
 }
 
@@ -167,7 +167,7 @@ fn kept(
     let thread = &exchange.thread;
     let id = keeper.id(&whole)?;
     let said = thread.said.as_ref().filter(|_| thread.is_resumed);
-    let previous = said.and_then(|said| said.previous.clone());
+    let previous = said.and_then(|said| said.previous_response_id.clone());
     Some((
         id,
         StoredConversationTurn::new(previous, thread.added.clone(), whole),
@@ -206,22 +206,22 @@ pub(super) fn answer(
     query: Option<&str>,
 ) -> Result<Vec<u8>, ApiError> {
     let unknown = || {
-        let id = shortened(id);
+        let id = truncated(id);
         let message = format!("no response `{id}` is kept here (any more)");
         ApiError::new(ApiErrorKind::NotFound, message)
     };
     let keeper = exchange.format.codec().keeper().ok_or_else(unknown)?;
     let owner = owner(exchange);
-    let reply = conversations.reply(owner, id).ok_or_else(unknown)?;
+    let reply = conversations.turn(owner, id).ok_or_else(unknown)?;
     match ask {
         Ask::Reply => Ok(reply.reply.to_vec()),
         Ask::Deletion => {
-            conversations.forget(owner, id);
+            conversations.remove(owner, id);
             Ok(keeper.deleted(id))
         }
         Ask::Input => {
             let before = reply.previous.as_ref().map(|previous| {
-                conversations.thread(owner, previous, exchange.snapshot.server.body_limit)
+                conversations.history(owner, previous, exchange.snapshot.server.body_limit)
             });
             // What is gone cannot be shown; the request itself still can.
             let before = before.and_then(Result::ok).unwrap_or_default();

@@ -82,7 +82,7 @@ impl Gateway {
         let header = session.req_header();
         let job = Job {
             path: header.uri.path().to_owned(),
-            key: key.fingerprint(),
+            key: key.hash(),
             origin: files::origin(session, exchange),
             body: wanted.without_aside(&exchange.body),
         };

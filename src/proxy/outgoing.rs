@@ -8,7 +8,7 @@ use crate::config::OnUnsupported;
 use crate::formats::{
     Framing, HeaderFields, Operation, RequestHead, ResponseOptions, UpstreamTarget,
 };
-use crate::json::{Pieces, splice};
+use crate::json::{ChunkedBytes, splice};
 use crate::model::{Action, ApiError, ApiErrorKind, Losses, Signature, TranslationState};
 use crate::runtime::{Attempt, Conversations};
 use crate::translate::{self, RequestSummary, TranslatedRequest};
@@ -18,7 +18,7 @@ const LOST_LIMIT: usize = 4096;
 
 /// One attempt's body, and what the reply to it must know.
 pub(super) struct Prepared {
-    pub(super) body: Pieces,
+    pub(super) body: ChunkedBytes,
     pub(super) losses: Losses,
     pub(super) memory: TranslationState,
     /// What the upstream is asked to do with it.
@@ -59,7 +59,7 @@ pub(super) fn body(
         body,
         losses,
         memory: TranslationState {
-            thread: exchange.thread.told(attempt),
+            conversation: exchange.thread.told(attempt),
             ..memory
         },
         operation,
@@ -72,13 +72,13 @@ fn own_bytes(
     wanted: &RequestSummary,
     attempt: &Attempt,
     losses: &mut Losses,
-) -> Pieces {
+) -> ChunkedBytes {
     let (upstream, codec) = (&attempt.upstream, exchange.format.codec());
     let body = wanted.body_for(codec, &exchange.body, &attempt.model, &upstream.brand);
     if !Signature::may_be_in(&exchange.body) {
         return body;
     }
-    let whole = body.joined();
+    let whole = body.into_bytes();
     let text = std::str::from_utf8(&whole).unwrap_or_default();
     splice(&whole, &codec.strip_foreign_signatures(text, losses))
 }
@@ -92,9 +92,9 @@ fn translated(
 ) -> Result<TranslatedRequest, ApiError> {
     let upstream = &attempt.upstream;
     let owner = exchange.key.as_ref().map_or("", |key| &*key.name);
-    let recall = conversations.recall(owner);
+    let recall = conversations.signatures_of(owner);
     let head = RequestHead {
-        keeps: conversations.are_kept(),
+        keeps: conversations.is_enabled(),
         recall: Some(&recall),
         ..wanted.head(&exchange.traits())
     };
@@ -189,7 +189,7 @@ fn paths(exchange: &RequestContext, losses: &Losses, which: impl Fn(Action) -> b
     let codec = exchange.format.codec();
     let mut list = String::new();
     for lost in losses.0.iter().filter(|lost| which(lost.action)) {
-        let path = codec.path_of(&lost.place);
+        let path = codec.path_of(&lost.location);
         if list.len() + path.len() > LOST_LIMIT {
             break;
         }

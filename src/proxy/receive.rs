@@ -7,7 +7,7 @@ use super::context::RequestContext;
 use super::entry::{self, Ask, Entry};
 use super::intake::{self, Refused};
 use super::{Gateway, answer, bill, kept, later, route};
-use crate::access::{self, Caller};
+use crate::access::{self, KeyLookup};
 use crate::config::Limits;
 use crate::formats::HeaderFields;
 use crate::model::ApiError;
@@ -78,7 +78,7 @@ impl Gateway {
     /// Holds back what the request may cost; where the rest of the cap is elsewhere, that is waited for.
     pub(super) async fn reserve(&self, exchange: &mut RequestContext) -> Result<(), ApiError> {
         if let Some(waiting) = bill::reserve(self.leases.as_deref(), exchange)? {
-            exchange.hold = Some(Box::pin(waiting.end()).await?);
+            exchange.hold = Some(Box::pin(waiting.wait()).await?);
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Gateway {
         &self,
         session: &Session,
         exchange: &mut RequestContext,
-    ) -> Result<(Entry, Option<Caller>), ApiError> {
+    ) -> Result<(Entry, Option<KeyLookup>), ApiError> {
         let header = session.req_header();
         let (path, query) = (header.uri.path(), header.uri.query());
         exchange.format = entry::error_format(path);
@@ -127,10 +127,10 @@ impl Gateway {
         let query = query.filter(|_| entry.key_in_query());
         let keyring = self.keyring.as_deref();
         if let Some(hash) = exchange.job {
-            let caller = access::readmit(&exchange.snapshot, keyring, hash)?;
+            let caller = access::reauthenticate(&exchange.snapshot, keyring, hash)?;
             return Ok((entry, Some(caller)));
         }
-        let caller = access::admit(&exchange.snapshot, keyring, &header.headers, query)?;
+        let caller = access::authenticate(&exchange.snapshot, keyring, &header.headers, query)?;
         Ok((entry, Some(caller)))
     }
 
@@ -139,16 +139,16 @@ impl Gateway {
         &self,
         exchange: &mut RequestContext,
         entry: &Entry,
-        caller: Option<Caller>,
+        caller: Option<KeyLookup>,
     ) -> Result<(), ApiError> {
         let key = match (caller, &self.keyring) {
             (None, _) => return Ok(()),
-            (Some(Caller::Known(key)), _) => key,
-            (Some(Caller::Unheard(hashes)), Some(keyring)) => {
+            (Some(KeyLookup::Found(key)), _) => key,
+            (Some(KeyLookup::Unknown(hashes)), Some(keyring)) => {
                 let snapshot = exchange.snapshot.clone();
                 Box::pin(keyring.look_up(&self.runtime, &snapshot, &hashes)).await?
             }
-            (Some(Caller::Unheard(_)), None) => return Err(access::invalid()),
+            (Some(KeyLookup::Unknown(_)), None) => return Err(access::invalid_key()),
         };
         exchange.key = Some(key.clone());
         if !matches!(entry, Entry::Call { .. }) {
@@ -160,10 +160,10 @@ impl Gateway {
         exchange.admission = match (shared, &exchange.job) {
             // What was handed in has been counted then.
             (None, Some(_)) => None,
-            (Some(shared), Some(_)) => Some(access::enter_again(shared, &key)),
-            (None, None) => Some(access::enter(&self.runtime, &snapshot, &key)?),
+            (Some(shared), Some(_)) => Some(access::admit_task(shared, &key)),
+            (None, None) => Some(access::admit(&self.runtime, &snapshot, &key)?),
             (Some(shared), None) => {
-                let entering = access::enter_shared(shared, &self.runtime, &snapshot, &key);
+                let entering = access::admit_shared(shared, &self.runtime, &snapshot, &key);
                 Some(Box::pin(entering).await?)
             }
         };

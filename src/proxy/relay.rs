@@ -24,7 +24,7 @@ use super::retry::may_be_better_elsewhere;
 use super::silence::Silence;
 use super::{Gateway, answer, files, secrets};
 use crate::formats::HeaderFields;
-use crate::metrics::Cause;
+use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::translate::{Gathered, ResponseTranslator};
 
@@ -59,7 +59,7 @@ pub(super) async fn whole(
             break piece.unwrap_or_default();
         }
     };
-    if files::are_kept(exchange) {
+    if files::is_enabled(exchange) {
         // On the heap: no other reply need hold room for connections to somewhere else.
         body = Box::pin(gateway.persist(session, exchange, body)).await?;
     }
@@ -73,7 +73,7 @@ pub(super) async fn whole(
     let length = body.len() + rest.len();
     out.headers.insert(CONTENT_LENGTH, length.into());
     send_header(session, exchange, out).await?;
-    while let Some(next) = rest.next_piece() {
+    while let Some(next) = rest.next_chunk() {
         let piece = std::mem::replace(&mut body, next);
         write(session, exchange, Some(piece), false).await?;
     }
@@ -311,7 +311,7 @@ pub(super) async fn error(
     }
     let mut api_error = told(api_error, exchange, header);
     if is_failure(status) {
-        gateway.upstream_failed(exchange, Cause::Status, &api_error);
+        gateway.upstream_failed(exchange, FailureCause::Status, &api_error);
     }
     if matches!(api_error.kind, ApiErrorKind::OverQuota) || matches!(status, 401 | 403) {
         exchange.forsake_upstream();

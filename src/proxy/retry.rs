@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::Gateway;
 use super::context::RequestContext;
 use super::drive::{is_downstream, unless_gone};
-use crate::metrics::Cause;
+use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::{QueueError, UpstreamPermit};
 
@@ -41,7 +41,7 @@ impl Gateway {
     pub(super) fn upstream_failed(
         &self,
         exchange: &mut RequestContext,
-        cause: Cause,
+        cause: FailureCause,
         api_error: &ApiError,
     ) {
         exchange.troubled = true;
@@ -85,11 +85,15 @@ impl Gateway {
     ) -> Result<UpstreamPermit> {
         let attempt = exchange.attempt();
         let attempt = attempt.ok_or_else(super::drive::no_attempt)?;
-        if let Some(place) = attempt.upstream.load.enter_at_once(&attempt.upstream.room) {
+        if let Some(place) = attempt
+            .upstream
+            .load
+            .try_acquire(&attempt.upstream.concurrency)
+        {
             return Ok(place);
         }
         let upstream = &attempt.upstream.clone();
-        let entering = async { Ok(upstream.load.enter(&upstream.room).await) };
+        let entering = async { Ok(upstream.load.acquire(&upstream.concurrency).await) };
         let full = match unless_gone(session, exchange.deadline(), pin!(entering)).await {
             Ok(Ok(place)) => return Ok(place),
             Ok(Err(full)) => full,
@@ -106,7 +110,8 @@ impl Gateway {
             format!("the upstream is serving as many requests as it may, {reason}"),
         );
         api_error.retry_after = Some(ASK_AGAIN);
-        self.metrics.upstream_failed(&upstream.name, Cause::Full);
+        self.metrics
+            .upstream_failed(&upstream.name, FailureCause::Full);
         exchange.troubled = true;
         Err(self.park(exchange, api_error))
     }

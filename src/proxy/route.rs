@@ -31,7 +31,7 @@ pub(super) fn route(
         wanted = RequestSummary::of(codec, operation, path_model, &exchange.body)?;
     }
     if let Some(key) = &exchange.key {
-        access::allow(key, &wanted.model)?;
+        access::authorize_model(key, &wanted.model)?;
     }
     let model = exchange.snapshot.models.get(&wanted.model);
     let model = model

@@ -13,7 +13,7 @@ use super::connections::Line;
 use super::head::Head;
 use super::patience::{Bell, within};
 use crate::config::UpstreamTimeouts;
-use crate::json::Pieces;
+use crate::json::ChunkedBytes;
 
 /// A body is handed to HTTP/2 in pieces, so that the write timeout is one of silence, not of size.
 const WRITE_PIECE: usize = 1 << 20;
@@ -30,7 +30,7 @@ pub(super) struct Answered {
 pub(super) async fn send(
     line: Line,
     head: Head,
-    body: Pieces,
+    body: ChunkedBytes,
     timeouts: &UpstreamTimeouts,
     bell: &mut Bell,
 ) -> Result<Answered> {
@@ -69,7 +69,7 @@ pub(super) async fn send(
 async fn write_at_once(
     stream: &mut Stream,
     header: BytesMut,
-    body: Pieces,
+    body: ChunkedBytes,
     idle: Option<Duration>,
 ) -> Result<()> {
     let mut rest = header.chain(body);
@@ -96,12 +96,12 @@ async fn written<T>(
     }
 }
 
-async fn write_in_pieces(upstream: &mut Upstreaming, mut body: Pieces) -> Result<()> {
-    let mut next = body.next_piece().unwrap_or_default();
+async fn write_in_pieces(upstream: &mut Upstreaming, mut body: ChunkedBytes) -> Result<()> {
+    let mut next = body.next_chunk().unwrap_or_default();
     loop {
         let piece = next.split_to(next.len().min(WRITE_PIECE));
         if next.is_empty() {
-            next = body.next_piece().unwrap_or_default();
+            next = body.next_chunk().unwrap_or_default();
         }
         let end = next.is_empty();
         upstream.write_request_body(piece, end).await?;

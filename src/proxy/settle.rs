@@ -12,7 +12,7 @@ use super::Gateway;
 use super::bill::{self, Bill};
 use super::context::RequestContext;
 use super::receipt;
-use crate::metrics::Served;
+use crate::metrics::RequestSummary;
 use crate::model::ApiErrorKind;
 
 /// Lines that may wait for a slow reader of stdout before lines are lost.
@@ -45,7 +45,8 @@ fn pay(exchange: &mut RequestContext) -> Option<Bill> {
     if let (Some(key), Some(bill)) = (&exchange.key, bill) {
         let usage = bill.metered.usage;
         let tokens = usage.input.saturating_add(usage.output);
-        key.used.charge(&key.limits, tokens, Instant::now());
+        key.limiter
+            .charge_tokens(&key.limits, tokens, Instant::now());
         if let Some(admission) = &exchange.admission {
             admission.charge(tokens);
         }
@@ -54,7 +55,7 @@ fn pay(exchange: &mut RequestContext) -> Option<Bill> {
 }
 
 fn count(exchange: &RequestContext, bill: Option<Bill>, total: Duration) {
-    exchange.metrics.served(&Served {
+    exchange.metrics.record_request(&RequestSummary {
         format: exchange.has_format.then_some(exchange.format),
         model: exchange.model.as_ref().map_or("", |model| &model.label),
         upstream: exchange.upstream_name(),

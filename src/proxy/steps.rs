@@ -10,8 +10,8 @@ use super::connections::Destination;
 use super::context::RequestContext;
 use super::essentials::Essentials;
 use super::{Gateway, attempt, drive, kept, outgoing, relay, retry, secrets};
-use crate::json::Pieces;
-use crate::metrics::Cause;
+use crate::json::ChunkedBytes;
+use crate::metrics::FailureCause;
 use crate::model::ApiError;
 use crate::translate::{ResponseMode, ResponseTranslator};
 
@@ -34,7 +34,7 @@ impl Gateway {
                 limit,
             });
         }
-        let looking_up = Box::pin(self.runtime.names.addresses(&upstream));
+        let looking_up = Box::pin(self.runtime.resolver.resolve(&upstream));
         let looked_up = timeout(limit, looking_up).await;
         match looked_up.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
             Ok(mut addresses) => {
@@ -49,14 +49,14 @@ impl Gateway {
             Err(reason) => {
                 log::warn!("upstream {}: {reason}", upstream.name);
                 let api_error = ApiError::bad_gateway("the upstream cannot be reached");
-                self.upstream_failed(exchange, Cause::Connect, &api_error);
+                self.upstream_failed(exchange, FailureCause::Connect, &api_error);
                 Err(self.park(exchange, api_error))
             }
         }
     }
 
     /// What the attempt's upstream is sent.
-    pub(super) fn prepare(&self, exchange: &mut RequestContext) -> Result<Pieces> {
+    pub(super) fn prepare(&self, exchange: &mut RequestContext) -> Result<ChunkedBytes> {
         match outgoing::body(&self.runtime.conversations, exchange) {
             Ok(prepared) => {
                 exchange.losses = prepared.losses;
@@ -97,7 +97,7 @@ impl Gateway {
                 Ok(())
             }
             Err(api_error) => {
-                self.upstream_failed(exchange, Cause::Unreadable, &api_error);
+                self.upstream_failed(exchange, FailureCause::Malformed, &api_error);
                 Err(self.park(exchange, api_error))
             }
         }
@@ -124,7 +124,7 @@ impl Gateway {
         }
         let early = told.filter(|_| !begun && !exchange.header_sent);
         let (mut api_error, cause) = match (pushed, early) {
-            (_, Some(api_error)) => (api_error, Cause::Status),
+            (_, Some(api_error)) => (api_error, FailureCause::Status),
             (Ok(()), None) => {
                 outgoing::report_reply(exchange);
                 let archive = self.archive.as_deref();
@@ -132,9 +132,9 @@ impl Gateway {
                 return Ok(());
             }
             (Err(api_error), None) if end && kind == ResponseMode::Stream => {
-                (api_error, Cause::Cut)
+                (api_error, FailureCause::Cut)
             }
-            (Err(api_error), None) => (api_error, Cause::Unreadable),
+            (Err(api_error), None) => (api_error, FailureCause::Malformed),
         };
         if relay::is_about_credentials(api_error.kind) {
             api_error = relay::refused_credentials(exchange.upstream_name(), api_error.status);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use lease::{Lease, in_period};
-pub use lease::{Told, Wish};
+pub use lease::{LeaseAction, ReservationResult};
 
 use super::period;
 use crate::config::Reset;
@@ -53,16 +53,16 @@ struct Today {
 impl Today {
     fn at(now: Timestamp) -> Today {
         Today {
-            ends: period::ends(Reset::Daily, now),
-            begun: period::begun(Reset::Daily, now),
-            month_begun: period::begun(Reset::Monthly, now),
+            ends: period::period_end(Reset::Daily, now),
+            begun: period::period_start(Reset::Daily, now),
+            month_begun: period::period_start(Reset::Monthly, now),
         }
     }
 }
 
 /// Why there is not enough for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Short {
+pub struct CapExceeded {
     /// Of the cap, what is not spent.
     pub left: Money,
     /// Of that, what is held for requests in flight, which may turn out to need less.
@@ -73,10 +73,10 @@ pub struct Short {
 
 /// Why there is no hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    Short(Short),
+pub enum ReserveError {
+    CapExceeded(CapExceeded),
     /// There is enough of the cap, but it is not leased to this process.
-    Unleased,
+    NotLeased,
 }
 
 /// Money held back for a request.
@@ -113,18 +113,18 @@ impl Reservation {
 
 impl Account {
     /// Holds back what a request may cost, if that much is left.
-    pub fn hold(
+    pub fn reserve(
         self: &Arc<Account>,
         most: Money,
         cap: Cap,
         now: Timestamp,
-    ) -> Result<Reservation, Refused> {
+    ) -> Result<Reservation, ReserveError> {
         let mut ledger = self.ledger();
         ledger.turn(now);
         let hold = self.hold_of(&mut ledger, most, cap, now);
         hold.map_err(|short| match ledger.is_within(most, cap) {
-            true => Refused::Unleased,
-            false => Refused::Short(short),
+            true => ReserveError::NotLeased,
+            false => ReserveError::CapExceeded(short),
         })
     }
 
@@ -134,10 +134,10 @@ impl Account {
         most: Money,
         cap: Cap,
         now: Timestamp,
-    ) -> Result<Reservation, Short> {
+    ) -> Result<Reservation, CapExceeded> {
         if !ledger.is_within(most, cap) || !ledger.is_covered(most, cap, now) {
             let spent = in_period(&ledger.spent, cap.reset);
-            return Err(Short {
+            return Err(CapExceeded {
                 left: cap.amount.saturating_sub(spent),
                 held: ledger.held,
                 elsewhere: Account::elsewhere(ledger),
@@ -181,7 +181,7 @@ impl Account {
     /// Nothing would be forgotten with it.
     pub(super) fn is_blank(&self) -> bool {
         let ledger = self.ledger();
-        ledger.spent.ever.is_zero() && ledger.held.is_zero()
+        ledger.spent.total.is_zero() && ledger.held.is_zero()
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -235,7 +235,7 @@ impl Ledger {
             _ => cost,
         };
         Spending {
-            ever: cost,
+            total: cost,
             month: since(self.today.and_then(|today| today.month_begun)),
             day: since(self.today.and_then(|today| today.begun)),
         }
@@ -244,7 +244,7 @@ impl Ledger {
     /// So much is known to be spent; what had been known may be less, where others spend too.
     fn know(&mut self, reset: Reset, spent: Money) {
         let known = match reset {
-            Reset::Never => &mut self.spent.ever,
+            Reset::Never => &mut self.spent.total,
             Reset::Monthly => &mut self.spent.month,
             Reset::Daily => &mut self.spent.day,
         };

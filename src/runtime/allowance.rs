@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::config::Limits;
-use crate::model::{Allowance, Rate};
+use crate::model::{RateLimit, RateLimitStatus};
 
 const MINUTE: f64 = 60.0;
 
 /// How much of a key's limits is used up. Outlives reloads.
 #[derive(Default)]
-pub struct Used {
+pub struct KeyLimiter {
     buckets: Mutex<Buckets>,
     at_once: AtomicU64,
 }
@@ -32,7 +32,7 @@ struct Bucket {
 
 /// Which limit is reached, and when it is worth asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum LimitReached {
     Requests(Duration),
     Tokens(Duration),
     Concurrency,
@@ -40,43 +40,47 @@ pub enum Reached {
 
 /// One request of a key being served.
 #[must_use = "the place is given back when this is dropped"]
-pub struct Permit(Arc<Used>);
+pub struct KeyPermit(Arc<KeyLimiter>);
 
-impl Drop for Permit {
+impl Drop for KeyPermit {
     fn drop(&mut self) {
         self.0.at_once.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Used {
+impl KeyLimiter {
     /// Admits one request, or says what stands against it. Nothing is taken from a refused one.
-    pub fn admit(self: &Arc<Used>, limits: &Limits, now: Instant) -> Result<Permit, Reached> {
+    pub fn admit(
+        self: &Arc<KeyLimiter>,
+        limits: &Limits,
+        now: Instant,
+    ) -> Result<KeyPermit, LimitReached> {
         let at_once = limits.concurrency.unwrap_or(u64::MAX);
         let below = |count: u64| (count < at_once).then_some(count + 1);
         self.at_once
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
-            .map_err(|_| Reached::Concurrency)?;
-        let permit = Permit(self.clone());
+            .map_err(|_| LimitReached::Concurrency)?;
+        let permit = KeyPermit(self.clone());
         if limits.requests_per_minute.is_none() && limits.tokens_per_minute.is_none() {
             return Ok(permit);
         }
         let mut buckets = self.buckets();
         if let Some(limit) = limits.tokens_per_minute {
             let wait = buckets.tokens.wait_for(1.0, limit, now);
-            wait.map_or(Ok(()), |wait| Err(Reached::Tokens(wait)))?;
+            wait.map_or(Ok(()), |wait| Err(LimitReached::Tokens(wait)))?;
         }
         if let Some(limit) = limits.requests_per_minute {
             let wait = buckets.requests.wait_for(1.0, limit, now);
-            wait.map_or(Ok(()), |wait| Err(Reached::Requests(wait)))?;
+            wait.map_or(Ok(()), |wait| Err(LimitReached::Requests(wait)))?;
             buckets.requests.taken += 1.0;
         }
         Ok(permit)
     }
 
     /// One request that was admitted elsewhere.
-    pub fn enter(self: &Arc<Used>) -> Permit {
+    pub fn enter(self: &Arc<KeyLimiter>) -> KeyPermit {
         self.at_once.fetch_add(1, Ordering::AcqRel);
-        Permit(self.clone())
+        KeyPermit(self.clone())
     }
 
     /// What several processes together have taken of both limits.
@@ -92,7 +96,7 @@ impl Used {
     }
 
     /// What a reply has cost, once that is known.
-    pub fn charge(&self, limits: &Limits, tokens: u64, now: Instant) {
+    pub fn charge_tokens(&self, limits: &Limits, tokens: u64, now: Instant) {
         if let Some(limit) = limits.tokens_per_minute {
             let mut buckets = self.buckets();
             buckets.tokens.settle(limit, now);
@@ -101,12 +105,12 @@ impl Used {
     }
 
     /// For the headers of a reply.
-    pub fn allowance(&self, limits: &Limits, now: Instant) -> Allowance {
+    pub fn rate_limit_status(&self, limits: &Limits, now: Instant) -> RateLimitStatus {
         if limits.requests_per_minute.is_none() && limits.tokens_per_minute.is_none() {
-            return Allowance::default();
+            return RateLimitStatus::default();
         }
         let mut buckets = self.buckets();
-        Allowance {
+        RateLimitStatus {
             requests: limits
                 .requests_per_minute
                 .map(|limit| buckets.requests.rate(limit, now)),
@@ -142,10 +146,10 @@ impl Bucket {
         (missing > 0.0).then(|| Duration::from_secs_f64(missing * MINUTE / limit as f64))
     }
 
-    fn rate(&mut self, limit: u64, now: Instant) -> Rate {
+    fn rate(&mut self, limit: u64, now: Instant) -> RateLimit {
         self.settle(limit, now);
         let left = limit as f64 - self.taken;
-        Rate {
+        RateLimit {
             limit,
             remaining: left.max(0.0) as u64,
             reset: Duration::from_secs_f64(self.taken * MINUTE / limit as f64),

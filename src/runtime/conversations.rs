@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::shelf::Shelf;
 use crate::config;
 use crate::formats::{ConversationCodec, Items};
-use crate::model::{Proofs, Recall};
+use crate::model::{SignatureLookup, SignedParts};
 
 /// What a reply counts beside its content, when a conversation is measured.
 const OVERHEAD: usize = 256;
@@ -43,7 +43,7 @@ impl StoredConversationTurn {
     }
 
     /// One whose input was taken apart before.
-    pub fn known(
+    pub fn from_items(
         previous: Option<String>,
         input: &Items,
         reply: Bytes,
@@ -97,33 +97,33 @@ pub enum ConversationError {
 }
 
 impl Conversations {
-    pub fn new(settings: Option<config::Conversations>) -> Conversations {
+    pub fn new(settings: Option<config::ConversationsConfig>) -> Conversations {
         // Whoever goes on with a conversation uses all of it.
         let kept = settings.map(|settings| Shelf::new(settings.size, settings.ttl));
         Conversations { kept }
     }
 
-    pub const fn are_kept(&self) -> bool {
+    pub const fn is_enabled(&self) -> bool {
         self.kept.is_some()
     }
 
-    pub fn keep(&self, owner: &str, id: &str, reply: &StoredConversationTurn) {
+    pub fn insert(&self, owner: &str, id: &str, reply: &StoredConversationTurn) {
         if let Some(shelf) = &self.kept {
             reply.put(shelf, &name(REPLY, owner, id));
         }
     }
 
-    pub fn reply(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
+    pub fn turn(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
         StoredConversationTurn::get(self.kept.as_ref()?, &name(REPLY, owner, id))
     }
 
-    pub fn forget(&self, owner: &str, id: &str) -> bool {
+    pub fn remove(&self, owner: &str, id: &str) -> bool {
         let shelf = self.kept.as_ref();
         shelf.is_some_and(|shelf| shelf.remove(&name(REPLY, owner, id)))
     }
 
     /// The replies of a conversation up to this one, the first one first. `limit`: in bytes.
-    pub fn thread(
+    pub fn history(
         &self,
         owner: &str,
         id: &str,
@@ -132,7 +132,7 @@ impl Conversations {
         let mut replies = Vec::new();
         let (mut next, mut size) = (Some(id.to_owned()), 0);
         while let Some(id) = next {
-            let Some(reply) = self.reply(owner, &id) else {
+            let Some(reply) = self.turn(owner, &id) else {
                 return Err(ConversationError::Missing(id));
             };
             size += reply.size() + OVERHEAD;
@@ -146,7 +146,7 @@ impl Conversations {
         Ok(replies)
     }
 
-    pub fn note(&self, owner: &str, proofs: &Proofs) {
+    pub fn insert_signed_parts(&self, owner: &str, proofs: &SignedParts) {
         let Some(shelf) = &self.kept else {
             return;
         };
@@ -156,8 +156,8 @@ impl Conversations {
         }
     }
 
-    pub fn recall<'a>(&'a self, owner: &'a str) -> Recalling<'a> {
-        Recalling {
+    pub fn signatures_of<'a>(&'a self, owner: &'a str) -> KeySignatures<'a> {
+        KeySignatures {
             conversations: self,
             owner,
         }
@@ -174,13 +174,13 @@ fn name(kind: char, owner: &str, id: &str) -> String {
 
 /// What is remembered for one key.
 #[derive(Debug)]
-pub struct Recalling<'a> {
+pub struct KeySignatures<'a> {
     conversations: &'a Conversations,
     owner: &'a str,
 }
 
-impl Recall for Recalling<'_> {
-    fn proofs(&self, call_id: &str) -> Option<Proofs> {
+impl SignatureLookup for KeySignatures<'_> {
+    fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
         let shelf = self.conversations.kept.as_ref()?;
         let written = shelf.get(&name(PROOFS, self.owner, call_id))?;
         serde_json::from_slice(&written).ok()
@@ -192,10 +192,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{Issuer, Proof, Signature};
+    use crate::model::{Issuer, Signature, SignedPart};
 
     fn conversations(size: usize) -> Conversations {
-        Conversations::new(Some(config::Conversations {
+        Conversations::new(Some(config::ConversationsConfig {
             size,
             ttl: Duration::from_secs(60),
         }))
@@ -209,37 +209,37 @@ mod tests {
     #[test]
     fn a_thread_is_followed_to_its_beginning_and_belongs_to_one_key() {
         let kept = conversations(1 << 20);
-        kept.keep("a", "1", &reply(None));
-        kept.keep("a", "2", &reply(Some("1")));
-        kept.keep("a", "3", &reply(Some("2")));
-        let thread = kept.thread("a", "3", 10_000).expect("a thread");
+        kept.insert("a", "1", &reply(None));
+        kept.insert("a", "2", &reply(Some("1")));
+        kept.insert("a", "3", &reply(Some("2")));
+        let thread = kept.history("a", "3", 10_000).expect("a thread");
         let previous: Vec<_> = thread
             .iter()
             .map(|reply| reply.previous.as_deref())
             .collect();
         assert_eq!(previous, [None, Some("1"), Some("2")]);
         let missing = |id: &str| Err(ConversationError::Missing(id.to_owned()));
-        assert_eq!(kept.thread("b", "3", 10_000), missing("3"));
-        assert_eq!(kept.thread("a", "3", 500), Err(ConversationError::TooLong));
-        assert!(!kept.forget("b", "1"));
-        assert!(kept.forget("a", "1"));
-        assert!(!kept.forget("a", "1"));
-        assert_eq!(kept.thread("a", "3", 10_000), missing("1"));
+        assert_eq!(kept.history("b", "3", 10_000), missing("3"));
+        assert_eq!(kept.history("a", "3", 500), Err(ConversationError::TooLong));
+        assert!(!kept.remove("b", "1"));
+        assert!(kept.remove("a", "1"));
+        assert!(!kept.remove("a", "1"));
+        assert_eq!(kept.history("a", "3", 10_000), missing("1"));
     }
 
     #[test]
     fn a_thread_that_leads_to_itself_ends_at_the_limit() {
         let kept = conversations(1 << 20);
-        kept.keep("a", "1", &reply(Some("1")));
+        kept.insert("a", "1", &reply(Some("1")));
         assert_eq!(
-            kept.thread("a", "1", 1 << 20),
+            kept.history("a", "1", 1 << 20),
             Err(ConversationError::TooLong)
         );
     }
 
     #[test]
     fn proofs_are_found_by_each_call_and_memory_has_a_bound() {
-        let call = |id: &str| Proof::Call {
+        let call = |id: &str| SignedPart::Call {
             id: id.to_owned(),
             name: "f".to_owned(),
             signature: Some(Signature {
@@ -248,19 +248,19 @@ mod tests {
             }),
         };
         let kept = conversations(100_000);
-        let proofs = Proofs(vec![call("x"), call("y")]);
-        kept.note("a", &proofs);
+        let proofs = SignedParts(vec![call("x"), call("y")]);
+        kept.insert_signed_parts("a", &proofs);
         for id in ["x", "y"] {
-            let found = kept.recall("a").proofs(id);
+            let found = kept.signatures_of("a").signed_parts(id);
             assert_eq!(found.as_ref(), Some(&proofs));
-            assert_eq!(kept.recall("b").proofs(id), None);
-            assert_eq!(kept.reply("a", id), None);
+            assert_eq!(kept.signatures_of("b").signed_parts(id), None);
+            assert_eq!(kept.turn("a", id), None);
         }
         for number in 0..1000 {
-            kept.note("a", &Proofs(vec![call(&number.to_string())]));
+            kept.insert_signed_parts("a", &SignedParts(vec![call(&number.to_string())]));
         }
-        assert!(kept.recall("a").proofs("999").is_some());
-        assert_eq!(kept.recall("a").proofs("0"), None);
+        assert!(kept.signatures_of("a").signed_parts("999").is_some());
+        assert_eq!(kept.signatures_of("a").signed_parts("0"), None);
     }
 
     #[test]
@@ -268,16 +268,16 @@ mod tests {
         let kept = conversations(1 << 20);
         for previous in [None, Some("resp_1".to_owned())] {
             let reply = StoredConversationTurn::new(previous, "[1]".into(), "{\"id\":2}".into());
-            kept.keep("a", "2", &reply);
-            assert_eq!(kept.reply("a", "2"), Some(reply));
+            kept.insert("a", "2", &reply);
+            assert_eq!(kept.turn("a", "2"), Some(reply));
         }
     }
 
     #[test]
     fn nothing_is_kept_where_nothing_shall_be() {
         let off = Conversations::new(None);
-        off.keep("a", "1", &reply(None));
-        assert!(!off.are_kept());
-        assert_eq!(off.reply("a", "1"), None);
+        off.insert("a", "1", &reply(None));
+        assert!(!off.is_enabled());
+        assert_eq!(off.turn("a", "1"), None);
     }
 }

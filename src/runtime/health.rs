@@ -60,7 +60,7 @@ impl Default for Health {
 
 impl Health {
     /// Whether it may stand in its usual place among the upstreams to try.
-    pub fn is_fit(&self, now: Instant) -> bool {
+    pub fn is_available(&self, now: Instant) -> bool {
         let state = self.state();
         let cool = state.cool_until.is_some_and(|until| now < until);
         !cool

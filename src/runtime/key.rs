@@ -6,7 +6,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Account, Cap, Live, Snapshot, Used};
+use super::{Account, Cap, KeyLimiter, RuntimeState, Snapshot};
 use crate::config::{self, Limits};
 
 pub struct Key {
@@ -15,18 +15,18 @@ pub struct Key {
     /// `None`: every model.
     models: Option<GlobSet>,
     pub limits: Limits,
-    pub used: Arc<Used>,
+    pub limiter: Arc<KeyLimiter>,
     /// `None`: unlimited quota.
     pub cap: Option<Cap>,
     pub account: Arc<Account>,
 }
 
-pub fn fingerprint(secret: &[u8]) -> [u8; 32] {
+pub fn key_hash(secret: &[u8]) -> [u8; 32] {
     Sha256::digest(secret).into()
 }
 
 impl Key {
-    pub fn build(settings: config::Key, live: &Live) -> Key {
+    pub fn build(settings: config::KeyConfig, live: &RuntimeState) -> Key {
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -36,7 +36,7 @@ impl Key {
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
         Key {
-            used: live.used(&settings.name),
+            limiter: live.limiter(&settings.name),
             cap: settings.spending_cap.map(|cap| Cap {
                 amount: cap.money,
                 reset: settings.reset,
@@ -50,7 +50,7 @@ impl Key {
     }
 
     /// What it is known by, which is not what opens it.
-    pub const fn fingerprint(&self) -> [u8; 32] {
+    pub const fn hash(&self) -> [u8; 32] {
         self.sha256
     }
 

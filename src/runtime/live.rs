@@ -6,19 +6,19 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Account, Health, Load, Used};
+use super::{Account, Health, KeyLimiter, UpstreamLoad};
 
 #[derive(Default)]
-pub struct Live {
+pub struct RuntimeState {
     loads: Shelf<String>,
     healths: Shelf<(String, String), Health>,
-    used: Shelf<String, Used>,
+    used: Shelf<String, KeyLimiter>,
     accounts: Shelf<String, Account>,
     calls: Arc<AtomicU64>,
 }
 
 /// Things under their names. Snapshots hold what they use; nobody searches here for a request.
-struct Shelf<K, T = Load>(Mutex<HashMap<K, Arc<T>>>);
+struct Shelf<K, T = UpstreamLoad>(Mutex<HashMap<K, Arc<T>>>);
 
 impl<K, T> Default for Shelf<K, T> {
     fn default() -> Shelf<K, T> {
@@ -52,8 +52,8 @@ impl<K: Eq + Hash, T: Default> Shelf<K, T> {
     }
 }
 
-impl Live {
-    pub(super) fn load(&self, upstream: &str) -> Arc<Load> {
+impl RuntimeState {
+    pub(super) fn load(&self, upstream: &str) -> Arc<UpstreamLoad> {
         self.loads.get(upstream.to_owned())
     }
 
@@ -62,7 +62,7 @@ impl Live {
         self.healths.get((upstream.to_owned(), model.to_owned()))
     }
 
-    pub(super) fn used(&self, key: &str) -> Arc<Used> {
+    pub(super) fn limiter(&self, key: &str) -> Arc<KeyLimiter> {
         self.used.get(key.to_owned())
     }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::config::Room;
+use crate::config::ConcurrencyLimit;
 
 /// Outlives reloads: requests that began before one still count after it.
 #[derive(Default)]
-pub struct Load {
+pub struct UpstreamLoad {
     in_flight: AtomicU64,
     waiting: AtomicU64,
     freed: Notify,
@@ -30,7 +30,7 @@ pub enum QueueError {
 
 /// One request that the upstream is carrying.
 #[must_use = "the place is given back when this is dropped"]
-pub struct UpstreamPermit(Arc<Load>);
+pub struct UpstreamPermit(Arc<UpstreamLoad>);
 
 impl Drop for UpstreamPermit {
     fn drop(&mut self) {
@@ -39,7 +39,7 @@ impl Drop for UpstreamPermit {
     }
 }
 
-impl Load {
+impl UpstreamLoad {
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -57,13 +57,16 @@ impl Load {
         self.down.swap(down, Ordering::Relaxed) != down
     }
 
-    pub fn has_space(&self, room: &Room) -> bool {
+    pub fn has_capacity(&self, room: &ConcurrencyLimit) -> bool {
         room.max_in_flight
             .is_none_or(|limit| self.in_flight() < limit)
     }
 
     /// A place, where there is one now.
-    pub fn enter_at_once(self: &Arc<Load>, room: &Room) -> Option<UpstreamPermit> {
+    pub fn try_acquire(
+        self: &Arc<UpstreamLoad>,
+        room: &ConcurrencyLimit,
+    ) -> Option<UpstreamPermit> {
         let Some(limit) = room.max_in_flight else {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
             return Some(UpstreamPermit(self.clone()));
@@ -73,8 +76,11 @@ impl Load {
     }
 
     /// A place now, or after a wait in the queue.
-    pub async fn enter(self: &Arc<Load>, room: &Room) -> Result<UpstreamPermit, QueueError> {
-        if let Some(place) = self.enter_at_once(room) {
+    pub async fn acquire(
+        self: &Arc<UpstreamLoad>,
+        room: &ConcurrencyLimit,
+    ) -> Result<UpstreamPermit, QueueError> {
+        if let Some(place) = self.try_acquire(room) {
             return Ok(place);
         }
         let limit = room.max_in_flight.unwrap_or(u64::MAX);
@@ -87,7 +93,7 @@ impl Load {
                 may_take |= freed.as_mut().enable();
                 if may_take && let Some(place) = self.take(limit) {
                     // One call may stand for several places.
-                    if self.has_space(room) {
+                    if self.has_capacity(room) {
                         self.freed.notify_one();
                     }
                     return place;
@@ -101,7 +107,7 @@ impl Load {
             .map_err(|_| QueueError::TimedOut)
     }
 
-    fn take(self: &Arc<Load>, limit: u64) -> Option<UpstreamPermit> {
+    fn take(self: &Arc<UpstreamLoad>, limit: u64) -> Option<UpstreamPermit> {
         let below = |count: u64| (count < limit).then_some(count + 1);
         self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
@@ -119,7 +125,7 @@ impl Load {
 }
 
 /// One who waits; a client that goes away leaves the queue.
-struct Turn<'l>(&'l Load);
+struct Turn<'l>(&'l UpstreamLoad);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {

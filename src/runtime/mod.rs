@@ -15,14 +15,16 @@ mod shelf;
 mod snapshot;
 mod upstream;
 
-pub use account::{Account, Cap, Refused, Reservation, Short, Told, Wish};
-pub use allowance::{Permit, Reached, Used};
-pub use conversations::{ConversationError, Conversations, Recalling, StoredConversationTurn};
+pub use account::{
+    Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
+};
+pub use allowance::{KeyLimiter, KeyPermit, LimitReached};
+pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use health::Health;
-pub use key::{Key, fingerprint};
-pub use live::{Call, Live};
-pub use load::{Load, QueueError, UpstreamPermit};
-pub use period::ends;
+pub use key::{Key, key_hash};
+pub use live::{Call, RuntimeState};
+pub use load::{QueueError, UpstreamLoad, UpstreamPermit};
+pub use period::period_end;
 pub use prices::Prices;
 pub use resolve::Resolver;
 pub use route::{Attempt, attempts};
@@ -33,28 +35,28 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::config::{self, Config, LimitsStore, Server, Store};
+use crate::config::{self, Config, LimitsStore, ServerConfig, StoreConfig};
 
 /// What every request takes its view of the world from.
 pub struct Runtime {
     current: ArcSwap<Snapshot>,
     /// What the process began with; some of it stays in force until it ends.
-    started: Server,
+    started: ServerConfig,
     /// Its store was opened when the process began.
-    store: Option<Store>,
+    store: Option<StoreConfig>,
     limits_store: Option<LimitsStore>,
     /// Its folder was locked when the process began.
-    journal: config::Journal,
+    journal: config::JournalConfig,
     /// For files that are kept.
     started_with_room: usize,
-    pub names: Resolver,
-    pub live: Live,
+    pub resolver: Resolver,
+    pub state: RuntimeState,
     pub conversations: Conversations,
 }
 
 impl Runtime {
     pub fn new(config: Config) -> Runtime {
-        let live = Live::default();
+        let state = RuntimeState::default();
         Runtime {
             conversations: Conversations::new(config.server.conversations),
             started: config.server.clone(),
@@ -62,9 +64,9 @@ impl Runtime {
             limits_store: config.limits_store.clone(),
             journal: config.journal.clone(),
             started_with_room: config.images.files.size,
-            current: ArcSwap::from_pointee(Snapshot::build(config, &live)),
-            live,
-            names: Resolver::default(),
+            current: ArcSwap::from_pointee(Snapshot::build(config, &state)),
+            state,
+            resolver: Resolver::default(),
         }
     }
 
@@ -78,9 +80,9 @@ impl Runtime {
         let other_store = config.store != self.store;
         let other_limits_store = config.limits_store != self.limits_store;
         let other_journal = config.journal != self.journal;
-        let next = Arc::new(Snapshot::build(config, &self.live));
+        let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
-        self.live.tidy();
+        self.state.tidy();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));
         names.extend(other_limits_store.then_some("limits_store"));

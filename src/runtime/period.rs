@@ -7,12 +7,12 @@ use jiff::{Timestamp, ToSpan as _};
 use crate::config::Reset;
 
 /// The start of the period that a moment lies in; `None`: there are no periods.
-pub fn begun(reset: Reset, now: Timestamp) -> Option<Timestamp> {
+pub fn period_start(reset: Reset, now: Timestamp) -> Option<Timestamp> {
     start(first_day(reset, now)?)
 }
 
 /// The end of that period, which is the start of the next.
-pub fn ends(reset: Reset, now: Timestamp) -> Option<Timestamp> {
+pub fn period_end(reset: Reset, now: Timestamp) -> Option<Timestamp> {
     let length = match reset {
         Reset::Never => return None,
         Reset::Daily => 1.day(),
@@ -97,19 +97,25 @@ mod tests {
             ),
         ] {
             let midnight = |day: &str| Some(at(&format!("{day}T00:00:00Z")));
-            assert_eq!(begun(reset, at(now)), midnight(begin), "{now}");
-            assert_eq!(ends(reset, at(now)), midnight(end), "{now}");
+            assert_eq!(period_start(reset, at(now)), midnight(begin), "{now}");
+            assert_eq!(period_end(reset, at(now)), midnight(end), "{now}");
         }
         let now = at("2026-11-15T13:37:00Z");
         assert_eq!(
-            (begun(Reset::Never, now), ends(Reset::Never, now)),
+            (
+                period_start(Reset::Never, now),
+                period_end(Reset::Never, now)
+            ),
             (None, None)
         );
     }
 
     #[test]
     fn the_end_of_time_has_no_next_period() {
-        assert_eq!(ends(Reset::Daily, Timestamp::MAX), None);
-        assert!(begun(Reset::Monthly, Timestamp::MIN).is_none_or(|start| start <= Timestamp::MIN));
+        assert_eq!(period_end(Reset::Daily, Timestamp::MAX), None);
+        assert!(
+            period_start(Reset::Monthly, Timestamp::MIN)
+                .is_none_or(|start| start <= Timestamp::MIN)
+        );
     }
 }

@@ -18,14 +18,13 @@ pub struct Prices {
 
 impl Prices {
     /// `None`: nothing has a price, and nothing is to be counted.
-    pub fn of(pricing: &Pricing) -> Option<Prices> {
+    pub fn from_pricing(pricing: &Pricing) -> Option<Prices> {
         if pricing.is_free() {
             return None;
         }
         let written = |price: &Option<Amount>| price.as_ref().map(|amount| amount.money);
-        let or = |price: &Option<Amount>, other: Money| {
-            written(price).map_or(other, Money::of_one_token)
-        };
+        let or =
+            |price: &Option<Amount>, other: Money| written(price).map_or(other, Money::per_token);
         let input = or(&pricing.input, Money::ZERO);
         let output = or(&pricing.output, Money::ZERO);
         let per_second = written(&pricing.per_second).unwrap_or_default();
@@ -37,7 +36,7 @@ impl Prices {
             thinking: or(&pricing.thinking, output),
             image_output: or(&pricing.image_output, output),
             per_request: written(&pricing.per_request).unwrap_or_default(),
-            per_millisecond: per_second.of_one_millisecond(),
+            per_millisecond: per_second.per_millisecond(),
         })
     }
 
@@ -63,7 +62,7 @@ impl Prices {
     }
 
     /// The most that so much can cost, whatever kind of tokens they turn out to be.
-    pub fn most(&self, input: u64, output: u64, milliseconds: u64) -> Money {
+    pub fn max_cost(&self, input: u64, output: u64, milliseconds: u64) -> Money {
         let read = self.input.max(self.cached_input).max(self.cache_write);
         let said = self.output.max(self.thinking).max(self.image_output);
         read.times(input)
@@ -73,7 +72,7 @@ impl Prices {
     }
 
     /// Whether time is a part of the price.
-    pub const fn counts_time(&self) -> bool {
+    pub const fn charges_time(&self) -> bool {
         !self.per_millisecond.is_zero()
     }
 }

@@ -17,15 +17,16 @@ impl Resolver {
     /// One address of each family, the one to try first at the front: names commonly have IPv6
     /// addresses that the machine has no way to, or that the server does not listen on.
     /// Must be called from within the runtime that will use the answer.
-    pub async fn addresses(&self, upstream: &Upstream) -> Result<Vec<SocketAddr>, String> {
+    pub async fn resolve(&self, upstream: &Upstream) -> Result<Vec<SocketAddr>, String> {
         if let Some(literal) = upstream.literal {
             return Ok(vec![literal]);
         }
-        self.of_host(&upstream.base.host, upstream.base.port).await
+        self.resolve_host(&upstream.base.host, upstream.base.port)
+            .await
     }
 
     /// The same for a name that is no upstream's.
-    pub async fn of_host(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    pub async fn resolve_host(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let resolver = self.resolver()?;
         let found = resolver
             .lookup_ip(host)

@@ -39,7 +39,7 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>
     if order.len() > 1 {
         let now = Instant::now();
         // Stable, so that both parts keep their order.
-        order.sort_by_cached_key(|attempt| !is_fit(attempt, now));
+        order.sort_by_cached_key(|attempt| !is_available(attempt, now));
     }
     let wanted = model.settings.retries.attempts.unwrap_or(order.len());
     order.truncate(wanted);
@@ -70,8 +70,8 @@ fn follow_fallbacks(
     }
 }
 
-fn is_fit(attempt: &Attempt, now: Instant) -> bool {
-    let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_fit(now);
+fn is_available(attempt: &Attempt, now: Instant) -> bool {
+    let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_available(now);
     !attempt.upstream.load.is_down() && !is_left_alone
 }
 
@@ -110,7 +110,12 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
         _ => draw(target.weight, rand::rng().random()),
     };
     // Looked at once: others come and go while it is sorted.
-    let is_full = |target: &Target| !target.upstream.load.has_space(&target.upstream.room);
+    let is_full = |target: &Target| {
+        !target
+            .upstream
+            .load
+            .has_capacity(&target.upstream.concurrency)
+    };
     let ranked = group.iter();
     let ranked = ranked.map(|target| (is_full(target), ranks(target), target));
     let mut ranked: Vec<_> = ranked.collect();

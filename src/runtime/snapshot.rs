@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
-use super::{Health, Key, Live, Prices, Upstream};
-use crate::config::{self, Config, Server, UpstreamTimeouts};
+use super::{Health, Key, Prices, RuntimeState, Upstream};
+use crate::config::{self, Config, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
 
 pub struct Snapshot {
-    pub server: Server,
-    pub images: config::Images,
+    pub server: ServerConfig,
+    pub images: config::ImagesConfig,
     pub upstreams: Vec<Arc<Upstream>>,
     pub models: HashMap<String, Arc<Model>, RandomState>,
     /// In the order of the file, for lists.
-    pub listed: Vec<Arc<Model>>,
+    pub ordered_models: Vec<Arc<Model>>,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
 }
 
 pub struct Model {
-    pub settings: config::Model,
+    pub settings: config::ModelConfig,
     /// The id as label values want it.
     pub label: Arc<str>,
     /// By priority.
@@ -46,7 +46,7 @@ pub struct Target {
 
 impl Snapshot {
     /// From a config that has passed its checks, and what has been going on so far.
-    pub fn build(config: Config, live: &Live) -> Snapshot {
+    pub fn build(config: Config, live: &RuntimeState) -> Snapshot {
         let upstreams: HashMap<String, Arc<Upstream>> = config
             .upstreams
             .into_iter()
@@ -73,7 +73,7 @@ impl Snapshot {
                 .iter()
                 .map(|model| (model.settings.id.clone(), model.clone()))
                 .collect(),
-            listed,
+            ordered_models: listed,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
         }
@@ -82,9 +82,9 @@ impl Snapshot {
 
 impl Model {
     fn build(
-        settings: config::Model,
+        settings: config::ModelConfig,
         upstreams: &HashMap<String, Arc<Upstream>>,
-        live: &Live,
+        live: &RuntimeState,
     ) -> Model {
         let mut targets: Vec<Target> = settings
             .upstreams
@@ -114,15 +114,15 @@ impl Model {
             label: settings.id.as_str().into(),
             targets,
             capabilities,
-            prices: Prices::of(&settings.pricing),
+            prices: Prices::from_pricing(&settings.pricing),
             settings,
         }
     }
 }
 
-impl Server {
+impl ServerConfig {
     /// The settings that a running process cannot change, where they differ from those it runs on.
-    pub(super) fn needs_restart_after(&self, before: &Server) -> Vec<&'static str> {
+    pub(super) fn needs_restart_after(&self, before: &ServerConfig) -> Vec<&'static str> {
         let mut names = Vec::new();
         if self.listen != before.listen {
             names.push("server.listen");

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
-use super::{Live, Load};
-use crate::config::{self, Auth, BaseUrl, Breaker, HealthCheck, Protocol, Room, UpstreamTimeouts};
+use super::{RuntimeState, UpstreamLoad};
+use crate::config::{
+    self, Auth, BaseUrl, Breaker, ConcurrencyLimit, HealthCheck, Protocol, UpstreamTimeouts,
+};
 use crate::model::Format;
 
 pub struct Upstream {
@@ -20,8 +22,8 @@ pub struct Upstream {
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
     pub timeouts: UpstreamTimeouts,
-    pub room: Room,
-    pub load: Arc<Load>,
+    pub concurrency: ConcurrencyLimit,
+    pub load: Arc<UpstreamLoad>,
     /// Absent: it is never left alone.
     pub breaker: Option<Breaker>,
     pub health: Option<HealthCheck>,
@@ -32,7 +34,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub(super) fn build(settings: config::Upstream, live: &Live) -> Upstream {
+    pub(super) fn build(settings: config::UpstreamConfig, live: &RuntimeState) -> Upstream {
         let auth = settings.auth.and_then(|auth| auth_header(&auth));
         let configured = settings.headers.iter().filter_map(|(name, value)| {
             Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
@@ -59,7 +61,7 @@ impl Upstream {
             literal,
             protocol: settings.protocol,
             timeouts: settings.timeouts,
-            room: settings.room,
+            concurrency: settings.concurrency,
             breaker: settings.breaker,
             health: settings.health,
             brand: settings.brand,

@@ -14,15 +14,15 @@ const LEFT_ALONE: i64 = 1000;
 
 impl Store {
     /// Failures are logged here, those that follow on one are not.
-    pub async fn ask<T>(
+    pub async fn query<T>(
         &self,
         question: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         if milliseconds_now() < self.left_alone_until.load(Ordering::Relaxed) {
-            return Err(StoreError::Away);
+            return Err(StoreError::Unavailable);
         }
         let answer = timeout(PATIENCE, question).await;
-        let answer = answer.unwrap_or(Err(StoreError::Away));
+        let answer = answer.unwrap_or(Err(StoreError::Unavailable));
         if let Err(error) = &answer {
             log::warn!("store: {error}");
         }

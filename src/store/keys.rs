@@ -27,7 +27,7 @@ const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix,
 #[derive(Debug, Clone)]
 pub struct StoredKey {
     pub id: String,
-    pub settings: config::Key,
+    pub settings: config::KeyConfig,
     /// By name.
     pub account: String,
     /// How its secret begins.
@@ -55,7 +55,7 @@ pub struct KeyChange {
 }
 
 /// Whether a secret can be one of the store's, so that nothing else is ever looked up there.
-pub fn may_be_stored(secret: &[u8]) -> bool {
+pub fn may_be_stored_key(secret: &[u8]) -> bool {
     let random = secret.strip_prefix(SECRET.as_bytes());
     random.is_some_and(|random| {
         random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
@@ -73,7 +73,7 @@ impl Store {
         let secret = format!("{SECRET}{random}");
         let mut key = StoredKey {
             id: Uuid::now_v7().to_string(),
-            settings: config::Key {
+            settings: config::KeyConfig {
                 name: name.to_owned(),
                 sha256: Sha256::digest(secret.as_bytes()).into(),
                 spending_cap: None,
@@ -259,7 +259,8 @@ impl StoredKey {
     fn read(row: &AnyRow) -> Result<StoredKey, StoreError> {
         let sha256: String = row.try_get(3)?;
         let cap: Option<String> = row.try_get(5)?;
-        let cap = cap.map(|cap| Money::read(&cap).ok_or(StoreError::Unreadable("spending cap")));
+        let cap =
+            cap.map(|cap| Money::from_decimal(&cap).ok_or(StoreError::Corrupt("spending cap")));
         let reset: String = row.try_get(6)?;
         let models: Option<String> = row.try_get(7)?;
         let models = models.map(|globs| serde_json::from_str(&globs));
@@ -269,14 +270,14 @@ impl StoredKey {
         };
         Ok(StoredKey {
             id: row.try_get(0)?,
-            settings: config::Key {
+            settings: config::KeyConfig {
                 name: row.try_get(1)?,
-                sha256: from_hex(&sha256).ok_or(StoreError::Unreadable("hash"))?,
+                sha256: from_hex(&sha256).ok_or(StoreError::Corrupt("hash"))?,
                 spending_cap: cap.transpose()?.map(amount),
-                reset: Reset::of_word(&reset).ok_or(StoreError::Unreadable("reset"))?,
+                reset: Reset::of_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
                 models: models
                     .transpose()
-                    .map_err(|_| StoreError::Unreadable("list of models"))?,
+                    .map_err(|_| StoreError::Corrupt("list of models"))?,
                 limits: Limits {
                     requests_per_minute: count(8)?,
                     tokens_per_minute: count(9)?,

@@ -6,21 +6,21 @@ use sqlx::{Any, Row as _, Transaction};
 use super::spending::{EVER, Periods, read_money};
 use super::{Store, StoreError};
 use crate::config::Reset;
-use crate::model::{LeaseGiven, LeaseNeed, Money};
+use crate::model::{LeaseGrant, LeaseRequest, Money};
 
 /// How long a slice is set aside for a process that gives no sign of life, in milliseconds.
 pub const LEASED_FOR: i64 = 30_000;
 
 /// One process with a journal of its own, as other processes know it.
 #[derive(Debug, Clone)]
-pub struct Holder {
+pub struct LeaseHolder {
     pub id: String,
     pub journal: String,
     /// Receipts from before are not its own.
     pub began: Timestamp,
 }
 
-impl Holder {
+impl LeaseHolder {
     pub(super) fn is_own(&self, at: i64) -> bool {
         at >= self.began.as_millisecond()
     }
@@ -28,15 +28,15 @@ impl Holder {
 
 /// What one key needs.
 #[derive(Debug, Clone)]
-pub struct LeaseAsk {
+pub struct KeyLeaseRequest {
     pub key: String,
     pub reset: Reset,
-    pub need: LeaseNeed,
+    pub need: LeaseRequest,
 }
 
 impl Store {
     /// The same store, with leases in the name of a process.
-    pub fn held_by(self, holder: Holder) -> Store {
+    pub fn with_holder(self, holder: LeaseHolder) -> Store {
         Store {
             holder: Some(holder.into()),
             ..self
@@ -46,9 +46,9 @@ impl Store {
     /// Sets aside what is needed of several caps, as far as it is there; the answers are in the order of the questions.
     pub async fn lease(
         &self,
-        asks: &[LeaseAsk],
+        asks: &[KeyLeaseRequest],
         now: Timestamp,
-    ) -> Result<Vec<LeaseGiven>, StoreError> {
+    ) -> Result<Vec<LeaseGrant>, StoreError> {
         let holder = self.holder()?;
         let mut writing = self.write().await?;
         let mut all = Vec::with_capacity(asks.len());
@@ -88,19 +88,17 @@ impl Store {
         Ok(())
     }
 
-    fn holder(&self) -> Result<&Holder, StoreError> {
-        self.holder
-            .as_deref()
-            .ok_or(StoreError::Unreadable("holder"))
+    fn holder(&self) -> Result<&LeaseHolder, StoreError> {
+        self.holder.as_deref().ok_or(StoreError::Corrupt("holder"))
     }
 }
 
 async fn lease(
     writing: &mut Transaction<'static, Any>,
-    holder: &Holder,
-    ask: &LeaseAsk,
+    holder: &LeaseHolder,
+    ask: &KeyLeaseRequest,
     now: i64,
-) -> Result<LeaseGiven, StoreError> {
+) -> Result<LeaseGrant, StoreError> {
     let Periods { day, month } = Periods::of(now);
     let period = match ask.reset {
         Reset::Never => EVER.to_owned(),
@@ -136,7 +134,7 @@ async fn lease(
 
 async fn put(
     writing: &mut Transaction<'static, Any>,
-    holder: &Holder,
+    holder: &LeaseHolder,
     key: &str,
     period: &str,
     amount: Money,
@@ -169,7 +167,7 @@ async fn put(
 /// of these periods.
 pub(super) async fn shrink(
     writing: &mut Transaction<'static, Any>,
-    holder: &Holder,
+    holder: &LeaseHolder,
     key: &str,
     periods: &Periods,
     by: Money,

@@ -34,12 +34,12 @@ impl Store {
             }
         };
         if version > known {
-            return Err(StoreError::Newer {
+            return Err(StoreError::NewerSchema {
                 found: version,
                 known,
             });
         }
-        let done = usize::try_from(version).map_err(|_| StoreError::Unreadable("version"))?;
+        let done = usize::try_from(version).map_err(|_| StoreError::Corrupt("version"))?;
         for step in &STEPS[done..] {
             let step = match self.kind {
                 Kind::Sqlite => step.replace("BYTEA", "BLOB"),

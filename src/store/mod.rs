@@ -15,11 +15,11 @@ mod usage;
 
 pub use accounts::DEFAULT as DEFAULT_ACCOUNT;
 pub use changes::Changes;
-pub use keys::{KeyChange, StoredKey, may_be_stored};
-pub use leases::{Holder, LEASED_FOR, LeaseAsk};
-pub use responses::StoredReply;
-pub use tasks::{Task, TaskNews, TaskStatus};
-pub use usage::{Sum, SumBy};
+pub use keys::{KeyChange, StoredKey, may_be_stored_key};
+pub use leases::{KeyLeaseRequest, LEASED_FOR, LeaseHolder};
+pub use responses::StoredResponse;
+pub use tasks::{StoredTask, TaskStatus, TaskUpdate};
+pub use usage::{UsageGrouping, UsageSum};
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -57,7 +57,7 @@ pub struct Store {
     /// In milliseconds since 1970.
     left_alone_until: Arc<AtomicI64>,
     /// Who leases here; `None`: nobody does.
-    holder: Option<Arc<Holder>>,
+    holder: Option<Arc<LeaseHolder>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ enum Kind {
 #[derive(Debug)]
 pub enum StoreError {
     /// A newer program has been here.
-    Newer {
+    NewerSchema {
         found: i64,
         known: i64,
     },
@@ -78,9 +78,9 @@ pub enum StoreError {
     NoSuchKey(String),
     ResetWithoutCap,
     /// It does not answer in time, or has just not done so.
-    Away,
+    Unavailable,
     /// What is kept there makes no sense.
-    Unreadable(&'static str),
+    Corrupt(&'static str),
     File(io::Error),
     Database(sqlx::Error),
 }
@@ -88,7 +88,7 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StoreError::Newer { found, known } => write!(
+            StoreError::NewerSchema { found, known } => write!(
                 out,
                 "the store has been used by a newer version of omniglot (its schema is {found}, this program knows \
                  {known}): run that version, or name another store"
@@ -107,8 +107,8 @@ impl fmt::Display for StoreError {
             }
             StoreError::ResetWithoutCap => out
                 .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
-            StoreError::Away => out.write_str("it does not answer in time"),
-            StoreError::Unreadable(what) => write!(out, "the store holds an unreadable {what}"),
+            StoreError::Unavailable => out.write_str("it does not answer in time"),
+            StoreError::Corrupt(what) => write!(out, "the store holds an unreadable {what}"),
             StoreError::File(error) => {
                 write!(out, "the file of the store cannot be opened: {error}")
             }
@@ -126,7 +126,7 @@ impl StoreError {
     /// Other questions would fail as well. One that cannot be answered as it stands says nothing of them.
     fn is_outage(&self) -> bool {
         match self {
-            StoreError::Away | StoreError::File(_) => true,
+            StoreError::Unavailable | StoreError::File(_) => true,
             StoreError::Database(sqlx::Error::Database(error)) => {
                 !error.code().is_some_and(|code| {
                     let of = |class| code.starts_with(class);
@@ -147,13 +147,13 @@ impl From<sqlx::Error> for StoreError {
 
 impl Store {
     /// Without a connection yet: the first use makes one. Called where tokio runs.
-    pub fn new(settings: &config::Store) -> Result<Store, StoreError> {
+    pub fn new(settings: &config::StoreConfig) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
         let pool = AnyPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE);
         match settings {
-            config::Store::Sqlite(path) => {
+            config::StoreConfig::Sqlite(path) => {
                 make_private(path).map_err(StoreError::File)?;
                 let pool = pool.after_connect(|connection, _| {
                     // Readers and the writer do not wait for each other; what is committed is on disk.
@@ -170,7 +170,7 @@ impl Store {
                     holder: None,
                 })
             }
-            config::Store::Postgres(address) => Ok(Store {
+            config::StoreConfig::Postgres(address) => Ok(Store {
                 pool: pool.connect_lazy(address.url.expose_secret())?,
                 kind: Kind::Postgres,
                 address: Some(address.url.clone()),
@@ -181,7 +181,7 @@ impl Store {
     }
 
     /// Connects, and brings the tables up to what this program knows.
-    pub async fn open(settings: &config::Store) -> Result<Store, StoreError> {
+    pub async fn open(settings: &config::StoreConfig) -> Result<Store, StoreError> {
         let store = Store::new(settings)?;
         store.migrate().await?;
         Ok(store)

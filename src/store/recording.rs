@@ -8,7 +8,7 @@ use sqlx::{Any, Transaction};
 use super::leases::shrink;
 use super::rows::{self, text};
 use super::spending::{Periods, raise};
-use super::usage::Sum;
+use super::usage::UsageSum;
 use super::{Store, StoreError, stored};
 use crate::model::{Money, UsageRecord};
 
@@ -22,7 +22,7 @@ type Sums<'a> = BTreeMap<(i64, Cow<'a, str>, Cow<'a, str>), Added>;
 
 #[derive(Default)]
 struct Added {
-    sum: Sum,
+    sum: UsageSum,
     /// Of the cost, what is the holder's own.
     own: Money,
 }
@@ -46,7 +46,7 @@ impl Store {
         let is_new = |receipt: &&UsageRecord<'_>| known.insert(text(&receipt.id).into_owned());
         let new: Vec<UsageRecord<'_>> = receipts.iter().filter(is_new).cloned().collect();
         if !rows::insert(&mut writing, self.kind, &new).await? {
-            return Err(StoreError::Unreadable("id of a receipt"));
+            return Err(StoreError::Corrupt("id of a receipt"));
         }
         self.add_up(&mut writing, &new).await?;
         writing.commit().await?;
@@ -64,7 +64,7 @@ impl Store {
             let day = receipt.at.div_euclid(DAY);
             let at = (day, text(&receipt.key), text(&receipt.model));
             let added = sums.entry(at).or_default();
-            added.sum.add(&Sum::of(receipt));
+            added.sum.add(&UsageSum::of(receipt));
             if holder.is_some_and(|holder| holder.is_own(receipt.at)) {
                 added.own += receipt.cost;
             }
@@ -94,7 +94,7 @@ async fn add_to_daily(
     day: i64,
     key: &str,
     model: &str,
-    mut sum: Sum,
+    mut sum: UsageSum,
 ) -> Result<(), StoreError> {
     let Periods { day, .. } = Periods::of(day.saturating_mul(DAY));
     let before = "SELECT requests, estimated, input, cached, cache_written, output, thinking, images, cost \
@@ -106,7 +106,7 @@ async fn add_to_daily(
         .fetch_optional(&mut **writing)
         .await?;
     if let Some(row) = before {
-        sum.add(&Sum::read(&row)?);
+        sum.add(&UsageSum::read(&row)?);
     }
     let put = "INSERT INTO daily (day, key_name, model, requests, estimated, input, cached, cache_written, output, \
          thinking, images, cost) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \

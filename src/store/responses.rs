@@ -5,7 +5,7 @@ use sqlx::Row as _;
 use super::{Store, StoreError, counted, milliseconds_now, stored};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredReply {
+pub struct StoredResponse {
     /// The reply that its conversation went on from.
     pub previous: Option<String>,
     pub input: Vec<u8>,
@@ -15,11 +15,11 @@ pub struct StoredReply {
 
 impl Store {
     /// Whoever goes on with a conversation keeps all of it for as long.
-    pub async fn keep_reply(
+    pub async fn insert_response(
         &self,
         key: &str,
         id: &str,
-        reply: StoredReply,
+        reply: StoredResponse,
         expires: i64,
     ) -> Result<(), StoreError> {
         let put = "INSERT INTO responses (key_name, id, previous, input, input_items, reply, expires) \
@@ -53,7 +53,11 @@ impl Store {
         Ok(())
     }
 
-    pub async fn kept_reply(&self, key: &str, id: &str) -> Result<Option<StoredReply>, StoreError> {
+    pub async fn response(
+        &self,
+        key: &str,
+        id: &str,
+    ) -> Result<Option<StoredResponse>, StoreError> {
         let one = "SELECT previous, input, input_items, reply FROM responses \
              WHERE key_name = $1 AND id = $2 AND expires > $3";
         let row = sqlx::query(one)
@@ -65,7 +69,7 @@ impl Store {
         let Some(row) = row else {
             return Ok(None);
         };
-        Ok(Some(StoredReply {
+        Ok(Some(StoredResponse {
             previous: row.try_get(0)?,
             input: row.try_get(1)?,
             input_items: counted(row.try_get(2)?),
@@ -73,7 +77,7 @@ impl Store {
         }))
     }
 
-    pub async fn forget_reply(&self, key: &str, id: &str) -> Result<(), StoreError> {
+    pub async fn delete_response(&self, key: &str, id: &str) -> Result<(), StoreError> {
         sqlx::query("DELETE FROM responses WHERE key_name = $1 AND id = $2")
             .bind(key.to_owned())
             .bind(id.to_owned())
@@ -83,7 +87,7 @@ impl Store {
     }
 
     /// Forgets what has expired; says how many those were.
-    pub async fn expire_replies(&self) -> Result<u64, StoreError> {
+    pub async fn delete_expired_responses(&self) -> Result<u64, StoreError> {
         let done = sqlx::query("DELETE FROM responses WHERE expires <= $1")
             .bind(milliseconds_now())
             .execute(&self.pool)

@@ -68,7 +68,7 @@ impl Store {
             let amount = read_money(row.try_get(2)?)?;
             let spending = all.entry(row.try_get(0)?).or_default();
             match period.as_str() {
-                EVER => spending.ever = amount,
+                EVER => spending.total = amount,
                 period if period == now.day => spending.day = amount,
                 _ => spending.month = amount,
             }
@@ -83,7 +83,7 @@ impl Store {
             let cost = read_money(row.try_get(2)?)?;
             let of = Periods::of(row.try_get(1)?);
             let spending = all.entry(row.try_get(0)?).or_default();
-            spending.ever = spending.ever.saturating_sub(cost);
+            spending.total = spending.total.saturating_sub(cost);
             if of.month == now.month {
                 spending.month = spending.month.saturating_sub(cost);
             }
@@ -117,7 +117,7 @@ pub(super) async fn raise(
         let period: String = row.try_get(0)?;
         let amount = read_money(row.try_get(1)?)?;
         let of = names.iter().position(|name| **name == period);
-        let of = of.ok_or(StoreError::Unreadable("period"))?;
+        let of = of.ok_or(StoreError::Corrupt("period"))?;
         amounts[of] += amount;
     }
     let [day, month, ever] = amounts.map(|amount| amount.to_string());
@@ -137,5 +137,5 @@ pub(super) async fn raise(
 }
 
 pub(super) fn read_money(text: String) -> Result<Money, StoreError> {
-    Money::read(&text).ok_or(StoreError::Unreadable("amount"))
+    Money::from_decimal(&text).ok_or(StoreError::Corrupt("amount"))
 }

@@ -38,7 +38,7 @@ impl TaskStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct StoredTask {
     pub id: String,
     /// By name.
     pub key: String,
@@ -58,7 +58,7 @@ pub struct Task {
 
 /// How the work on a task goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskNews {
+pub enum TaskUpdate {
     /// It goes on; of a hundred.
     Progress(u8),
     Done(Vec<u8>),
@@ -73,9 +73,9 @@ impl Store {
         model: &str,
         request: Vec<u8>,
         expires: i64,
-    ) -> Result<Task, StoreError> {
+    ) -> Result<StoredTask, StoreError> {
         let now = milliseconds_now();
-        let task = Task {
+        let task = StoredTask {
             id: format!("task_{}", Uuid::now_v7().simple()),
             key: key.to_owned(),
             model: model.to_owned(),
@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// One of a key's own.
-    pub async fn task(&self, key: &str, id: &str) -> Result<Option<Task>, StoreError> {
+    pub async fn task(&self, key: &str, id: &str) -> Result<Option<StoredTask>, StoreError> {
         let one =
             format!("SELECT {COLUMNS} FROM tasks WHERE id = $1 AND key_name = $2 AND expires > $3");
         let row = sqlx::query(AssertSqlSafe(one))
@@ -114,11 +114,11 @@ impl Store {
             .bind(milliseconds_now())
             .fetch_optional(&self.pool)
             .await?;
-        row.as_ref().map(Task::read).transpose()
+        row.as_ref().map(StoredTask::read).transpose()
     }
 
     /// Those of a key, the latest first.
-    pub async fn tasks(&self, key: &str, most: u32) -> Result<Vec<Task>, StoreError> {
+    pub async fn tasks(&self, key: &str, most: u32) -> Result<Vec<StoredTask>, StoreError> {
         let all = format!(
             "SELECT {COLUMNS} FROM tasks WHERE key_name = $1 AND expires > $2 ORDER BY created DESC, id DESC LIMIT $3"
         );
@@ -128,11 +128,11 @@ impl Store {
             .bind(i64::from(most))
             .fetch_all(&self.pool)
             .await?;
-        rows.iter().map(Task::read).collect()
+        rows.iter().map(StoredTask::read).collect()
     }
 
     /// How many wait to be claimed, of all keys.
-    pub async fn waiting_tasks(&self) -> Result<u64, StoreError> {
+    pub async fn queued_tasks(&self) -> Result<u64, StoreError> {
         let count = "SELECT COUNT(*) FROM tasks WHERE status = 'queued' AND expires > $1";
         let row = sqlx::query(count)
             .bind(milliseconds_now())
@@ -144,7 +144,7 @@ impl Store {
 
     /// Takes the oldest task that waits, or that runs but has not been heard of since a moment:
     /// whoever ran it is gone. Nobody else gets the same.
-    pub async fn claim_task(&self, unheard_since: i64) -> Result<Option<Task>, StoreError> {
+    pub async fn claim_task(&self, unheard_since: i64) -> Result<Option<StoredTask>, StoreError> {
         let waits = "(status = 'queued' OR (status = 'running' AND touched < $2)) AND expires > $1";
         let next = format!("SELECT id FROM tasks WHERE {waits} ORDER BY created, id LIMIT 1");
         let claim = format!(
@@ -159,7 +159,7 @@ impl Store {
                 .fetch_optional(&self.pool)
                 .await?;
             if let Some(row) = row {
-                return Task::read(&row).map(Some);
+                return StoredTask::read(&row).map(Some);
             }
             // In PostgreSQL another may have taken the one that was found, and more may wait.
             let more = sqlx::query(AssertSqlSafe(next.clone()))
@@ -174,12 +174,12 @@ impl Store {
     }
 
     /// `false`: it runs no more, because it was cancelled or has expired, and the work can stop.
-    pub async fn update_task(&self, id: &str, news: TaskNews) -> Result<bool, StoreError> {
+    pub async fn update_task(&self, id: &str, news: TaskUpdate) -> Result<bool, StoreError> {
         let now = milliseconds_now();
         let (status, progress, result, error) = match news {
-            TaskNews::Progress(progress) => (TaskStatus::Running, progress.min(100), None, None),
-            TaskNews::Done(result) => (TaskStatus::Done, 100, Some(result), None),
-            TaskNews::Failed(error) => {
+            TaskUpdate::Progress(progress) => (TaskStatus::Running, progress.min(100), None, None),
+            TaskUpdate::Done(result) => (TaskStatus::Done, 100, Some(result), None),
+            TaskUpdate::Failed(error) => {
                 (TaskStatus::Failed, 100, None, Some(error.replace('\0', "")))
             }
         };
@@ -213,7 +213,7 @@ impl Store {
     }
 
     /// Forgets what has expired; says how many those were.
-    pub async fn expire_tasks(&self) -> Result<u64, StoreError> {
+    pub async fn delete_expired_tasks(&self) -> Result<u64, StoreError> {
         let done = sqlx::query("DELETE FROM tasks WHERE expires <= $1")
             .bind(milliseconds_now())
             .execute(&self.pool)
@@ -222,15 +222,15 @@ impl Store {
     }
 }
 
-impl Task {
-    fn read(row: &AnyRow) -> Result<Task, StoreError> {
+impl StoredTask {
+    fn read(row: &AnyRow) -> Result<StoredTask, StoreError> {
         let status: String = row.try_get(3)?;
         let progress: i64 = row.try_get(4)?;
-        Ok(Task {
+        Ok(StoredTask {
             id: row.try_get(0)?,
             key: row.try_get(1)?,
             model: row.try_get(2)?,
-            status: TaskStatus::named(&status).ok_or(StoreError::Unreadable("status"))?,
+            status: TaskStatus::named(&status).ok_or(StoreError::Corrupt("status"))?,
             progress: u8::try_from(progress).unwrap_or(100),
             request: row.try_get(5)?,
             result: row.try_get(6)?,

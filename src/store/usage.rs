@@ -12,7 +12,7 @@ use crate::model::{Money, UsageRecord};
 
 /// What several requests come to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct UsageSum {
     pub requests: u64,
     /// Of these, how many were not counted by an upstream alone.
     pub estimated: u64,
@@ -26,7 +26,7 @@ pub struct Sum {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SumBy {
+pub enum UsageGrouping {
     Key,
     Model,
     Day,
@@ -34,34 +34,34 @@ pub enum SumBy {
 
 impl Store {
     /// Sums of the days from one on, each under its key, model or day.
-    pub async fn sums(
+    pub async fn usage_sums(
         &self,
-        by: SumBy,
+        by: UsageGrouping,
         since: Option<Date>,
-    ) -> Result<Vec<(String, Sum)>, StoreError> {
+    ) -> Result<Vec<(String, UsageSum)>, StoreError> {
         let since = since.map(|day| day.to_string()).unwrap_or_default();
         let daily = "SELECT requests, estimated, input, cached, cache_written, output, thinking, images, cost, \
              day, key_name, model FROM daily WHERE day >= $1";
         let rows = sqlx::query(daily).bind(since).fetch_all(&self.pool).await?;
         let column: usize = match by {
-            SumBy::Day => 9,
-            SumBy::Key => 10,
-            SumBy::Model => 11,
+            UsageGrouping::Day => 9,
+            UsageGrouping::Key => 10,
+            UsageGrouping::Model => 11,
         };
-        let mut sums: HashMap<String, Sum> = HashMap::new();
+        let mut sums: HashMap<String, UsageSum> = HashMap::new();
         for row in &rows {
             let of = sums.entry(row.try_get(column)?).or_default();
-            of.add(&Sum::read(row)?);
+            of.add(&UsageSum::read(row)?);
         }
-        let mut sums: Vec<(String, Sum)> = sums.into_iter().collect();
+        let mut sums: Vec<(String, UsageSum)> = sums.into_iter().collect();
         sums.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(sums)
     }
 }
 
-impl Sum {
-    pub(super) fn of(receipt: &UsageRecord<'_>) -> Sum {
-        Sum {
+impl UsageSum {
+    pub(super) fn of(receipt: &UsageRecord<'_>) -> UsageSum {
+        UsageSum {
             requests: 1,
             estimated: u64::from(receipt.estimated),
             input: receipt.usage.input,
@@ -74,9 +74,9 @@ impl Sum {
         }
     }
 
-    pub(super) fn read(row: &AnyRow) -> Result<Sum, StoreError> {
+    pub(super) fn read(row: &AnyRow) -> Result<UsageSum, StoreError> {
         let count = |column: usize| row.try_get(column).map(counted);
-        Ok(Sum {
+        Ok(UsageSum {
             requests: count(0)?,
             estimated: count(1)?,
             input: count(2)?,
@@ -90,7 +90,7 @@ impl Sum {
     }
 
     /// Counts that no integer holds stay at the largest: what an upstream says must not stop the rest.
-    pub fn add(&mut self, other: &Sum) {
+    pub fn add(&mut self, other: &UsageSum) {
         for (count, more) in [
             (&mut self.requests, other.requests),
             (&mut self.estimated, other.estimated),

@@ -7,12 +7,12 @@ use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch};
-use crate::json::Elements;
+use crate::json::ArrayElements;
 use crate::model::ApiError;
 
 pub(super) struct ArrayTap {
     codec: &'static dyn Codec,
-    elements: Elements,
+    elements: ArrayElements,
     /// What came after the last complete element.
     waiting: BytesMut,
 }
@@ -21,7 +21,7 @@ impl ArrayTap {
     pub(super) fn new(codec: &'static dyn Codec) -> ArrayTap {
         ArrayTap {
             codec,
-            elements: Elements::default(),
+            elements: ArrayElements::default(),
             waiting: BytesMut::new(),
         }
     }

@@ -6,7 +6,7 @@ use super::rename::rename;
 use super::undo;
 use crate::formats::{Operation, RequestHead, ResponseOptions, SearchUse, UpstreamTarget, Watch};
 use crate::model::{
-    ApiError, FieldLocation, Format, ImageSetting, Losses, Request, Setting, Spelled,
+    ApiError, FieldLocation, Format, ImageSetting, Losses, Request, Setting, SettingAliases,
     TranslationState,
 };
 
@@ -35,13 +35,13 @@ pub fn request(
     limit_search(&mut request, target.capabilities.search, losses);
     check_pictures(&request, from, to, target).map_err(|api_error| in_words_of(from, api_error))?;
     let memory = TranslationState {
-        edits: head.edits,
+        image_edit: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
         ..rename(&mut request, to.codec().name_rule(), losses)
     };
     let encoded = to.codec().encode_request(&request, target, losses);
     for lost in &mut losses.0 {
-        spell(&mut lost.place, request.spelled);
+        spell(&mut lost.location, request.aliases);
     }
     match encoded {
         Ok(body) => Ok(TranslatedRequest {
@@ -50,8 +50,8 @@ pub fn request(
             operation: to.codec().operation_of(&request, target.stream),
         }),
         Err(mut api_error) => {
-            if let Some(place) = &mut api_error.place {
-                spell(place, request.spelled);
+            if let Some(place) = &mut api_error.location {
+                spell(place, request.aliases);
             }
             Err(in_words_of(from, api_error))
         }
@@ -59,7 +59,7 @@ pub fn request(
 }
 
 /// By the very name that the client wrote.
-fn spell(place: &mut FieldLocation, spelled: Spelled) {
+fn spell(place: &mut FieldLocation, spelled: SettingAliases) {
     if let FieldLocation::Setting(setting) = place
         && let Some(path) = spelled.path(*setting)
     {
@@ -78,13 +78,15 @@ fn check_pictures(
     if target.pictures_only && !request.output.images && from != Format::Native {
         let message = "this model makes pictures: ask for them";
         let mut api_error =
-            ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images));
+            ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
         api_error.code = Some("invalid_model".to_owned());
         return Err(api_error);
     }
-    if request.output.picture.mask.is_some() && to != Format::Images {
+    if request.output.image_options.mask.is_some() && to != Format::Images {
         let place = FieldLocation::Setting(Setting::Image(ImageSetting::Mask));
-        return Err(ApiError::invalid("the upstream of this model takes no mask").about(place));
+        return Err(
+            ApiError::invalid("the upstream of this model takes no mask").at_location(place),
+        );
     }
     Ok(())
 }
@@ -103,7 +105,7 @@ fn limit_search(request: &mut Request<'_>, allowed: SearchUse, losses: &mut Loss
 
 /// Encoders know the place of an error, the client's codec knows the words for it.
 pub(super) fn in_words_of(client: Format, mut api_error: ApiError) -> ApiError {
-    if let Some(place) = &api_error.place {
+    if let Some(place) = &api_error.location {
         let path = client.codec().path_of(place);
         if !api_error.message.contains(&path) {
             api_error.message = format!("{path}: {}", api_error.message);

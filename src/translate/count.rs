@@ -33,11 +33,11 @@ pub fn question(
     };
     if let Some(field) = within {
         for lost in &mut losses.0 {
-            move_into(from, field, &mut lost.place);
+            move_into(from, field, &mut lost.location);
         }
     }
     encoded.map_err(|mut api_error| {
-        if let (Some(field), Some(place)) = (within, &mut api_error.place) {
+        if let (Some(field), Some(place)) = (within, &mut api_error.location) {
             move_into(from, field, place);
         }
         in_words_of(from, api_error)

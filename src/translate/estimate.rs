@@ -4,7 +4,7 @@
 //! character, with a fixed price for what is no text and for the frame around it.
 
 use crate::model::{
-    Arguments, Detail, Json, Media, Part, PartKind, Request, Shape, Source, Tool, Turn,
+    Arguments, Detail, Json, Media, OutputFormat, Part, PartKind, Request, Source, Tool, Turn,
 };
 
 /// Around the whole conversation, and around each turn of it.
@@ -24,7 +24,7 @@ const BYTES_OF_SOUND: u64 = 1 << 10;
 pub(super) fn tokens(request: &Request<'_>) -> u64 {
     let turns: u64 = request.turns.iter().map(of_turn).sum();
     let tools: u64 = request.tools.iter().map(of_tool).sum();
-    CONVERSATION + turns + tools + of_shape(&request.output.shape)
+    CONVERSATION + turns + tools + of_shape(&request.output.format)
 }
 
 fn of_turn(turn: &Turn<'_>) -> u64 {
@@ -54,10 +54,10 @@ fn of_tool(tool: &Tool<'_>) -> u64 {
     TOOL + of_text(&tool.name) + description + schema
 }
 
-fn of_shape(shape: &Shape<'_>) -> u64 {
+fn of_shape(shape: &OutputFormat<'_>) -> u64 {
     match shape {
-        Shape::Text | Shape::Json => 0,
-        Shape::Schema { schema, .. } | Shape::Enum(schema) => of_json(schema),
+        OutputFormat::Text | OutputFormat::Json => 0,
+        OutputFormat::Schema { schema, .. } | OutputFormat::Enum(schema) => of_json(schema),
     }
 }
 

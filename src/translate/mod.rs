@@ -28,7 +28,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::formats::{Codec, Operation, OutputLimit, RequestHead};
-use crate::json::{Edit, Pieces, replace, splice};
+use crate::json::{ChunkedBytes, Edit, replace, splice};
 use crate::model::{ApiError, ConversationState, ImageSize};
 
 /// What routing learned of a request; it stays beside the body for every attempt.
@@ -149,7 +149,7 @@ impl RequestSummary {
         body: &Bytes,
         upstream_model: &str,
         brand: &str,
-    ) -> Pieces {
+    ) -> ChunkedBytes {
         let asides = self.ask_usage.iter().chain(&self.aside);
         let mut edits: Vec<Edit> = asides.cloned().collect();
         if upstream_model != self.model {

@@ -1,10 +1,10 @@
-//! Proofs for clients that do not send back what they do not know: noted in a reply, put back
+//! SignedParts for clients that do not send back what they do not know: noted in a reply, put back
 //! into the request that goes on from it.
 
 use crate::formats::call_id;
 use crate::model::{
-    Block, Call, Delta, Event, Format, Part, PartKind, Proof, Proofs, Recall, Request, Response,
-    Role, Signature, Text, Turn,
+    Block, Call, Delta, Event, Format, Part, PartKind, Request, Response, Role, Signature,
+    SignatureLookup, SignedPart, SignedParts, Text, Turn,
 };
 
 /// More of a reply's thoughts is not worth keeping.
@@ -14,7 +14,7 @@ const LIMIT: usize = 256 << 10;
 #[derive(Default)]
 pub(super) struct Noting {
     upstream_id: String,
-    proofs: Vec<Proof>,
+    proofs: Vec<SignedPart>,
     size: usize,
     calls: u32,
     /// The last proof still grows.
@@ -34,7 +34,7 @@ impl Noting {
 
     fn begin(&mut self, block: &Block<'_>) {
         let proof = match block {
-            Block::Reasoning => Proof::Reasoning {
+            Block::Reasoning => SignedPart::Reasoning {
                 text: String::new(),
                 signature: None,
             },
@@ -42,7 +42,7 @@ impl Noting {
                 let made = || call_id(&self.upstream_id, 0, self.calls);
                 let id = id.as_ref().map_or_else(made, Text::to_string);
                 self.calls += 1;
-                Proof::Call {
+                SignedPart::Call {
                     id,
                     name: name.to_string(),
                     signature: None,
@@ -56,14 +56,14 @@ impl Noting {
 
     fn grow(&mut self, delta: &Delta<'_>) {
         match (self.proofs.last_mut(), delta) {
-            (Some(Proof::Reasoning { text, .. }), Delta::Text(more)) => {
+            (Some(SignedPart::Reasoning { text, .. }), Delta::Text(more)) => {
                 self.size += more.len();
                 if self.size <= LIMIT {
                     text.push_str(more);
                 }
             }
             (
-                Some(Proof::Reasoning { signature, .. } | Proof::Call { signature, .. }),
+                Some(SignedPart::Reasoning { signature, .. } | SignedPart::Call { signature, .. }),
                 Delta::Signature(new),
             ) => {
                 self.size += new.data.len();
@@ -74,25 +74,25 @@ impl Noting {
     }
 
     /// Worth keeping only where a call can ask for a proof.
-    pub(super) fn take(&mut self) -> Option<Proofs> {
-        let proofs = Proofs(std::mem::take(&mut self.proofs));
+    pub(super) fn take(&mut self) -> Option<SignedParts> {
+        let proofs = SignedParts(std::mem::take(&mut self.proofs));
         let is_sealed = proofs.0.iter().any(|proof| proof.signature().is_some());
         (self.calls > 0 && is_sealed && self.size <= LIMIT).then_some(proofs)
     }
 }
 
 /// The same of a whole reply.
-pub(super) fn of_reply(response: &Response<'_>) -> Option<Proofs> {
+pub(super) fn of_reply(response: &Response<'_>) -> Option<SignedParts> {
     let parts = &response.choices.first()?.parts;
     let is_call = |part: &Part<'_>| matches!(part.kind, PartKind::Call(_));
     if !parts.iter().any(is_proven) || !parts.iter().any(is_call) {
         return None;
     }
-    let mut proofs = Proofs(Vec::with_capacity(parts.len()));
+    let mut proofs = SignedParts(Vec::with_capacity(parts.len()));
     let mut calls = 0;
     for part in parts {
         proofs.0.push(match &part.kind {
-            PartKind::Reasoning { text, signature } => Proof::Reasoning {
+            PartKind::Reasoning { text, signature } => SignedPart::Reasoning {
                 text: text.to_string(),
                 signature: signature.as_ref().map(owned),
             },
@@ -100,7 +100,7 @@ pub(super) fn of_reply(response: &Response<'_>) -> Option<Proofs> {
                 let made = || call_id(&response.id, 0, calls);
                 let id = call.id.as_ref().map_or_else(made, Text::to_string);
                 calls += 1;
-                Proof::Call {
+                SignedPart::Call {
                     id,
                     name: call.name.to_string(),
                     signature: call.signature.as_ref().map(owned),
@@ -121,14 +121,14 @@ fn owned(signature: &Signature<'_>) -> Signature<'static> {
 
 /// Every turn that shows no proof of its own gets back what its calls are remembered with, as
 /// far as the upstream can read it.
-pub(super) fn restore(request: &mut Request<'_>, upstream: Format, recall: &dyn Recall) {
+pub(super) fn restore(request: &mut Request<'_>, upstream: Format, recall: &dyn SignatureLookup) {
     let turns = request.turns.iter_mut();
     for turn in turns.filter(|turn| turn.role == Role::Model) {
         if turn.parts.iter().any(is_proven) {
             continue;
         }
         if let Some(proofs) = remembered(turn, recall)
-            && proofs.are_of(upstream)
+            && proofs.issued_by(upstream)
         {
             let parts = std::mem::take(&mut turn.parts);
             turn.parts = proven(parts, &proofs.0);
@@ -144,10 +144,10 @@ fn is_proven(part: &Part<'_>) -> bool {
     }
 }
 
-fn remembered(turn: &Turn<'_>, recall: &dyn Recall) -> Option<Proofs> {
+fn remembered(turn: &Turn<'_>, recall: &dyn SignatureLookup) -> Option<SignedParts> {
     turn.parts.iter().find_map(|part| match &part.kind {
         PartKind::Call(call) => {
-            let proofs = recall.proofs(call.id.as_ref()?)?;
+            let proofs = recall.signed_parts(call.id.as_ref()?)?;
             let mut proofs_of = proofs.0.iter();
             let fits = proofs_of.any(|proof| is_proof_of(proof, call));
             fits.then_some(proofs)
@@ -158,8 +158,8 @@ fn remembered(turn: &Turn<'_>, recall: &dyn Recall) -> Option<Proofs> {
 
 /// Thoughts that came before any call stand first again, others before the call they led to.
 /// What the client sent of thoughts says the same and gives way.
-fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[Proof]) -> Vec<Part<'a>> {
-    let is_call = |proof: &Proof| matches!(proof, Proof::Call { .. });
+fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[SignedPart]) -> Vec<Part<'a>> {
+    let is_call = |proof: &SignedPart| matches!(proof, SignedPart::Call { .. });
     let first_call = proofs.iter().position(is_call).unwrap_or(proofs.len());
     let (leading, mut rest) = proofs.split_at(first_call);
     let mut out: Vec<Part<'a>> = leading.iter().filter_map(thought).collect();
@@ -180,8 +180,8 @@ fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[Proof]) -> Vec<Part<'a>> {
     out
 }
 
-fn thought<'a>(proof: &Proof) -> Option<Part<'a>> {
-    let Proof::Reasoning { text, signature } = proof else {
+fn thought<'a>(proof: &SignedPart) -> Option<Part<'a>> {
+    let SignedPart::Reasoning { text, signature } = proof else {
         return None;
     };
     let kind = PartKind::Reasoning {
@@ -191,13 +191,13 @@ fn thought<'a>(proof: &Proof) -> Option<Part<'a>> {
     Some(Part { kind, at: None })
 }
 
-fn is_proof_of(proof: &Proof, call: &Call<'_>) -> bool {
+fn is_proof_of(proof: &SignedPart, call: &Call<'_>) -> bool {
     match proof {
         // An upstream may number its calls anew in every reply: the name must fit as well.
-        Proof::Call { id, name, .. } => {
+        SignedPart::Call { id, name, .. } => {
             call.id.as_deref() == Some(id.as_str()) && call.name == *name
         }
-        Proof::Reasoning { .. } => false,
+        SignedPart::Reasoning { .. } => false,
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
         })
     }
 
-    fn noted(events: &[Event<'_>]) -> Option<Proofs> {
+    fn noted(events: &[Event<'_>]) -> Option<SignedParts> {
         let mut noting = Noting::default();
         for event in events {
             noting.event(event);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// Noted in pieces and whole, which must be the same.
-    fn reply(issuer: Issuer) -> Proofs {
+    fn reply(issuer: Issuer) -> SignedParts {
         let close = Event::Close { choice: 0 };
         let events = [
             Event::Start {
@@ -274,10 +274,10 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Remembered(Proofs);
+    struct Remembered(SignedParts);
 
-    impl Recall for Remembered {
-        fn proofs(&self, call_id: &str) -> Option<Proofs> {
+    impl SignatureLookup for Remembered {
+        fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
             let mut ids = self.0.call_ids();
             ids.any(|id| id == call_id).then(|| self.0.clone())
         }

@@ -8,11 +8,11 @@ use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
 use crate::formats::{Codec, ResponseOptions, StreamDecoder, StreamEncoder, Watch};
-use crate::model::{ApiError, Block, Event, Format, Losses, Proofs};
-use crate::sse::{Frame, Frames, SseWriter};
+use crate::model::{ApiError, Block, Event, Format, Losses, SignedParts};
+use crate::sse::{SseFrame, SseFrames, SseWriter};
 
 pub(super) struct Relay {
-    frames: Frames,
+    frames: SseFrames,
     halves: Halves,
     codec: &'static dyn Codec,
     decoder: Box<dyn StreamDecoder>,
@@ -28,7 +28,7 @@ pub(super) struct Relay {
 impl Relay {
     pub(super) fn new(from: Format, to: Format, asked: &ResponseOptions) -> Relay {
         Relay {
-            frames: Frames::default(),
+            frames: SseFrames::default(),
             halves: Halves::default(),
             codec: from.codec(),
             decoder: from.codec().stream_decoder(),
@@ -76,7 +76,7 @@ impl Relay {
     }
 
     /// The proofs of a reply that has come to its end.
-    pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
+    pub(super) fn take_proofs(&mut self) -> Option<SignedParts> {
         self.noting.as_mut().and_then(Noting::take)
     }
 
@@ -106,7 +106,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn frame(&mut self, frame: &SseFrame<'_>) {
         if self.api_error.is_some() {
             return;
         }

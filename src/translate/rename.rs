@@ -2,7 +2,7 @@
 
 use crate::formats::NameRule;
 use crate::model::{
-    FieldLocation, Losses, PartKind, Renamed, Request, Text, ToolChoice, TranslationState,
+    FieldLocation, Losses, PartKind, RenamedTool, Request, Text, ToolChoice, TranslationState,
 };
 
 /// Renames what must be renamed, and says what the reply will have to undo.
@@ -12,9 +12,9 @@ pub(super) fn rename(
     losses: &mut Losses,
 ) -> TranslationState {
     let mut memory = TranslationState::of_tools(&request.tools);
-    memory.renamed = rule.broken(names(request));
-    if !memory.renamed.is_empty() {
-        apply(request, &memory.renamed, losses);
+    memory.renamed_tools = rule.broken(names(request));
+    if !memory.renamed_tools.is_empty() {
+        apply(request, &memory.renamed_tools, losses);
     }
     memory
 }
@@ -37,7 +37,7 @@ fn names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + Clone 
     declared.chain(called).chain(chosen).map(|name| &**name)
 }
 
-fn apply(request: &mut Request<'_>, renamed: &[Renamed], losses: &mut Losses) {
+fn apply(request: &mut Request<'_>, renamed: &[RenamedTool], losses: &mut Losses) {
     let change = |name: &mut Text<'_>| {
         let found = renamed.iter().find(|known| known.client == **name);
         if let Some(known) = found {
@@ -99,7 +99,7 @@ mod tests {
         let mut request = decoded.expect("a request");
         let memory = rename(&mut request, to.codec().name_rule(), &mut losses);
         check(&request);
-        assert_eq!(losses.0.len(), memory.renamed.len());
+        assert_eq!(losses.0.len(), memory.renamed_tools.len());
         memory
     }
 

@@ -15,9 +15,9 @@ use super::whole::Whole;
 use crate::formats::{
     Codec, ConversationCodec, Framing, Operation, Passed, ResponseOptions, Watch,
 };
-use crate::json::Pieces;
-use crate::model::{ApiError, Format, Losses, Proofs};
-use crate::sse::{Frames, SseWriter};
+use crate::json::ChunkedBytes;
+use crate::model::{ApiError, Format, Losses, SignedParts};
+use crate::sse::{SseFrames, SseWriter};
 
 /// How much of a reply must be there before any of it may go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +62,9 @@ impl ResponseTranslator {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
         let array = wanted.operation == Operation::Stream(Framing::Array);
-        let thread = asked.memory.thread.as_ref();
+        let thread = asked.memory.conversation.as_ref();
         let keeps =
-            thread.is_some_and(|thread| thread.keep) && wanted.operation != Operation::CountTokens;
+            thread.is_some_and(|thread| thread.store) && wanted.operation != Operation::CountTokens;
         let way = if !wanted.stream && (is("application/json") || mime.is_empty()) {
             Way::Whole(Whole::new(client, upstream, wanted, asked))
         } else if wanted.stream && client != upstream && is("text/event-stream") {
@@ -141,10 +141,12 @@ impl ResponseTranslator {
     }
 
     /// What comes after the last piece that was pushed: a long document is not put together again.
-    pub fn take_rest(&mut self) -> Pieces {
+    pub fn take_rest(&mut self) -> ChunkedBytes {
         match &mut self.way {
             Way::Whole(whole) => whole.take_rest(),
-            Way::Events(_) | Way::Array(_) | Way::Relay(_) | Way::Instead(_) => Pieces::default(),
+            Way::Events(_) | Way::Array(_) | Way::Relay(_) | Way::Instead(_) => {
+                ChunkedBytes::default()
+            }
         }
     }
 
@@ -158,8 +160,8 @@ impl ResponseTranslator {
         self.kept.take()
     }
 
-    /// Proofs that the client may not send back, likewise.
-    pub fn take_proofs(&mut self) -> Option<Proofs> {
+    /// SignedParts that the client may not send back, likewise.
+    pub fn take_proofs(&mut self) -> Option<SignedParts> {
         match &mut self.way {
             _ if !self.watch.ended => None,
             Way::Whole(whole) => whole.take_proofs(),
@@ -231,7 +233,7 @@ impl ResponseTranslator {
 /// Only whole events go out, so the last one is in one piece.
 fn last_reply(keeper: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
     let mut found = None;
-    Frames::default().push(sent, |frame| {
+    SseFrames::default().push(sent, |frame| {
         let reply = frame.data.and_then(|data| keeper.last_reply(&data));
         found = found.take().or(reply);
     });

@@ -8,11 +8,11 @@ use bytes::{Bytes, BytesMut};
 use super::reply::{bare_error, cut_short, too_long};
 use crate::formats::{Codec, Watch, quoted};
 use crate::model::ApiError;
-use crate::sse::{Frame, Frames};
+use crate::sse::{SseFrame, SseFrames};
 
 pub(super) struct Tap {
     codec: &'static dyn Codec,
-    frames: Frames,
+    frames: SseFrames,
     /// The client's id for the model, and the same as JSON.
     model: String,
     name: Vec<u8>,
@@ -25,7 +25,7 @@ impl Tap {
     pub(super) fn new(codec: &'static dyn Codec, model: &str, hide_usage: bool) -> Tap {
         Tap {
             codec,
-            frames: Frames::default(),
+            frames: SseFrames::default(),
             model: model.to_owned(),
             name: quoted(model),
             hide_usage,
@@ -93,7 +93,7 @@ struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    fn frame(&mut self, frame: &Frame<'_>) {
+    fn frame(&mut self, frame: &SseFrame<'_>) {
         if self.api_error.is_some() {
             return;
         }
@@ -132,7 +132,7 @@ impl Passing<'_> {
 
     /// An event without the blank line after it, which readers drop. It goes out where it is part
     /// of a proper end; elsewhere the error that follows would become a part of it.
-    fn rest(&mut self, frames: &mut Frames) {
+    fn rest(&mut self, frames: &mut SseFrames) {
         if self.api_error.is_some() {
             return;
         }
@@ -155,7 +155,7 @@ impl Passing<'_> {
         }
     }
 
-    fn leave_out(&mut self, frame: &Frame<'_>) {
+    fn leave_out(&mut self, frame: &SseFrame<'_>) {
         *self.left_out = frame.raw.ends_with(b"\r");
         self.copy_what_was_untouched();
     }

@@ -16,7 +16,7 @@ pub(super) fn whole(response: &mut Response<'_>, asked: &ResponseOptions) {
     if memory.think_tags {
         think::whole(response);
     }
-    if memory.is_plain() {
+    if memory.is_identity() {
         return;
     }
     let choices = response.choices.iter_mut();
@@ -81,7 +81,7 @@ impl Undo {
     }
 
     fn calls(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
-        if self.memory.is_plain() {
+        if self.memory.is_identity() {
             return out(event);
         }
         match event {
@@ -138,15 +138,15 @@ impl Undo {
 mod tests {
     use super::*;
     use crate::formats::Framing;
-    use crate::model::{Choice, Finish, Fold, Part, Renamed};
+    use crate::model::{Choice, Finish, Fold, Part, RenamedTool};
 
     fn memory() -> TranslationState {
         TranslationState {
-            renamed: vec![Renamed {
+            renamed_tools: vec![RenamedTool {
                 client: "a.b".into(),
                 upstream: "a_b".into(),
             }],
-            custom: vec!["a.b".into()],
+            custom_tools: vec!["a.b".into()],
             ..TranslationState::default()
         }
     }

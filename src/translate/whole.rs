@@ -10,16 +10,16 @@ use super::proofs;
 use super::reply::too_long;
 use super::undo;
 use crate::formats::{Operation, ResponseOptions, Watch, quoted};
-use crate::json::{Edit, Pieces, splice};
-use crate::model::{ApiError, Format, Losses, Proofs};
+use crate::json::{ChunkedBytes, Edit, splice};
+use crate::model::{ApiError, Format, Losses, SignedParts};
 
 pub(super) struct Whole {
     reading: Reading,
     gathered: Gathered,
-    proofs: Option<Proofs>,
+    proofs: Option<SignedParts>,
     losses: Losses,
     /// What comes after the first piece of a long one.
-    rest: Pieces,
+    rest: ChunkedBytes,
 }
 
 /// What is done with the document when all of it is there.
@@ -61,7 +61,7 @@ impl Whole {
             gathered: Gathered::default(),
             proofs: None,
             losses: Losses::default(),
-            rest: Pieces::default(),
+            rest: ChunkedBytes::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Whole {
         }
         if end {
             let mut pieces = self.finish(watch)?;
-            *out = pieces.next_piece();
+            *out = pieces.next_chunk();
             self.rest = pieces;
         }
         Ok(())
@@ -100,17 +100,17 @@ impl Whole {
     /// All of it in one place, where that is needed after all.
     pub(super) fn join(&mut self, first: &mut Bytes) -> Bytes {
         if !self.rest.is_empty() {
-            let rest = self.take_rest().joined();
+            let rest = self.take_rest().into_bytes();
             *first = [&**first, &*rest].concat().into();
         }
         first.clone()
     }
 
-    pub(super) fn take_rest(&mut self) -> Pieces {
+    pub(super) fn take_rest(&mut self) -> ChunkedBytes {
         std::mem::take(&mut self.rest)
     }
 
-    pub(super) fn take_proofs(&mut self) -> Option<Proofs> {
+    pub(super) fn take_proofs(&mut self) -> Option<SignedParts> {
         self.proofs.take()
     }
 
@@ -118,12 +118,12 @@ impl Whole {
         std::mem::take(&mut self.losses)
     }
 
-    fn finish(&mut self, watch: &mut Watch) -> Result<Pieces, ApiError> {
+    fn finish(&mut self, watch: &mut Watch) -> Result<ChunkedBytes, ApiError> {
         let body = self.gathered.take();
         match &self.reading {
             Reading::Counted { from, to } => {
                 let answer = count::answer(*from, *to, &body)?;
-                Ok(Pieces::from(match from == to {
+                Ok(ChunkedBytes::from(match from == to {
                     true => body,
                     false => answer.into(),
                 }))

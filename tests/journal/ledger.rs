@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use omniglot::config;
 use omniglot::model::Money;
-use omniglot::store::{Store, Sum, SumBy};
+use omniglot::store::{Store, UsageGrouping, UsageSum};
 use sqlx::{AnyConnection, Connection as _, Row as _};
 
 use crate::stage::{FORMATS, Gateway, KEY, Mock, free_address, until};
@@ -109,7 +109,7 @@ impl Ledger {
             estimated: row.get::<i64, _>(3) != 0,
             input: row.get(4),
             output: row.get(5),
-            cost: Money::read(&row.get::<String, _>(6)).expect("an amount"),
+            cost: Money::from_decimal(&row.get::<String, _>(6)).expect("an amount"),
         });
         let rows: Vec<Row> = rows.collect();
         self.check_sums(&rows).await;
@@ -121,22 +121,25 @@ impl Ledger {
         let config = config::parse("test.yaml", &text, &|_| None).expect("a good config");
         let store = Store::open(&config.store.expect("a store")).await;
         let store = store.expect("it opens");
-        let mut of_rows = Sum::default();
+        let mut of_rows = UsageSum::default();
         for row in rows {
             let count = |number: i64| u64::try_from(number).expect("a count");
-            of_rows.add(&Sum {
+            of_rows.add(&UsageSum {
                 requests: 1,
                 estimated: u64::from(row.estimated),
                 input: count(row.input),
                 output: count(row.output),
                 cost: row.cost,
-                ..Sum::default()
+                ..UsageSum::default()
             });
         }
-        let sums = store.sums(SumBy::Key, None).await.expect("sums");
+        let sums = store
+            .usage_sums(UsageGrouping::Key, None)
+            .await
+            .expect("sums");
         for (key, sum) in &sums {
             // What these tests do not look at.
-            let sum = Sum {
+            let sum = UsageSum {
                 cached: 0,
                 cache_written: 0,
                 thinking: 0,
@@ -147,7 +150,7 @@ impl Ledger {
         assert_eq!(sums.is_empty(), rows.is_empty());
         let now = Timestamp::now();
         let spent = store.spending(None, now, now).await.expect("sums");
-        let spent = spent.get("all").map_or(Money::ZERO, |spent| spent.ever);
+        let spent = spent.get("all").map_or(Money::ZERO, |spent| spent.total);
         assert_eq!(spent, of_rows.cost);
     }
 }

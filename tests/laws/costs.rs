@@ -187,7 +187,7 @@ proptest! {
         let streamed = metered(from, to, usage, true, &cuts);
         prop_assert_eq!(whole, Metered { usage, estimated: false });
         prop_assert_eq!(streamed, whole);
-        let cost = Prices::of(&pricing(prices)).map(|prices| {
+        let cost = Prices::from_pricing(&pricing(prices)).map(|prices| {
             prices.cost(&streamed.usage, milliseconds).to_string()
         });
         let is_free = prices.iter().all(Option::is_none);
@@ -201,8 +201,8 @@ proptest! {
         prices in proptest::array::uniform8(price()),
         milliseconds in 0..1u64 << 40,
     ) {
-        if let Some(prices) = Prices::of(&pricing(prices)) {
-            let most = prices.most(usage.input, usage.output, milliseconds);
+        if let Some(prices) = Prices::from_pricing(&pricing(prices)) {
+            let most = prices.max_cost(usage.input, usage.output, milliseconds);
             prop_assert!(prices.cost(&usage, milliseconds) <= most);
         }
     }
@@ -212,10 +212,10 @@ proptest! {
         let [input, cached, cache_written, output, thinking, image_output] = counts;
         let usage = Usage { input, cached, cache_written, output, thinking, image_output, ..Usage::default() };
         let one = Some(NANO);
-        let prices = Prices::of(&pricing([one, one, None, None, one, one, one, one]));
+        let prices = Prices::from_pricing(&pricing([one, one, None, None, one, one, one, one]));
         let cost = prices.expect("prices").cost(&usage, 0);
         // At one price for all, every token counts once.
-        let same = Prices::of(&pricing([one, one, None, None, None, None, None, None]));
+        let same = Prices::from_pricing(&pricing([one, one, None, None, None, None, None, None]));
         let whole = Usage { input, output, ..Usage::default() };
         prop_assert_eq!(cost, same.expect("prices").cost(&whole, 0));
     }

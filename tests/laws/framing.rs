@@ -1,7 +1,7 @@
 //! Our reader of server-sent events against another's.
 
 use bytes::Bytes;
-use omniglot::sse::{Frame, Frames};
+use omniglot::sse::{SseFrame, SseFrames};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -75,8 +75,8 @@ fn theirs(bytes: &[u8]) -> Named {
 
 /// The complete events, and all bytes that were handed over.
 fn ours(pieces: &[&[u8]]) -> (Named, Vec<u8>) {
-    let (mut frames, mut events, mut raw) = (Frames::default(), Vec::new(), Vec::new());
-    let mut note = |frame: Frame<'_>| {
+    let (mut frames, mut events, mut raw) = (SseFrames::default(), Vec::new(), Vec::new());
+    let mut note = |frame: SseFrame<'_>| {
         if let (Some(at), Some(data)) = (frame.data_at, &frame.data) {
             assert_eq!(&frame.raw[at..at + data.len()], data.as_bytes());
         }

@@ -1,7 +1,7 @@
 //! Streams keep to the order that their clients rely on, wherever they end.
 
 use omniglot::model::{ApiError, ApiErrorKind, Event, Format};
-use omniglot::sse::{Frames, SseWriter};
+use omniglot::sse::{SseFrames, SseWriter};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ fn written(
     // After its end a stream has nothing to say, not even this.
     encoder.encode_error(&api_error, &mut out);
     let mut seen = Vec::new();
-    Frames::default().push(&out.take(), |frame| {
+    SseFrames::default().push(&out.take(), |frame| {
         let Some(data) = frame.data else {
             assert_eq!(frame.raw, b": ping\n\n");
             return;

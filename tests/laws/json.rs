@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use omniglot::formats::Operation;
-use omniglot::json::{Edit, Elements, replace};
+use omniglot::json::{ArrayElements, Edit, replace};
 use omniglot::model::Format;
 use omniglot::translate::RequestSummary;
 use proptest::collection::vec;
@@ -82,7 +82,7 @@ proptest! {
         let wanted = RequestSummary::of(codec, Operation::Generate, None, &body).expect("a request");
         let before: Value = serde_json::from_slice(&body).expect("JSON");
         prop_assert_eq!(&before["model"], &wanted.model);
-        let edited = wanted.body_for(codec, &body, name, "google").joined();
+        let edited = wanted.body_for(codec, &body, name, "google").into_bytes();
         let mut after: Value = serde_json::from_slice(&edited).expect("JSON");
         prop_assert_eq!(&after["model"], name);
         if wanted.stream {
@@ -140,7 +140,7 @@ proptest! {
         let inner: Vec<String> = elements.iter().map(|(value, space)| format!("{space}{value}{space}")).collect();
         let text = format!("{}[{}{}]{}", spaces.0, inner.join(","), spaces.1, spaces.0);
         let parsed: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-        let (mut splitter, mut seen) = (Elements::default(), Vec::new());
+        let (mut splitter, mut seen) = (ArrayElements::default(), Vec::new());
         for piece in pieces(text.as_bytes(), &cuts) {
             splitter.push(piece, |element, end| {
                 assert_eq!(element.last(), Some(&piece[end - 1]));

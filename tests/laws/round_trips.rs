@@ -2,7 +2,7 @@
 
 use omniglot::formats::{Framing, ResponseOptions};
 use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Source, Usage};
-use omniglot::sse::{Frames, SseWriter};
+use omniglot::sse::{SseFrames, SseWriter};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
     response.unfold(&mut |event| encoder.event(event, &mut out));
     let mut decoder = format.codec().stream_decoder();
     let mut fold = Fold::default();
-    Frames::default().push(&out.take(), |frame| {
+    SseFrames::default().push(&out.take(), |frame| {
         let data = frame.data.expect("every event has a payload");
         let read = decoder.event(&data, &mut |event| fold.push(event));
         read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));

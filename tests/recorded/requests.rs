@@ -92,7 +92,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
             }
         }
         for lost in &losses.0 {
-            assert_ne!(from.codec().path_of(&lost.place), "", "{name}: {lost:?}");
+            assert_ne!(from.codec().path_of(&lost.location), "", "{name}: {lost:?}");
         }
     }
     wrong
@@ -194,12 +194,12 @@ fn pass_through_changes_no_byte_but_what_it_must() {
             .unwrap_or_else(|api_error| panic!("{name}: {api_error:?}"));
         let same = wanted
             .body_for(codec, &body, &wanted.model, "vendor")
-            .joined();
+            .into_bytes();
         assert_eq!(same == body, !wanted.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
         let renamed = wanted
             .body_for(codec, &body, "an \"other\"", "vendor")
-            .joined();
+            .into_bytes();
         let mut renamed: Value = serde_json::from_slice(&renamed).expect("JSON");
         if wanted.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");

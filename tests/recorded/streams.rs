@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use omniglot::formats::{Framing, Operation, Watch};
 use omniglot::model::{ApiError, Format, Usage};
-use omniglot::sse::Frames;
+use omniglot::sse::SseFrames;
 use omniglot::translate::{RequestSummary, ResponseTranslator};
 use serde_json::Value;
 
@@ -103,8 +103,8 @@ pub fn streamed(format: Format, model: &str) -> RequestSummary {
 
 pub fn events(bytes: &[u8]) -> Vec<(String, String)> {
     let mut seen = Vec::new();
-    let mut frames = Frames::default();
-    let mut note = |frame: omniglot::sse::Frame<'_>| {
+    let mut frames = SseFrames::default();
+    let mut note = |frame: omniglot::sse::SseFrame<'_>| {
         let data = frame.data.map(|data| data.into_owned());
         seen.extend(data.map(|data| (frame.name.into_owned(), data)));
     };

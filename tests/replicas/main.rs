@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use omniglot::config;
 use omniglot::model::Money;
-use omniglot::store::{Store, SumBy};
+use omniglot::store::{Store, UsageGrouping};
 use serde_json::json;
 
 use asking::{Answer, client, send};
@@ -95,7 +95,10 @@ impl Team {
 
 /// What is written down as spent.
 pub async fn spent(store: &Store) -> Money {
-    let sums = store.sums(SumBy::Key, None).await.expect("sums");
+    let sums = store
+        .usage_sums(UsageGrouping::Key, None)
+        .await
+        .expect("sums");
     sums.iter().map(|(_, sum)| sum.cost).sum()
 }
 

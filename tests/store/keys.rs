@@ -1,7 +1,7 @@
 //! Keys of the store: made, changed, revoked, and found again by what has changed.
 
 use omniglot::config::{Limits, Reset};
-use omniglot::store::{KeyChange, StoreError, may_be_stored};
+use omniglot::store::{KeyChange, StoreError, may_be_stored_key};
 use sha2::{Digest as _, Sha256};
 
 use crate::{money, on_each};
@@ -23,7 +23,7 @@ fn full() -> KeyChange {
 async fn what_is_said_of_a_key_is_kept_and_its_secret_is_not() {
     on_each(async |store| {
         let (made, secret) = store.create_key("dev", &full()).await.expect("a key");
-        assert!(may_be_stored(secret.as_bytes()), "{secret}");
+        assert!(may_be_stored_key(secret.as_bytes()), "{secret}");
         assert!(secret.starts_with(&made.prefix) && made.prefix.len() < 20);
         let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
         let found = store.key(&hash).await.expect("an answer").expect("the key");
@@ -135,7 +135,9 @@ async fn who_knows_the_last_revision_hears_of_every_later_change() {
 #[test]
 fn only_what_was_made_here_is_looked_up() {
     let random = "a".repeat(40);
-    assert!(may_be_stored(format!("sk-omniglot-{random}").as_bytes()));
+    assert!(may_be_stored_key(
+        format!("sk-omniglot-{random}").as_bytes()
+    ));
     for other in [
         format!("sk-omniglot-{random}a"),
         format!("sk-omniglot{random}a"),
@@ -143,6 +145,6 @@ fn only_what_was_made_here_is_looked_up() {
         format!("SK-omniglot-{random}"),
         String::new(),
     ] {
-        assert!(!may_be_stored(other.as_bytes()), "{other}");
+        assert!(!may_be_stored_key(other.as_bytes()), "{other}");
     }
 }

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
-use omniglot::model::{LeaseGiven, LeaseNeed, Usage, UsageRecord};
-use omniglot::store::{Holder, LEASED_FOR, LeaseAsk, Store};
+use omniglot::model::{LeaseGrant, LeaseRequest, Usage, UsageRecord};
+use omniglot::store::{KeyLeaseRequest, LEASED_FOR, LeaseHolder, Store};
 
 use crate::{money, on_each};
 
@@ -15,8 +15,8 @@ fn later(milliseconds: i64) -> Timestamp {
     noon() + SignedDuration::from_millis(milliseconds)
 }
 
-fn held_by(store: &Store, id: &str, journal: &str) -> Store {
-    store.clone().held_by(Holder {
+fn with_holder(store: &Store, id: &str, journal: &str) -> Store {
+    store.clone().with_holder(LeaseHolder {
         id: id.to_owned(),
         journal: journal.to_owned(),
         began: noon(),
@@ -29,11 +29,11 @@ async fn lease(
     floor: &str,
     wanted: &str,
     now: Timestamp,
-) -> LeaseGiven {
-    let ask = LeaseAsk {
+) -> LeaseGrant {
+    let ask = KeyLeaseRequest {
         key: "dev".into(),
         reset,
-        need: LeaseNeed {
+        need: LeaseRequest {
             cap: money("10"),
             floor: money(floor),
             least: money("0.5"),
@@ -64,7 +64,7 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
 #[tokio::test]
 async fn a_lease_counts_for_the_others_until_its_time_is_over() {
     on_each(async |store| {
-        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
         let given = lease(&one, Reset::Never, "0", "8", noon()).await;
         assert_eq!((given.amount, given.elsewhere), (money("8"), money("0")));
         let given = lease(&other, Reset::Never, "0", "8", later(1)).await;
@@ -90,7 +90,7 @@ async fn a_lease_counts_for_the_others_until_its_time_is_over() {
 #[tokio::test]
 async fn what_is_written_down_counts_once() {
     on_each(async |store| {
-        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
         lease(&one, Reset::Monthly, "0", "6", noon()).await;
         let receipts = [
             receipt("1", later(5), "2"),
@@ -121,10 +121,10 @@ async fn what_is_written_down_counts_once() {
 #[tokio::test]
 async fn who_comes_after_another_takes_its_place() {
     on_each(async |store| {
-        let (one, other) = (held_by(&store, "1", "a"), held_by(&store, "2", "b"));
+        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
         lease(&one, Reset::Daily, "0", "3", noon()).await;
         lease(&other, Reset::Daily, "0", "4", noon()).await;
-        let next = held_by(&store, "3", "a");
+        let next = with_holder(&store, "3", "a");
         next.succeed().await.expect("in its place");
         let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
         assert_eq!((given.amount, given.elsewhere), (money("6"), money("4")));
@@ -142,7 +142,7 @@ async fn many_at_once_never_get_more_than_there_is() {
     on_each(async |store| {
         let all: Vec<_> = (0..12)
             .map(|number| {
-                let process = held_by(&store, &number.to_string(), &number.to_string());
+                let process = with_holder(&store, &number.to_string(), &number.to_string());
                 tokio::spawn(async move { lease(&process, Reset::Never, "0", "1.5", noon()).await })
             })
             .collect();

@@ -29,7 +29,7 @@ use postgres::Postgres;
 
 /// A new and empty store that nobody else has.
 pub struct Place {
-    pub settings: config::Store,
+    pub settings: config::StoreConfig,
     /// As a config names it.
     pub address: String,
     directory: tempfile::TempDir,

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use jiff::Timestamp;
 use omniglot::config;
-use omniglot::model::{LeaseNeed, Money};
-use omniglot::store::{Holder, KeyChange, LeaseAsk, Store, StoreError};
+use omniglot::model::{LeaseRequest, Money};
+use omniglot::store::{KeyChange, KeyLeaseRequest, LeaseHolder, Store, StoreError};
 use secrecy::ExposeSecret as _;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
@@ -19,7 +19,7 @@ async fn a_store_is_made_once_and_opened_again() {
         made.expect("a key");
         let again = place.open().await.keys().await.expect("keys");
         assert_eq!(again.len(), 1);
-        if let config::Store::Sqlite(path) = &place.settings {
+        if let config::StoreConfig::Sqlite(path) = &place.settings {
             let mode = path.metadata().expect("a file").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
@@ -45,12 +45,12 @@ async fn all_of_many_that_start_at_once_succeed() {
 async fn connect(place: &Place) -> AnyConnection {
     sqlx::any::install_default_drivers();
     let address = match &place.settings {
-        config::Store::Sqlite(path) => {
+        config::StoreConfig::Sqlite(path) => {
             let path = path.to_str().expect("text");
             let path = path.replace('%', "%25").replace('?', "%3F");
             format!("sqlite:{}?mode=rwc", path.replace('#', "%23"))
         }
-        config::Store::Postgres(address) => address.url.expose_secret().to_owned(),
+        config::StoreConfig::Postgres(address) => address.url.expose_secret().to_owned(),
     };
     AnyConnection::connect(&address).await.expect("connected")
 }
@@ -59,7 +59,7 @@ async fn connect(place: &Place) -> AnyConnection {
 async fn a_store_of_the_first_version_is_brought_up_to_date() {
     for place in Place::all() {
         let mut tables = include_str!("../../src/store/migrations/0001.sql").to_owned();
-        if let config::Store::Sqlite(_) = &place.settings {
+        if let config::StoreConfig::Sqlite(_) = &place.settings {
             tables = tables.replace("BYTEA", "BLOB");
         }
         tables += "CREATE TABLE schema_version (version BIGINT NOT NULL);
@@ -71,18 +71,18 @@ async fn a_store_of_the_first_version_is_brought_up_to_date() {
             .await
             .expect("made");
         let now = Timestamp::now();
-        let store = place.open().await.held_by(Holder {
+        let store = place.open().await.with_holder(LeaseHolder {
             id: "1".to_owned(),
             journal: "a".to_owned(),
             began: now,
         });
-        let need = LeaseNeed {
+        let need = LeaseRequest {
             cap: money("10"),
             floor: Money::ZERO,
             least: Money::ZERO,
             wanted: money("5"),
         };
-        let ask = LeaseAsk {
+        let ask = KeyLeaseRequest {
             key: "dev".to_owned(),
             reset: config::Reset::Never,
             need,
@@ -102,7 +102,10 @@ async fn a_store_of_a_newer_program_is_refused() {
             .await
             .expect("written");
         let refused = Store::open(&place.settings).await.err().expect("an error");
-        assert!(matches!(refused, StoreError::Newer { found: 1000, .. }));
+        assert!(matches!(
+            refused,
+            StoreError::NewerSchema { found: 1000, .. }
+        ));
         let told = refused.to_string();
         assert!(told.contains("newer version of omniglot"), "{told}");
     }

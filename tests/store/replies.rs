@@ -1,12 +1,12 @@
 //! Kept replies: found by their key alone, kept for as long as their conversation goes on.
 
 use jiff::Timestamp;
-use omniglot::store::StoredReply;
+use omniglot::store::StoredResponse;
 
 use crate::on_each;
 
-fn reply(previous: Option<&str>) -> StoredReply {
-    StoredReply {
+fn reply(previous: Option<&str>) -> StoredResponse {
+    StoredResponse {
         previous: previous.map(str::to_owned),
         input: b"{\"a\":1}".to_vec(),
         input_items: 1,
@@ -20,23 +20,23 @@ async fn a_reply_is_kept_found_and_forgotten() {
         let later = Timestamp::now().as_millisecond() + 60_000;
         for again in 0..2 {
             let kept = store
-                .keep_reply("dev", "1", reply(None), later + again)
+                .insert_response("dev", "1", reply(None), later + again)
                 .await;
             kept.expect("kept");
         }
-        let found = store.kept_reply("dev", "1").await.expect("an answer");
+        let found = store.response("dev", "1").await.expect("an answer");
         assert_eq!(found, Some(reply(None)));
-        assert_eq!(store.kept_reply("ops", "1").await.expect("an answer"), None);
-        store.forget_reply("ops", "1").await.expect("done");
+        assert_eq!(store.response("ops", "1").await.expect("an answer"), None);
+        store.delete_response("ops", "1").await.expect("done");
         assert!(
             store
-                .kept_reply("dev", "1")
+                .response("dev", "1")
                 .await
                 .expect("an answer")
                 .is_some()
         );
-        store.forget_reply("dev", "1").await.expect("done");
-        assert_eq!(store.kept_reply("dev", "1").await.expect("an answer"), None);
+        store.delete_response("dev", "1").await.expect("done");
+        assert_eq!(store.response("dev", "1").await.expect("an answer"), None);
     })
     .await;
 }
@@ -53,10 +53,12 @@ async fn going_on_with_a_conversation_keeps_all_of_it() {
             // One that leads to itself ends all the same.
             ("dev", "loop", Some("loop")),
         ] {
-            let kept = store.keep_reply(key, id, reply(previous), now - 1).await;
+            let kept = store
+                .insert_response(key, id, reply(previous), now - 1)
+                .await;
             kept.expect("kept");
         }
-        let next = store.keep_reply("dev", "3", reply(Some("2")), now + 60_000);
+        let next = store.insert_response("dev", "3", reply(Some("2")), now + 60_000);
         next.await.expect("kept");
         for (key, id, is_there) in [
             ("dev", "1", true),
@@ -66,11 +68,11 @@ async fn going_on_with_a_conversation_keeps_all_of_it() {
             ("ops", "1", false),
             ("dev", "loop", false),
         ] {
-            let found = store.kept_reply(key, id).await.expect("an answer");
+            let found = store.response(key, id).await.expect("an answer");
             assert_eq!(found.is_some(), is_there, "{key} {id}");
         }
-        assert_eq!(store.expire_replies().await.expect("done"), 3);
-        assert_eq!(store.expire_replies().await.expect("done"), 0);
+        assert_eq!(store.delete_expired_responses().await.expect("done"), 3);
+        assert_eq!(store.delete_expired_responses().await.expect("done"), 0);
     })
     .await;
 }
@@ -79,9 +81,9 @@ async fn going_on_with_a_conversation_keeps_all_of_it() {
 async fn a_question_that_cannot_be_asked_keeps_nobody_from_asking_others() {
     on_each(async |store| {
         // PostgreSQL refuses it, SQLite finds nothing.
-        let strange = store.ask(store.kept_reply("dev", "\0")).await;
+        let strange = store.query(store.response("dev", "\0")).await;
         assert!(!matches!(strange, Ok(Some(_))));
-        let usual = store.ask(store.kept_reply("dev", "1")).await;
+        let usual = store.query(store.response("dev", "1")).await;
         assert_eq!(usual.expect("an answer"), None);
     })
     .await;

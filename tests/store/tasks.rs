@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use omniglot::store::{Store, TaskNews, TaskStatus};
+use omniglot::store::{Store, TaskStatus, TaskUpdate};
 
 use crate::on_each;
 
@@ -29,19 +29,19 @@ async fn a_task_goes_from_its_request_to_its_result() {
         assert_eq!(task.request, b"{\"prompt\":\"\0\"}");
         assert!(store.task("ops", &id).await.expect("an answer").is_none());
         // Nothing is told of one that nobody works at.
-        let early = store.update_task(&id, TaskNews::Done(Vec::new())).await;
+        let early = store.update_task(&id, TaskUpdate::Done(Vec::new())).await;
         assert!(!early.expect("an answer"));
-        assert_eq!(store.waiting_tasks().await.expect("a count"), 1);
+        assert_eq!(store.queued_tasks().await.expect("a count"), 1);
 
         let claimed = store.claim_task(0).await.expect("an answer");
         let claimed = claimed.expect("the task");
         assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
         assert!(claimed.started.is_some());
-        assert_eq!(store.waiting_tasks().await.expect("a count"), 0);
+        assert_eq!(store.queued_tasks().await.expect("a count"), 0);
         assert_eq!(store.claim_task(0).await.expect("an answer"), None);
         assert!(
             store
-                .update_task(&id, TaskNews::Progress(40))
+                .update_task(&id, TaskUpdate::Progress(40))
                 .await
                 .expect("told")
         );
@@ -51,7 +51,7 @@ async fn a_task_goes_from_its_request_to_its_result() {
             .expect("an answer")
             .expect("it");
         assert_eq!((task.status, task.progress), (TaskStatus::Running, 40));
-        let done = store.update_task(&id, TaskNews::Done(vec![0, 255])).await;
+        let done = store.update_task(&id, TaskUpdate::Done(vec![0, 255])).await;
         assert!(done.expect("told"));
         let task = store
             .task("dev", &id)
@@ -75,7 +75,7 @@ async fn what_is_cancelled_or_failed_has_ended() {
         assert!(store.cancel_task("dev", &first).await.expect("an answer"));
         let claimed = store.claim_task(0).await.expect("an answer");
         assert_eq!(claimed.map(|task| task.id), Some(second.clone()));
-        let failed = TaskNews::Failed("too \0 odd".to_owned());
+        let failed = TaskUpdate::Failed("too \0 odd".to_owned());
         assert!(store.update_task(&second, failed).await.expect("told"));
         let listed = store.tasks("dev", 10).await.expect("tasks");
         let listed: Vec<_> = listed
@@ -91,7 +91,7 @@ async fn what_is_cancelled_or_failed_has_ended() {
         let third = create(&store, "dev", now() + HOUR).await;
         store.claim_task(0).await.expect("an answer").expect("it");
         assert!(store.cancel_task("dev", &third).await.expect("an answer"));
-        let late = store.update_task(&third, TaskNews::Progress(50)).await;
+        let late = store.update_task(&third, TaskUpdate::Progress(50)).await;
         assert!(!late.expect("an answer"), "the work can stop");
     })
     .await;
@@ -134,8 +134,8 @@ async fn a_task_whose_worker_is_gone_is_taken_over_and_an_expired_one_is_not() {
         let again = store.claim_task(now() + 1000).await.expect("an answer");
         assert_eq!(again.map(|task| task.id), Some(id));
         assert_eq!(store.tasks("dev", 10).await.expect("tasks").len(), 1);
-        assert_eq!(store.expire_tasks().await.expect("done"), 1);
-        assert_eq!(store.expire_tasks().await.expect("done"), 0);
+        assert_eq!(store.delete_expired_tasks().await.expect("done"), 1);
+        assert_eq!(store.delete_expired_tasks().await.expect("done"), 0);
     })
     .await;
 }

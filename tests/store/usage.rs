@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use omniglot::model::{Money, Spending, Usage, UsageRecord};
-use omniglot::store::{Sum, SumBy};
+use omniglot::store::{UsageGrouping, UsageSum};
 
 use crate::{money, on_each};
 
@@ -48,13 +48,16 @@ async fn nothing_is_counted_twice() {
         assert_eq!(store.record(&second).await.expect("recorded"), 1);
         assert_eq!(store.record(&second).await.expect("recorded"), 0);
         assert_eq!(store.record(&[]).await.expect("recorded"), 0);
-        let sums = store.sums(SumBy::Key, None).await.expect("sums");
-        let sum = |requests: u64, cost: &str| Sum {
+        let sums = store
+            .usage_sums(UsageGrouping::Key, None)
+            .await
+            .expect("sums");
+        let sum = |requests: u64, cost: &str| UsageSum {
             requests,
             input: 10 * requests,
             output: 3 * requests,
             cost: money(cost),
-            ..Sum::default()
+            ..UsageSum::default()
         };
         let expected = [
             ("dev".to_owned(), sum(2, "0.3")),
@@ -68,8 +71,8 @@ async fn nothing_is_counted_twice() {
 #[tokio::test]
 async fn sums_are_exact_however_small_or_large_what_they_are_of() {
     on_each(async |store| {
-        let least = money("0.000000001").of_one_token();
-        let large = money("999999999.999999999").of_one_token().times(u64::MAX);
+        let least = money("0.000000001").per_token();
+        let large = money("999999999.999999999").per_token().times(u64::MAX);
         let mut receipts: Vec<UsageRecord<'static>> = (0..1203)
             .map(|number| UsageRecord {
                 cost: least,
@@ -90,7 +93,10 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of() {
             ..receipts[1203].clone()
         }];
         assert_eq!(store.record(&again).await.expect("recorded"), 1);
-        let sums = store.sums(SumBy::Model, None).await.expect("sums");
+        let sums = store
+            .usage_sums(UsageGrouping::Model, None)
+            .await
+            .expect("sums");
         let small: Money = (0..1203).map(|_| least).sum();
         assert_eq!(sums[0].1.cost, small + large + large);
         assert_eq!(sums[0].1.requests, 1205);
@@ -118,7 +124,10 @@ async fn many_who_write_at_once_lose_nothing() {
         for writer in writers {
             writer.await.expect("no panic");
         }
-        let sums = store.sums(SumBy::Day, None).await.expect("sums");
+        let sums = store
+            .usage_sums(UsageGrouping::Day, None)
+            .await
+            .expect("sums");
         assert_eq!(sums.len(), 1);
         assert_eq!(sums[0].0, "2026-11-15");
         assert_eq!((sums[0].1.requests, sums[0].1.cost), (40, money("0.04")));
@@ -141,7 +150,10 @@ async fn sums_begin_at_a_day() {
         store.record(&receipts).await.expect("recorded");
         for (since, expected) in [("2026-10-31", 3), ("2026-11-01", 2), ("2026-11-16", 0)] {
             let since = since.parse().expect("a day");
-            let sums = store.sums(SumBy::Key, Some(since)).await.expect("sums");
+            let sums = store
+                .usage_sums(UsageGrouping::Key, Some(since))
+                .await
+                .expect("sums");
             let requests: u64 = sums.iter().map(|(_, sum)| sum.requests).sum();
             assert_eq!(requests, expected, "{since}");
         }
@@ -162,7 +174,7 @@ async fn spending_is_that_of_the_periods_of_now_and_from_before_the_process() {
         ];
         store.record(&receipts).await.expect("recorded");
         let spending = |ever: &str, month: &str, day: &str| Spending {
-            ever: money(ever),
+            total: money(ever),
             month: money(month),
             day: money(day),
         };

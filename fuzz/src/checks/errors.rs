@@ -2,7 +2,7 @@
 
 use crate::formats::{Passed, Watch};
 use crate::model::Format;
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{SseFrames, SseWriter};
 use crate::translate;
 
 use super::input::{Input, object};
@@ -28,7 +28,7 @@ pub fn check(data: &[u8]) {
         };
         codec.encode_stream_error(&api_error, &passed, &mut out);
         let mut events = 0;
-        Frames::default().push(&out.take(), |frame| {
+        SseFrames::default().push(&out.take(), |frame| {
             object(frame.data.expect("a payload").as_bytes());
             events += 1;
         });

@@ -1,6 +1,6 @@
 //! Server-sent events: the same as another reader sees, wherever they are cut, and no byte is lost.
 
-use crate::sse::{Frame, Frames};
+use crate::sse::{SseFrame, SseFrames};
 use bytes::Bytes;
 use sse_core::{SseDecoder, SseEvent};
 
@@ -29,8 +29,8 @@ pub fn check(data: &[u8]) {
 
 /// The complete events, and all bytes that were handed over.
 fn ours(pieces: &[&[u8]]) -> (Named, Vec<u8>) {
-    let (mut frames, mut events, mut raw) = (Frames::default(), Vec::new(), Vec::new());
-    let mut note = |frame: Frame<'_>| {
+    let (mut frames, mut events, mut raw) = (SseFrames::default(), Vec::new(), Vec::new());
+    let mut note = |frame: SseFrame<'_>| {
         if let (Some(at), Some(data)) = (frame.data_at, &frame.data) {
             assert_eq!(&frame.raw[at..at + data.len()], data.as_bytes());
         }

@@ -1,6 +1,6 @@
 //! JSON read in pieces and by name, and edited in place, as a parser would have it.
 
-use crate::json::{Edit, Elements, Fields, replace};
+use crate::json::{ArrayElements, Edit, Fields, replace};
 use crate::model::Json;
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ fn elements(body: &[u8], dice: [u8; 2]) {
 }
 
 fn split(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
-    let (mut elements, mut seen) = (Elements::default(), Vec::new());
+    let (mut elements, mut seen) = (ArrayElements::default(), Vec::new());
     for piece in pieces {
         elements.push(piece, |element, end| {
             assert_eq!(element.last(), Some(&piece[end - 1]));

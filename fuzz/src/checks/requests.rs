@@ -55,7 +55,7 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
     let mut losses = Losses::default();
     let outcome = translate::request(from, to, &head(stream), body, &target, &mut losses);
     for lost in &losses.0 {
-        from.codec().path_of(&lost.place);
+        from.codec().path_of(&lost.location);
     }
     match outcome {
         Ok(outgoing) => {
@@ -87,7 +87,7 @@ fn goes_on(format: Format, body: &[u8]) {
     let (Some(keeper), Ok(peek)) = (format.codec().keeper(), format.codec().peek(body)) else {
         return;
     };
-    let added = peek.thread.map_or(0..0, |thread| thread.added);
+    let added = peek.thread.map_or(0..0, |thread| thread.input_range);
     let before = Items {
         text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
         count: 2,
@@ -138,7 +138,7 @@ fn passes(format: Format, body: &[u8]) {
     };
     let body = Bytes::copy_from_slice(body);
     let edited = wanted.body_for(format.codec(), &body, "new \"name\"\\é", "vendor");
-    let edited = edited.joined();
+    let edited = edited.into_bytes();
     let mut after = object(&edited);
     if let Some(place) = &wanted.model_at {
         assert_eq!(before["model"], wanted.model);

@@ -2,7 +2,7 @@
 
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, Format};
-use crate::sse::Frames;
+use crate::sse::SseFrames;
 use crate::translate::ResponseTranslator;
 use bytes::Bytes;
 use serde_json::Value;
@@ -84,7 +84,7 @@ fn decoded(format: Format, body: &[u8]) {
     let mut decoder = format.codec().stream_decoder();
     let mut grammar = Grammar::default();
     let mut broken = false;
-    Frames::default().push(body, |frame| {
+    SseFrames::default().push(body, |frame| {
         if let Some(data) = frame.data.filter(|data| !data.is_empty() && !broken) {
             broken = decoder
                 .event(&data, &mut |event| grammar.check(&event))
@@ -98,7 +98,7 @@ fn decoded(format: Format, body: &[u8]) {
 
 /// Every payload is JSON, but for the one word of one format.
 fn payloads(bytes: &[u8], mut each: impl FnMut(&str)) {
-    let mut frames = Frames::default();
+    let mut frames = SseFrames::default();
     frames.push(bytes, |frame| {
         let data = frame.data.expect("a payload");
         if data != "[DONE]" {
@@ -132,7 +132,7 @@ pub fn accepted(format: Format, bytes: &[u8]) {
 fn passed(body: &[u8], out: &[u8]) {
     let names = |bytes: &[u8]| {
         let mut names = Vec::new();
-        Frames::default().push(bytes, |frame| {
+        SseFrames::default().push(bytes, |frame| {
             if frame.data.is_some_and(|data| !data.is_empty()) {
                 names.push(frame.name.into_owned());
             }

@@ -17,7 +17,7 @@ use link::Link;
 
 use crate::config::{Limits, LimitsStore};
 use crate::metrics::Metrics;
-use crate::runtime::{Key, Permit, Reached};
+use crate::runtime::{Key, KeyPermit, LimitReached};
 
 /// A request does not wait longer than this for it.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -111,23 +111,23 @@ impl SharedLimits {
 
     /// Admits one request of a key, or says what stands against it. Where Redis cannot be asked,
     /// this process decides alone, from what it last knew.
-    pub(super) async fn admit(&self, key: &Key) -> Result<(Permit, SharedPermit), Reached> {
+    pub(super) async fn admit(&self, key: &Key) -> Result<(KeyPermit, SharedPermit), LimitReached> {
         let mut permit = self.unasked(key);
         locked(&self.serving).insert(permit.id, key.name.clone());
         let Some((word, wait, requests, tokens)) = self.ask(&permit).await else {
             self.metrics.limited_alone();
-            let alone = key.used.admit(&key.limits, Instant::now())?;
+            let alone = key.limiter.admit(&key.limits, Instant::now())?;
             // It may have been counted all the same: its end is told too.
             return Ok((alone, permit));
         };
         let (requests, tokens) = (number(&requests), number(&tokens));
-        key.used.adopt(requests, tokens, Instant::now());
+        key.limiter.adopt(requests, tokens, Instant::now());
         let wait = Duration::from_millis(wait);
         let reached = match word.as_str() {
-            "concurrency" => Reached::Concurrency,
-            "tokens" => Reached::Tokens(wait),
-            "requests" => Reached::Requests(wait),
-            _ => return Ok((key.used.enter(), permit)),
+            "concurrency" => LimitReached::Concurrency,
+            "tokens" => LimitReached::Tokens(wait),
+            "requests" => LimitReached::Requests(wait),
+            _ => return Ok((key.limiter.enter(), permit)),
         };
         permit.is_known = false;
         Err(reached)

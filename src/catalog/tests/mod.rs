@@ -6,8 +6,8 @@ use super::*;
 use crate::config::{Amount, Balance, Pricing, Retries, TimeoutChanges};
 use crate::model::Money;
 
-fn plain(id: &str) -> Model {
-    Model {
+fn plain(id: &str) -> ModelConfig {
+    ModelConfig {
         id: id.to_owned(),
         provider: "acme".to_owned(),
         model_type: "chat".to_owned(),
@@ -31,8 +31,8 @@ fn amount(written: &str) -> Amount {
     }
 }
 
-fn large() -> Model {
-    Model {
+fn large() -> ModelConfig {
+    ModelConfig {
         features: vec!["tools".to_owned(), "thinking".to_owned()],
         pricing: Pricing {
             currency: Some("EUR per 1M tokens".to_owned()),
@@ -49,7 +49,7 @@ fn large() -> Model {
     }
 }
 
-fn numbered(count: usize) -> Vec<Model> {
+fn numbered(count: usize) -> Vec<ModelConfig> {
     (0..count).map(|n| plain(&format!("m{n}"))).collect()
 }
 
@@ -110,7 +110,7 @@ fn every_spelling_of_an_amount_becomes_a_json_number() {
 fn public_pages_together_hold_every_model_once() {
     for (count, page_size) in [(0, 7), (1, 1), (5, 2), (6, 3), (501, 500), (120, 50)] {
         let models = numbered(count);
-        let models: Vec<&Model> = models.iter().collect();
+        let models: Vec<&ModelConfig> = models.iter().collect();
         let mut seen = Vec::new();
         for page in 1..=count.div_ceil(page_size) + 1 {
             let query = format!("page_size={page_size}&page={page}");
@@ -198,7 +198,12 @@ fn messages_records_name_every_field_of_the_sdk() {
 }
 
 /// Pages as the SDK does: on from `last_id`, or back from `first_id`.
-fn messages_walk(models: &[&Model], limit: usize, cursor: &str, edge: &str) -> Vec<Vec<String>> {
+fn messages_walk(
+    models: &[&ModelConfig],
+    limit: usize,
+    cursor: &str,
+    edge: &str,
+) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     let mut from = match cursor {
         "before_id" => format!("&before_id={}", models[models.len() - 1].id),
@@ -219,7 +224,7 @@ fn messages_walk(models: &[&Model], limit: usize, cursor: &str, edge: &str) -> V
 #[test]
 fn messages_pages_together_hold_every_model_once_in_both_directions() {
     let models = numbered(41);
-    let models: Vec<&Model> = models.iter().collect();
+    let models: Vec<&ModelConfig> = models.iter().collect();
     let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
     for limit in [1, 2, 20, 40, 41, 1000] {
         let pages = messages_walk(&models, limit, "after_id", "last_id");
@@ -285,7 +290,7 @@ fn native_records_leave_out_what_is_not_known() {
 #[test]
 fn native_pages_together_hold_every_model_once() {
     let models = numbered(1001);
-    let models: Vec<&Model> = models.iter().collect();
+    let models: Vec<&ModelConfig> = models.iter().collect();
     let all: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
     for (size, token, pages) in [
         ("pageSize=91", "pageToken", 11),

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use crate::config::settings::{Files, Images, Tasks};
+use crate::config::settings::{FilesConfig, ImagesConfig, TasksConfig};
 use crate::config::table::{Field, Reader, Table};
 use crate::config::values;
 
-const DEFAULT_TASKS: Tasks = Tasks {
+const DEFAULT_TASKS: TasksConfig = TasksConfig {
     at_once: 4,
     waiting: 100,
     ttl: Duration::from_secs(3600),
 };
 
-pub fn default() -> Images {
-    Images {
+pub fn default() -> ImagesConfig {
+    ImagesConfig {
         tasks: DEFAULT_TASKS,
         persist: false,
-        files: Files {
+        files: FilesConfig {
             limit: 32 << 20,
             size: 256 << 20,
             ttl: Duration::from_secs(3600),
@@ -27,7 +27,7 @@ pub fn default() -> Images {
     }
 }
 
-pub fn read(reader: &mut Reader, mut table: Table) -> Images {
+pub fn read(reader: &mut Reader, mut table: Table) -> ImagesConfig {
     let default = self::default();
     let tasks = table.take("tasks");
     let tasks = tasks.and_then(|field| read_tasks(reader, field));
@@ -37,7 +37,7 @@ pub fn read(reader: &mut Reader, mut table: Table) -> Images {
     let files = files.and_then(|field| read_files(reader, field, &default.files));
     let public_url = reader.optional(&mut table, "public_url", values::document_url);
     reader.finish(table);
-    Images {
+    ImagesConfig {
         tasks: tasks.unwrap_or(default.tasks),
         persist: persist.unwrap_or(default.persist),
         files: files.unwrap_or(default.files),
@@ -45,20 +45,20 @@ pub fn read(reader: &mut Reader, mut table: Table) -> Images {
     }
 }
 
-fn read_tasks(reader: &mut Reader, field: Field) -> Option<Tasks> {
+fn read_tasks(reader: &mut Reader, field: Field) -> Option<TasksConfig> {
     let mut table = reader.table("tasks", field)?;
     let at_once = reader.optional(&mut table, "at_once", values::count);
     let waiting = reader.optional(&mut table, "waiting", values::count);
     let ttl = reader.optional(&mut table, "ttl", values::duration);
     reader.finish(table);
-    Some(Tasks {
+    Some(TasksConfig {
         at_once: at_once.unwrap_or(DEFAULT_TASKS.at_once),
         waiting: waiting.unwrap_or(DEFAULT_TASKS.waiting),
         ttl: ttl.unwrap_or(DEFAULT_TASKS.ttl),
     })
 }
 
-fn read_files(reader: &mut Reader, field: Field, default: &Files) -> Option<Files> {
+fn read_files(reader: &mut Reader, field: Field, default: &FilesConfig) -> Option<FilesConfig> {
     let mut table = reader.table("files", field)?;
     let limit = reader.optional(&mut table, "limit", values::size);
     let size = reader.optional(&mut table, "size", values::size);
@@ -70,7 +70,7 @@ fn read_files(reader: &mut Reader, field: Field, default: &Files) -> Option<File
         hosts.map(|host| host.value).collect()
     });
     reader.finish(table);
-    Some(Files {
+    Some(FilesConfig {
         limit: limit.unwrap_or(default.limit),
         size: size.unwrap_or(default.size),
         ttl: ttl.unwrap_or(default.ttl),

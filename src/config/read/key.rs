@@ -1,11 +1,11 @@
 //! One entry of `keys`.
 
 use crate::config::check::Names;
-use crate::config::settings::{Key, Limits, Reset};
+use crate::config::settings::{KeyConfig, Limits, Reset};
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::values;
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Key> {
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<KeyConfig> {
     let name = reader.required(&mut table, "name", values::label);
     names.keys.extend(name.clone());
     let secret = secret_hash(reader, &mut table);
@@ -27,7 +27,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let limits = table.take("limits");
     let limits = limits.and_then(|field| limits_table(reader, field));
     reader.finish(table);
-    Some(Key {
+    Some(KeyConfig {
         name: name?.value,
         sha256: secret?.value,
         spending_cap: spending_cap.map(|cap| cap.value),

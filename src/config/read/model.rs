@@ -3,12 +3,12 @@
 use super::upstream::timeout_changes;
 use crate::config::capabilities;
 use crate::config::check::{ModelNames, Names};
-use crate::config::settings::{Balance, Model, Pricing, Retries, Target};
+use crate::config::settings::{Balance, ModelConfig, Pricing, Retries, TargetConfig};
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::tree::Kind;
 use crate::config::values;
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Model> {
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<ModelConfig> {
     let id = reader.required(&mut table, "id", values::name);
     let provider = reader.optional(&mut table, "provider", values::label);
     let model_type = reader.optional(&mut table, "model_type", values::name);
@@ -37,7 +37,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         targets,
         fallbacks: fallbacks.clone(),
     });
-    Some(Model {
+    Some(ModelConfig {
         id: id?.value,
         provider: provider.or(first).unwrap_or_default(),
         model_type: model_type.unwrap_or_else(|| "chat".to_owned()),
@@ -107,7 +107,7 @@ fn retries_table(reader: &mut Reader, field: Field) -> Option<Retries> {
     Some(retries)
 }
 
-fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
+fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<TargetConfig>> {
     let Some(field) = reader.required_field(table, "upstreams") else {
         return Vec::new();
     };
@@ -125,7 +125,7 @@ fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<Target>> {
         let priority = reader.optional(&mut table, "priority", values::priority);
         reader.finish(table);
         targets.extend(name.map(|name| Placed {
-            value: Target {
+            value: TargetConfig {
                 name: name.value,
                 model,
                 weight: weight.unwrap_or(1),

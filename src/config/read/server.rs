@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::config::check::Names;
 use crate::config::settings::{
-    AccessLog, ClientTimeouts, Conversations, Listen, OnUnsupported, Server, TlsFiles,
+    AccessLogConfig, ClientTimeouts, ConversationsConfig, Listen, OnUnsupported, ServerConfig,
+    TlsFiles,
 };
 use crate::config::table::{Field, Placed, Reader, Table};
 use crate::config::tree::Kind;
@@ -24,13 +25,13 @@ const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
     keep_alive: Some(Duration::from_secs(15)),
 };
 
-const DEFAULT_CONVERSATIONS: Conversations = Conversations {
+const DEFAULT_CONVERSATIONS: ConversationsConfig = ConversationsConfig {
     size: 64 << 20,
     ttl: Duration::from_secs(3600),
 };
 
-pub fn default() -> Server {
-    Server {
+pub fn default() -> ServerConfig {
+    ServerConfig {
         listen: vec![Listen {
             addr: DEFAULT_LISTEN,
             tls: None,
@@ -40,14 +41,14 @@ pub fn default() -> Server {
         drain_timeout: DEFAULT_DRAIN_TIMEOUT,
         on_unsupported: OnUnsupported::Report,
         validate_native: true,
-        access_log: AccessLog::Off,
+        access_log: AccessLogConfig::Off,
         timeouts: DEFAULT_TIMEOUTS,
         max_in_flight: None,
         conversations: Some(DEFAULT_CONVERSATIONS),
     }
 }
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server {
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> ServerConfig {
     let default = self::default();
     let listen = match table.take("listen") {
         Some(field) => listens(reader, field, names),
@@ -71,7 +72,10 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
     let on_unsupported = reader.optional(&mut table, "on_unsupported", values::one_of(&choices));
     let choices = [("on", true), ("off", false)];
     let validate_native = reader.optional(&mut table, "validate_native", values::one_of(&choices));
-    let choices = [("off", AccessLog::Off), ("json", AccessLog::Json)];
+    let choices = [
+        ("off", AccessLogConfig::Off),
+        ("json", AccessLogConfig::Json),
+    ];
     let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| client_timeouts(reader, field));
@@ -79,7 +83,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
     let kept = table.take("conversations");
     let kept = kept.and_then(|field| conversations(reader, field));
     reader.finish(table);
-    Server {
+    ServerConfig {
         listen,
         admin: names.admin.as_ref().map(|admin| admin.value),
         body_limit: body_limit.unwrap_or(default.body_limit),
@@ -94,7 +98,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Server 
 }
 
 /// `off`, or a table.
-fn conversations(reader: &mut Reader, field: Field) -> Option<Option<Conversations>> {
+fn conversations(reader: &mut Reader, field: Field) -> Option<Option<ConversationsConfig>> {
     let Kind::Map(_) = field.node.kind else {
         let off = |text: &str| match text {
             "off" => Ok(()),
@@ -106,7 +110,7 @@ fn conversations(reader: &mut Reader, field: Field) -> Option<Option<Conversatio
     let size = reader.optional(&mut table, "size", values::size);
     let ttl = reader.optional(&mut table, "ttl", values::duration);
     reader.finish(table);
-    Some(Some(Conversations {
+    Some(Some(ConversationsConfig {
         size: size.unwrap_or(DEFAULT_CONVERSATIONS.size),
         ttl: ttl.unwrap_or(DEFAULT_CONVERSATIONS.ttl),
     }))

@@ -6,7 +6,8 @@ use secrecy::SecretString;
 
 use crate::config::check::Names;
 use crate::config::settings::{
-    Auth, Breaker, HealthCheck, Protocol, Room, TimeoutChanges, Upstream, UpstreamTimeouts,
+    Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, TimeoutChanges, UpstreamConfig,
+    UpstreamTimeouts,
 };
 use crate::config::table::{Field, Reader, Table};
 use crate::config::tree::Kind;
@@ -32,7 +33,7 @@ const DEFAULT_BREAKER: Breaker = Breaker {
 const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<Upstream> {
+pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<UpstreamConfig> {
     let name = reader.required(&mut table, "name", values::name);
     names.upstreams.extend(name.clone());
     let choices = Format::EVERY.map(|format| (format.name(), format));
@@ -52,7 +53,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     ];
     let protocol = reader.optional(&mut table, "protocol", values::one_of(&choices));
     let brand = reader.optional(&mut table, "brand", values::brand);
-    let room = Room {
+    let concurrency = ConcurrencyLimit {
         max_in_flight: reader.optional(&mut table, "max_in_flight", values::count),
         queue: reader
             .optional(&mut table, "queue", values::queue)
@@ -66,7 +67,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let health = table.take("health");
     let health = health.and_then(|field| health_table(reader, field));
     reader.finish(table);
-    Some(Upstream {
+    Some(UpstreamConfig {
         name: name?.value,
         format: format?.value,
         base_url: base_url?.value,
@@ -75,7 +76,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         timeouts: timeouts.unwrap_or(DEFAULT_TIMEOUTS),
         protocol: protocol.unwrap_or(Protocol::Auto),
         brand: brand.unwrap_or_else(|| "google".to_owned()),
-        room,
+        concurrency,
         breaker,
         health,
     })

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 /// Where keys, usage and spending are kept.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Store {
+pub enum StoreConfig {
     Sqlite(PathBuf),
     Postgres(ServerUrl),
 }
@@ -57,18 +57,18 @@ impl fmt::Display for LimitsStore {
     }
 }
 
-impl fmt::Display for Store {
+impl fmt::Display for StoreConfig {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Store::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
-            Store::Postgres(address) => out.write_str(&address.shown),
+            StoreConfig::Sqlite(path) => write!(out, "sqlite:{}", path.display()),
+            StoreConfig::Postgres(address) => out.write_str(&address.shown),
         }
     }
 }
 
 /// Where receipts wait until the store has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Journal {
+pub struct JournalConfig {
     pub path: PathBuf,
     /// In bytes; what would go beyond is not written.
     pub limit: u64,

@@ -84,7 +84,7 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let kind = kind_of(said, kind.as_deref(), code.as_deref());
     let mut api_error = ApiError::new(kind, "");
     if let Some(said) = said
-        && !kind.has_one_status()
+        && !kind.has_canonical_status()
     {
         api_error.status = said;
     }
@@ -110,7 +110,7 @@ fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiEr
             ApiErrorKind::Unauthenticated
         }
         (_, Some("model_not_found" | "DeploymentNotFound")) => ApiErrorKind::NotFound,
-        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), ApiErrorKind::of_status),
+        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), ApiErrorKind::from_status),
     }
 }
 

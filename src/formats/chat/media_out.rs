@@ -51,7 +51,7 @@ pub(super) fn encode<'a>(
     let part = part_of(media, place, losses)?;
     // Only files have names.
     if matches!(part, ContentPart::ImageUrl { .. }) {
-        losses.dropped_if_there(media.place_of_name(place));
+        losses.dropped_if_present(media.name_location(place));
     }
     Ok(part)
 }

@@ -39,7 +39,7 @@ use super::{
     StreamDecoder, StreamEncoder, UpstreamTarget, Watch,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Chat;
@@ -139,7 +139,7 @@ impl Codec for Chat {
         false
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
+    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         rates::headers(allowance, fields);
     }
 

@@ -136,14 +136,14 @@ pub(super) fn encode(
             .collect(),
         tool_choice: tools_out::encode_choice(request, losses),
         parallel_tool_calls: one_call_at_a_time(request, capabilities, losses),
-        response_format: shape_out::encode(&request.output.shape, losses),
+        response_format: shape_out::encode(&request.output.format, losses),
         sampling: encode_sampling(&request.sampling, capabilities, losses),
         reasoning_effort: encode_thinking(request.thinking, capabilities, losses),
         verbosity: request.output.verbosity.as_deref(),
         modalities: encode_modalities(&request.output, losses),
         audio: request
             .output
-            .sound
+            .audio
             .then(|| encode_voice(target.stream, losses)),
         web_search_options: request
             .search
@@ -167,8 +167,8 @@ pub(super) fn encode(
 
 /// Images are no official answer of this format, sound is.
 fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'static str>> {
-    output.picture.drop_all(losses);
-    if !output.images && !output.sound {
+    output.image_options.drop_all(losses);
+    if !output.images && !output.audio {
         return None;
     }
     let mut modalities = vec!["text"];
@@ -176,7 +176,7 @@ fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'s
         losses.approximated(FieldLocation::Setting(Setting::Images));
         modalities.push("image");
     }
-    if output.sound {
+    if output.audio {
         modalities.push("audio");
     }
     Some(modalities)
@@ -184,7 +184,7 @@ fn encode_modalities(output: &Output<'_>, losses: &mut Losses) -> Option<Vec<&'s
 
 /// Only raw samples come in pieces.
 fn encode_voice(stream: bool, losses: &mut Losses) -> Voice {
-    losses.added(FieldLocation::Setting(Setting::Sound));
+    losses.added(FieldLocation::Setting(Setting::Audio));
     Voice {
         voice: "alloy",
         format: if stream { "pcm16" } else { "wav" },

@@ -5,24 +5,24 @@ use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Edit, Present, Raw, read_text, readable};
+use crate::json::{Edit, Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
-readable! {
+from_json! {
     struct Request<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
         /// `null` too must be changed where it stands: a second key would lose against it.
-        "stream_options" => stream_options: Raw<'a>,
-        "max_completion_tokens" => max_completion_tokens: Option<Raw<'a>>,
-        "max_tokens" => max_tokens: Option<Raw<'a>>,
-        "n" => n: Option<Raw<'a>>,
+        "stream_options" => stream_options: RawJson<'a>,
+        "max_completion_tokens" => max_completion_tokens: Option<RawJson<'a>>,
+        "max_tokens" => max_tokens: Option<RawJson<'a>>,
+        "n" => n: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct StreamOptions<'a> {
-        "include_usage" => include_usage: Raw<'a>,
+        "include_usage" => include_usage: RawJson<'a>,
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     })
 }
 
-pub(in crate::formats) fn named<'a>(body: &[u8], raw: Raw<'a>) -> Result<Named<'a>, ApiError> {
+pub(in crate::formats) fn named<'a>(body: &[u8], raw: RawJson<'a>) -> Result<Named<'a>, ApiError> {
     let name = raw.text();
     Ok(Named {
         name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
@@ -55,7 +55,7 @@ pub(in crate::formats) fn named<'a>(body: &[u8], raw: Raw<'a>) -> Result<Named<'
 }
 
 /// Without `include_usage` no tokens can be counted, so every stream asks for it.
-fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, ApiError> {
+fn ask_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError> {
     let Some(options) = options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();
@@ -70,7 +70,7 @@ fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, ApiError> {
         return Ok(Some(Edit { range, with }));
     }
     let wrong = || ApiError::invalid("stream_options: expected an object").at("stream_options");
-    let inner: StreamOptions<'_> = read_text(options.get()).map_err(|_| wrong())?;
+    let inner: StreamOptions<'_> = decode_json(options.get()).map_err(|_| wrong())?;
     Ok(match inner.include_usage.written() {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
@@ -88,9 +88,9 @@ fn ask_usage(body: &[u8], options: Raw<'_>) -> Result<Option<Edit>, ApiError> {
     })
 }
 
-readable! {
+from_json! {
     struct Piece<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "choices" => choices: Option<Few<PieceChoice<'a>>>,
         "usage" => usage: Option<RawUsage>,
         /// One compatible backend reports the usage of streams here.
@@ -99,36 +99,36 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct PieceChoice<'a> {
         "index" => index: Option<u32>,
         "delta" => delta: Option<Delta<'a>>,
-        "finish_reason" => finish_reason: Option<Raw<'a>>,
+        "finish_reason" => finish_reason: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Delta<'a> {
-        "content" => content: Option<Raw<'a>>,
-        "tool_calls" => tool_calls: Option<Raw<'a>>,
-        "reasoning" => reasoning: Option<Raw<'a>>,
-        "reasoning_content" => reasoning_content: Option<Raw<'a>>,
+        "content" => content: Option<RawJson<'a>>,
+        "tool_calls" => tool_calls: Option<RawJson<'a>>,
+        "reasoning" => reasoning: Option<RawJson<'a>>,
+        "reasoning_content" => reasoning_content: Option<RawJson<'a>>,
         "reasoning_details" => reasoning_details: Option<Present>,
-        "refusal" => refusal: Option<Raw<'a>>,
+        "refusal" => refusal: Option<RawJson<'a>>,
         "audio" => audio: Option<Present>,
     }
 }
 
-readable! {
+from_json! {
     struct CallPiece<'a> {
         "function" => function: Option<Function<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Function<'a> {
-        "name" => name: Option<Raw<'a>>,
-        "arguments" => arguments: Option<Raw<'a>>,
+        "name" => name: Option<RawJson<'a>>,
+        "arguments" => arguments: Option<RawJson<'a>>,
     }
 }
 
@@ -148,9 +148,9 @@ impl Delta<'_> {
         heard.say(self.refusal);
         // Backends that know both names say the same under each.
         heard.think(self.reasoning_content.or(self.reasoning));
-        let calls = self.tool_calls.map(Raw::get);
+        let calls = self.tool_calls.map(RawJson::get);
         // Whatever else stands there is the client's to judge.
-        let calls = calls.and_then(|calls| read_text(calls).ok());
+        let calls = calls.and_then(|calls| decode_json(calls).ok());
         let calls: Few<CallPiece<'_>> = calls.unwrap_or_default();
         for function in calls.iter().filter_map(|call| call.function.as_ref()) {
             heard.say(function.name);
@@ -159,7 +159,7 @@ impl Delta<'_> {
     }
 }
 
-readable! {
+from_json! {
     struct Groq {
         "usage" => usage: Option<RawUsage>,
     }

@@ -18,7 +18,7 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
         FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
             "messages".to_owned()
         }
-        FieldLocation::Returned { turn, inner, .. } => path_of(&FieldLocation::Part {
+        FieldLocation::InToolResult { turn, inner, .. } => path_of(&FieldLocation::Part {
             turn: *turn,
             part: *inner,
         }),
@@ -31,8 +31,8 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
 const fn field_of(field: PartField) -> &'static str {
     match field {
         PartField::Detail => ".image_url.detail",
-        PartField::FileName | PartField::AddressName => ".file.filename",
-        PartField::CallProof => ".reasoning_details",
+        PartField::FileName | PartField::UrlName => ".file.filename",
+        PartField::CallSignature => ".reasoning_details",
         // No client of this format can say it.
         PartField::Failure => "",
     }
@@ -53,7 +53,7 @@ const fn field(setting: Setting) -> &'static str {
         Setting::Thinking => "reasoning_effort",
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "parallel_tool_calls",
-        Setting::OutputShape => "response_format",
+        Setting::OutputFormat => "response_format",
         Setting::OutputName => "response_format.json_schema.name",
         Setting::OutputDescription => "response_format.json_schema.description",
         Setting::Verbosity => "verbosity",
@@ -63,12 +63,12 @@ const fn field(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Image(_) | Setting::Sound => "modalities",
+        Setting::Images | Setting::Image(_) | Setting::Audio => "modalities",
     }
 }
 
 /// Content that this format has no place for.
 pub(super) fn refuse(place: &FieldLocation, why: &str) -> ApiError {
     ApiError::invalid(format!("the upstream of this model cannot take it: {why}"))
-        .about(place.clone())
+        .at_location(place.clone())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::formats::HeaderFields;
-use crate::model::{Allowance, Rate};
+use crate::model::{RateLimit, RateLimitStatus};
 
 const REQUESTS: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-limit-requests"),
@@ -18,8 +18,8 @@ const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
-pub fn headers(allowance: &Allowance, fields: &mut HeaderFields) {
-    let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
+pub fn headers(allowance: &RateLimitStatus, fields: &mut HeaderFields) {
+    let mut one = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
         fields.measure(limit, rate.limit, "");
@@ -60,12 +60,12 @@ mod tests {
             (360_000, "6m0s"),
         ];
         for (milliseconds, text) in cases {
-            let rate = Rate {
+            let rate = RateLimit {
                 limit: 60,
                 remaining: 0,
                 reset: Duration::from_millis(milliseconds),
             };
-            let headers = said(&Allowance {
+            let headers = said(&RateLimitStatus {
                 requests: None,
                 tokens: Some(rate),
             });
@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    fn said(allowance: &Allowance) -> HeaderMap {
+    fn said(allowance: &RateLimitStatus) -> HeaderMap {
         let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
         super::headers(allowance, &mut fields);
         fields
@@ -84,12 +84,12 @@ mod tests {
 
     #[test]
     fn only_what_is_limited_is_named() {
-        let rate = Rate {
+        let rate = RateLimit {
             limit: 60,
             remaining: 59,
             reset: Duration::from_secs(1),
         };
-        let allowance = Allowance {
+        let allowance = RateLimitStatus {
             requests: Some(rate),
             tokens: None,
         };
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(headers["x-ratelimit-remaining-requests"], "59");
         assert_eq!(headers["x-ratelimit-reset-requests"], "1s");
         assert_eq!(headers.len(), 3);
-        assert!(said(&Allowance::default()).is_empty());
+        assert!(said(&RateLimitStatus::default()).is_empty());
     }
 }

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::json::{Outcome, Raw, Readable, Reader, readable};
+use crate::json::{DecodeResult, FromJson, JsonReader, RawJson, from_json};
 use crate::model::{ApiError, Finish, Json, Logprob, PROMPT_BLOCKED, Text, Usage};
 
-readable! {
+from_json! {
     /// A whole reply and a piece of a stream differ only in the key of what is said. What is rare
     /// stands in a box, so that a piece is small.
     pub(super) struct Reply<'a> {
@@ -17,32 +17,32 @@ readable! {
         "choices" => pub(super) choices: Option<Few<Choice<'a>>>,
         "usage" => usage: Option<RawUsage>,
         "x_groq" => x_groq: Option<Box<Groq<'a>>>,
-        "error" => pub(super) error: Option<Raw<'a>>,
+        "error" => pub(super) error: Option<RawJson<'a>>,
         /// What one dialect's filters made of the prompt.
-        "prompt_filter_results" => prompt_filter_results: Option<Raw<'a>>,
+        "prompt_filter_results" => prompt_filter_results: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     /// One dialect tells the usage and the failure of a stream here.
     struct Groq<'a> {
         "usage" => usage: Option<RawUsage>,
-        "error" => error: Option<Raw<'a>>,
+        "error" => error: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Choice<'a> {
         "index" => pub(super) index: Option<u32>,
         "message" => pub(super) message: Option<Box<Said<'a>>>,
         "delta" => pub(super) delta: Option<Said<'a>>,
         "logprobs" => logprobs: Option<Box<Logprobs<'a>>>,
         "finish_reason" => pub(super) finish_reason: Option<Text<'a>>,
-        "error" => pub(super) error: Option<Raw<'a>>,
+        "error" => pub(super) error: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     /// A message or a delta of one.
     pub(super) struct Said<'a> {
         "content" => pub(super) content: Option<Content<'a>>,
@@ -58,7 +58,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     /// Sound, and the words that are spoken in it.
     pub(super) struct Audio<'a> {
         "data" => pub(super) data: Option<Text<'a>>,
@@ -72,7 +72,7 @@ pub(super) enum Content<'a> {
     Parts(Vec<ContentPart<'a>>),
 }
 
-readable! {
+from_json! {
     pub(super) struct ContentPart<'a> {
         "text" => pub(super) text: Option<Text<'a>>,
         "thinking" => pub(super) thinking: Option<Content<'a>>,
@@ -81,7 +81,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct ReasoningDetail<'a> {
         "text" => pub(super) text: Option<Text<'a>>,
         "summary" => pub(super) summary: Option<Text<'a>>,
@@ -92,7 +92,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct ToolCall<'a> {
         "index" => pub(super) index: Option<u32>,
         "id" => pub(super) id: Option<Text<'a>>,
@@ -101,7 +101,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Called<'a> {
         "name" => pub(super) name: Option<Text<'a>>,
         /// A string, or the object itself in careless dialects.
@@ -109,13 +109,13 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Annotation<'a> {
         "url_citation" => pub(super) url_citation: Option<UrlCitation<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct UrlCitation<'a> {
         "url" => pub(super) url: Option<Text<'a>>,
         "title" => pub(super) title: Option<Text<'a>>,
@@ -124,25 +124,25 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Image<'a> {
         "image_url" => pub(super) image_url: Option<Address<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Address<'a> {
         "url" required => pub(super) url: Text<'a>,
     }
 }
 
-readable! {
+from_json! {
     struct Logprobs<'a> {
         "content" => content: Option<Vec<Token<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct Token<'a> {
         "token" required => token: Text<'a>,
         "logprob" => logprob: Option<f64>,
@@ -156,13 +156,13 @@ impl Default for Content<'_> {
     }
 }
 
-impl<'a> Readable<'a> for Content<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for Content<'a> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         *self = match reader.peek() {
             Some(b'"') => Content::Text(reader.text()?),
             Some(b'[') => {
                 let mut parts = Vec::new();
-                parts.read(reader)?;
+                parts.decode(reader)?;
                 Content::Parts(parts)
             }
             _ => return Err(reader.stop("a string or a list of parts")),
@@ -277,6 +277,6 @@ impl Summary {
     }
 }
 
-fn fault_of(error: Raw<'_>) -> ApiError {
+fn fault_of(error: RawJson<'_>) -> ApiError {
     super::error::decode(200, format!(r#"{{"error":{}}}"#, error.get()).as_bytes())
 }

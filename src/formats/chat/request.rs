@@ -5,15 +5,15 @@ use std::ops::RangeInclusive;
 use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    ApiError, Depth, Effort, FieldLocation, ImageOptions, Json, Labels, Losses, Output, Request,
-    Sampling, Search, Shape, Spelled, Text, Thinking,
+    ApiError, Depth, Effort, FieldLocation, ImageOptions, Json, Labels, Losses, Output,
+    OutputFormat, Request, Sampling, Search, SettingAliases, Text, Thinking,
 };
 
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, ApiError> {
     let mut fields = Fields::of_body(body)?;
     // Routing has read the name and knows what to do without one.
     fields.text("model")?;
-    let mut spelled = Spelled::default();
+    let mut spelled = SettingAliases::default();
     let request = Request {
         turns: turns::read(&mut fields, losses)?,
         sampling: read_sampling(&mut fields, &mut spelled)?,
@@ -25,7 +25,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
         search: read_search(&mut fields, losses)?,
         labels: read_labels(&mut fields, &mut spelled)?,
         code_execution: false,
-        spelled,
+        aliases: spelled,
     };
     read_delivery(&mut fields, losses)?;
     fields.finish(losses);
@@ -34,7 +34,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<
 
 fn read_sampling<'a>(
     fields: &mut Fields<'a, '_>,
-    spelled: &mut Spelled,
+    spelled: &mut SettingAliases,
 ) -> Result<Sampling<'a>, ApiError> {
     const TOKENS: RangeInclusive<u64> = 1..=u32::MAX as u64;
     let mut max_tokens = whole(fields, "max_completion_tokens", TOKENS)?;
@@ -86,7 +86,7 @@ fn read_output<'a>(
 ) -> Result<Output<'a>, ApiError> {
     let shape = match fields.node("response_format") {
         Some(node) => node.fields(|format| read_shape(format, losses))?,
-        None => Shape::Text,
+        None => OutputFormat::Text,
     };
     let verbosity = match fields.node("verbosity") {
         Some(node) => Some(one_of(
@@ -108,15 +108,18 @@ fn read_output<'a>(
         Ok(())
     })?;
     Ok(Output {
-        shape,
+        format: shape,
         images,
-        sound,
-        picture: ImageOptions::default(),
+        audio: sound,
+        image_options: ImageOptions::default(),
         verbosity: verbosity.map(Text::Borrowed),
     })
 }
 
-fn read_shape<'a>(mut format: Fields<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
+fn read_shape<'a>(
+    mut format: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<OutputFormat<'a>, ApiError> {
     #[derive(Clone, Copy)]
     enum Kind {
         Text,
@@ -132,10 +135,10 @@ fn read_shape<'a>(mut format: Fields<'a, '_>, losses: &mut Losses) -> Result<Sha
         ],
     )?;
     let shape = match kind {
-        Kind::Text => Shape::Text,
-        Kind::Json => Shape::Json,
+        Kind::Text => OutputFormat::Text,
+        Kind::Json => OutputFormat::Json,
         Kind::Schema => needed(&mut format, "json_schema")?.fields(|mut inner| {
-            let shape = Shape::Schema {
+            let shape = OutputFormat::Schema {
                 name: Some(needed(&mut inner, "name")?.text()?),
                 description: inner.text("description")?,
                 schema: object(needed(&mut inner, "schema")?)?,
@@ -208,7 +211,7 @@ fn read_location<'a>(
 
 fn read_labels<'a>(
     fields: &mut Fields<'a, '_>,
-    spelled: &mut Spelled,
+    spelled: &mut SettingAliases,
 ) -> Result<Labels<'a>, ApiError> {
     let service_tier = fields.text("service_tier")?;
     let metadata = fields.node("metadata").map(read_metadata).transpose()?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::{FieldLocation, Json, Losses, Setting, Shape};
+use crate::model::{FieldLocation, Json, Losses, OutputFormat, Setting};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -21,13 +21,16 @@ pub(super) struct Named<'a> {
     strict: Option<bool>,
 }
 
-const SHAPE: FieldLocation = FieldLocation::Setting(Setting::OutputShape);
+const SHAPE: FieldLocation = FieldLocation::Setting(Setting::OutputFormat);
 
-pub(super) fn encode<'a>(shape: &'a Shape<'a>, losses: &mut Losses) -> Option<ResponseFormat<'a>> {
+pub(super) fn encode<'a>(
+    shape: &'a OutputFormat<'a>,
+    losses: &mut Losses,
+) -> Option<ResponseFormat<'a>> {
     let json_schema = match shape {
-        Shape::Text => return None,
-        Shape::Json => return Some(ResponseFormat::JsonObject),
-        Shape::Schema {
+        OutputFormat::Text => return None,
+        OutputFormat::Json => return Some(ResponseFormat::JsonObject),
+        OutputFormat::Schema {
             name,
             description,
             schema,
@@ -43,7 +46,7 @@ pub(super) fn encode<'a>(shape: &'a Shape<'a>, losses: &mut Losses) -> Option<Re
             },
         },
         // The word comes back in quotes.
-        Shape::Enum(schema) => {
+        OutputFormat::Enum(schema) => {
             losses.approximated(SHAPE);
             Named {
                 name: named(None, losses),

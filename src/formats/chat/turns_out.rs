@@ -216,7 +216,7 @@ impl<'a> Writer<'a, '_> {
         }
         let mut texts = Vec::new();
         for part in &result.parts {
-            let place = &place.returned(part.at);
+            let place = &place.in_tool_result(part.at);
             match &part.kind {
                 PartKind::Text(text) | PartKind::Refusal(text) => {
                     if !text.is_empty() {
@@ -269,7 +269,7 @@ impl<'a> Writer<'a, '_> {
                 PartKind::Reasoning { .. } => self.losses.dropped(place),
                 PartKind::Call(call) => {
                     if call.signature.is_some() {
-                        self.losses.dropped(place.field(PartField::CallProof));
+                        self.losses.dropped(place.field(PartField::CallSignature));
                     }
                     let call = self.call(call, turn, message.tool_calls.len());
                     message.tool_calls.push(call);

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::formats::told::Told;
-use crate::json::readable;
+use crate::json::from_json;
 use crate::model::Usage;
 
-readable! {
+from_json! {
     pub(super) struct RawUsage {
         "prompt_tokens" => prompt_tokens: Told,
         "completion_tokens" => completion_tokens: Told,
@@ -19,7 +19,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct PromptDetails {
         "cached_tokens" => cached_tokens: Option<Told>,
         "cache_write_tokens" => cache_write_tokens: Option<Told>,
@@ -28,7 +28,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct CompletionDetails {
         "reasoning_tokens" => reasoning_tokens: Option<Told>,
         "audio_tokens" => audio_tokens: Option<Told>,
@@ -140,7 +140,7 @@ impl From<Usage> for Tokens {
 #[cfg(test)]
 mod tests {
     use super::RawUsage;
-    use crate::json::read_text;
+    use crate::json::decode_json;
 
     #[test]
     fn thinking_beside_the_completion_is_output_all_the_same() {
@@ -157,7 +157,7 @@ mod tests {
                 r#"{{"prompt_tokens":100,"completion_tokens":20,"total_tokens":{total},
                     "completion_tokens_details":{{"reasoning_tokens":{told}}}}}"#
             );
-            let usage: RawUsage = read_text(&raw).expect("counts");
+            let usage: RawUsage = decode_json(&raw).expect("counts");
             let usage = usage.read();
             assert_eq!((usage.output, usage.thinking), (output, thinking), "{raw}");
         }

@@ -9,8 +9,8 @@ use crate::formats::RequestHead;
 use crate::formats::base64_text;
 use crate::json::{Fields, Node};
 use crate::model::{
-    ApiError, ApiErrorKind, FieldLocation, ImageSize, Json, Losses, Media, Source, Text, shortened,
-    split_data_url,
+    ApiError, ApiErrorKind, FieldLocation, ImageSize, Json, Losses, Media, Source, Text,
+    split_data_url, truncated,
 };
 
 /// Of one image that is given.
@@ -141,7 +141,7 @@ fn size(body: &mut Body<'_>, allowed: &[ImageSize]) -> Result<Option<ImageSize>,
         [] => "a width and a height like 1024x1536, ".to_owned(),
         _ => sizes.collect(),
     };
-    let text = shortened(&text);
+    let text = truncated(&text);
     let message = format!("size: `{text}` is not supported, use {sizes}or auto");
     let mut api_error = ApiError::invalid(message).at("size");
     api_error.code = Some("unsupported_size".to_owned());
@@ -161,7 +161,7 @@ fn word<'a>(
     match text {
         Some(text) if !words.contains(&&*text) => {
             let known = words.join(", ");
-            let text = shortened(&text);
+            let text = truncated(&text);
             let message = format!("{key}: `{text}` is unknown, use one of {known}");
             Err(ApiError::invalid(message).at(key))
         }
@@ -322,7 +322,7 @@ impl<'a> Body<'a> {
             Body::Json(fields) => fields.finish(losses),
             Body::Form(entries) => {
                 for entry in entries {
-                    let name = shortened(entry.name).into_owned();
+                    let name = truncated(entry.name).into_owned();
                     losses.dropped(FieldLocation::Path(name.into()));
                 }
             }

@@ -24,7 +24,7 @@ use super::{
     Codec, Glance, HeaderFields, NameRule, Operation, Passed, Peek, RequestHead, ResponseOptions,
     StreamDecoder, StreamEncoder, UpstreamTarget, Watch, quoted,
 };
-use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Images;
@@ -150,7 +150,7 @@ impl Codec for Images {
         &super::chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
+    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         super::chat::allowance_headers(allowance, fields);
     }
 }

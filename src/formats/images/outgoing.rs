@@ -9,8 +9,8 @@ use crate::formats::base64_text;
 use crate::formats::written::written;
 use crate::formats::{Operation, UpstreamTarget};
 use crate::model::{
-    ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Media, PartKind,
-    Request, Sampling, Setting, Shape, Source, Turn,
+    ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Losses, Media,
+    OutputFormat, PartKind, Request, Sampling, Setting, Source, Turn,
 };
 
 /// Where a model does not say which sizes it makes.
@@ -66,16 +66,16 @@ pub(super) fn encode(
     if !request.output.images {
         return Err(only_pictures());
     }
-    if request.output.sound {
+    if request.output.audio {
         let message = "the upstream of this model answers with pictures only";
-        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Sound)));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
     }
     let (prompt, images) = said(&request.turns, losses)?;
     if prompt.trim().is_empty() {
         let place = FieldLocation::Turn { turn: Some(0) };
-        return Err(ApiError::invalid("a picture needs words that describe it").about(place));
+        return Err(ApiError::invalid("a picture needs words that describe it").at_location(place));
     }
-    let picture = &request.output.picture;
+    let picture = &request.output.image_options;
     report(request, losses);
     let body = Body {
         model: target.model,
@@ -85,13 +85,13 @@ pub(super) fn encode(
         n: request.sampling.choices,
         size: size(picture, target, losses),
         quality: picture.quality.as_deref(),
-        output_format: picture.file.as_deref(),
+        output_format: picture.file_format.as_deref(),
         output_compression: picture.compression,
         background: picture.background.as_deref(),
         moderation: picture.moderation.as_deref(),
         user: request.labels.user.as_deref(),
         stream: target.stream.then_some(true),
-        partial_images: picture.drafts.filter(|_| target.stream),
+        partial_images: picture.partial_images.filter(|_| target.stream),
     };
     Ok(written(&body, request.size()))
 }
@@ -107,7 +107,8 @@ pub(super) fn operation_of(request: &Request<'_>) -> Operation {
 /// For those who ask a model that draws as if it spoke.
 fn only_pictures() -> ApiError {
     let message = "this model answers with pictures only: ask for them";
-    let mut api_error = ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images));
+    let mut api_error =
+        ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
     api_error.code = Some("invalid_model".to_owned());
     api_error
 }
@@ -132,12 +133,13 @@ fn said<'a>(
                         .filter(|media| is_picture(media))
                         .and_then(given);
                     let message = "only pictures can be made into pictures";
-                    images.push(found.ok_or_else(|| ApiError::invalid(message).about(place))?);
+                    images
+                        .push(found.ok_or_else(|| ApiError::invalid(message).at_location(place))?);
                 }
                 PartKind::Reasoning { .. } => losses.dropped(place),
                 PartKind::Call(_) | PartKind::Result(_) => {
                     let message = "a model that makes pictures calls no tools";
-                    return Err(ApiError::invalid(message).about(place));
+                    return Err(ApiError::invalid(message).at_location(place));
                 }
             }
         }
@@ -216,7 +218,7 @@ fn report(request: &Request<'_>, losses: &mut Losses) {
         None | Some(Depth::Off | Depth::Dynamic)
     );
     let chooses = request.tool_choice.is_some();
-    let is_shaped = !matches!(request.output.shape, Shape::Text);
+    let is_shaped = !matches!(request.output.format, OutputFormat::Text);
     for (given, setting) in [
         (max_tokens.is_some(), Setting::MaxTokens),
         (temperature.is_some(), Setting::Temperature),
@@ -235,7 +237,7 @@ fn report(request: &Request<'_>, losses: &mut Losses) {
         (sampling.logprobs, Setting::Logprobs),
         (thinks, Setting::Thinking),
         (chooses, Setting::ToolChoice),
-        (is_shaped, Setting::OutputShape),
+        (is_shaped, Setting::OutputFormat),
         (request.output.verbosity.is_some(), Setting::Verbosity),
         (request.search.is_some(), Setting::Search),
         (request.code_execution, Setting::CodeExecution),

@@ -12,15 +12,15 @@ use crate::formats::chat::named;
 use crate::formats::{
     Aside, Glance, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Edit, Raw, readable};
+use crate::json::{Edit, RawJson, from_json};
 use crate::model::ApiError;
 
-readable! {
+from_json! {
     struct Request<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
-        "async" => later: Option<Raw<'a>>,
-        "n" => n: Option<Raw<'a>>,
+        "async" => later: Option<RawJson<'a>>,
+        "n" => n: Option<RawJson<'a>>,
     }
 }
 

@@ -9,24 +9,24 @@ use super::picture::{self, Seen};
 use crate::formats::base64_text;
 use crate::formats::written::written;
 use crate::formats::{ResponseOptions, no_answer, read_reply};
-use crate::json::{Raw, readable};
+use crate::json::{RawJson, from_json};
 use crate::model::{
-    ApiError, Choice, Finish, Media, Part, PartKind, Response, Source, Text, Usage, shortened,
+    ApiError, Choice, Finish, Media, Part, PartKind, Response, Source, Text, Usage, truncated,
 };
 
-readable! {
+from_json! {
     pub(super) struct RawReply<'a> {
         "created" => pub(super) created: Option<i64>,
         "data" => pub(super) data: Option<Vec<RawPicture<'a>>>,
         "usage" => pub(super) usage: Option<RawUsage>,
-        "error" => pub(super) error: Option<Raw<'a>>,
+        "error" => pub(super) error: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct RawPicture<'a> {
-        "b64_json" => pub(super) b64_json: Option<Raw<'a>>,
-        "url" => pub(super) url: Option<Raw<'a>>,
+        "b64_json" => pub(super) b64_json: Option<RawJson<'a>>,
+        "url" => pub(super) url: Option<RawJson<'a>>,
     }
 }
 
@@ -36,7 +36,7 @@ impl RawPicture<'_> {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct RawUsage {
         "input_tokens" => input_tokens: Option<u64>,
         "output_tokens" => output_tokens: Option<u64>,
@@ -45,7 +45,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct RawShares {
         "image_tokens" => image_tokens: Option<u64>,
     }
@@ -77,14 +77,14 @@ pub fn addresses(body: &[u8]) -> Vec<(Range<usize>, String)> {
 }
 
 /// One image of a reply or of a stream.
-pub(super) fn media<'a>(data: Option<Raw<'a>>, url: Option<Raw<'a>>) -> Option<Media<'a>> {
-    let (source, mime) = match data.and_then(Raw::text) {
+pub(super) fn media<'a>(data: Option<RawJson<'a>>, url: Option<RawJson<'a>>) -> Option<Media<'a>> {
+    let (source, mime) = match data.and_then(RawJson::text) {
         Some(data) => {
             let seen = picture::see_base64(&data);
             let mime = seen.map_or("image/png", |seen| seen.kind.mime());
             (Source::Base64(data), mime)
         }
-        None => (Source::Url(url.and_then(Raw::text)?), "image/*"),
+        None => (Source::Url(url.and_then(RawJson::text)?), "image/*"),
     };
     Some(Media {
         mime: mime.into(),
@@ -272,7 +272,7 @@ pub(super) fn no_picture(filtered: bool, words: &str) -> ApiError {
         true => ("the picture was refused", "content_policy_violation"),
         false => ("the model answered without a picture", "no_image"),
     };
-    let said = shortened(words.trim());
+    let said = truncated(words.trim());
     let message = match &*said {
         "" => message.to_owned(),
         said => format!("{message}: {said}"),

@@ -35,15 +35,15 @@ fn request(given: Given<'_>) -> Request<'_> {
         }],
         output: Output {
             images: true,
-            picture: ImageOptions {
+            image_options: ImageOptions {
                 size: given.size,
                 quality: given.quality,
-                file: given.file,
+                file_format: given.file,
                 compression: given.compression,
                 background: given.background,
                 moderation: given.moderation,
                 mask: given.mask.map(|shot| shot.into_media()),
-                drafts: given.drafts.filter(|count| *count > 0),
+                partial_images: given.drafts.filter(|count| *count > 0),
             },
             ..Output::default()
         },
@@ -73,7 +73,7 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
         } => format!("image[{}]", part - 1),
         FieldLocation::Part { .. }
         | FieldLocation::Turn { .. }
-        | FieldLocation::Returned { .. } => "prompt".to_owned(),
+        | FieldLocation::InToolResult { .. } => "prompt".to_owned(),
         FieldLocation::Field { of, .. } => path_of(of),
         FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
         FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
@@ -89,12 +89,12 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::Image(setting) => match setting {
             ImageSetting::Size => "size",
             ImageSetting::Quality => "quality",
-            ImageSetting::File => "output_format",
+            ImageSetting::FileFormat => "output_format",
             ImageSetting::Compression => "output_compression",
             ImageSetting::Background => "background",
             ImageSetting::Moderation => "moderation",
             ImageSetting::Mask => "mask",
-            ImageSetting::Drafts => "partial_images",
+            ImageSetting::PartialImages => "partial_images",
         },
         Setting::MaxTokens => "max_tokens",
         Setting::Temperature => "temperature",
@@ -108,7 +108,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::ToolChoice | Setting::ParallelTools | Setting::Search | Setting::CodeExecution => {
             "tools"
         }
-        Setting::OutputShape
+        Setting::OutputFormat
         | Setting::OutputName
         | Setting::OutputDescription
         | Setting::Verbosity => "output",
@@ -116,6 +116,6 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
         // What every request of this format asks for, so there is no word for it but the model's.
-        Setting::Images | Setting::Sound => "model",
+        Setting::Images | Setting::Audio => "model",
     }
 }

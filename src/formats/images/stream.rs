@@ -5,18 +5,18 @@ use serde::Serialize;
 use super::error;
 use super::reply::{Counts, Datum, Look, RawUsage, media, no_picture};
 use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, read_event};
-use crate::json::{Raw, readable};
+use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
 
-readable! {
+from_json! {
     pub(super) struct RawEvent<'a> {
         "type" => kind: Option<Text<'a>>,
         "created_at" => created_at: Option<i64>,
-        "b64_json" => b64_json: Option<Raw<'a>>,
-        "url" => url: Option<Raw<'a>>,
+        "b64_json" => b64_json: Option<RawJson<'a>>,
+        "url" => url: Option<RawJson<'a>>,
         "usage" => pub(super) usage: Option<RawUsage>,
-        "error" => error: Option<Raw<'a>>,
+        "error" => error: Option<RawJson<'a>>,
     }
 }
 
@@ -141,7 +141,7 @@ const MOST_WORDS: usize = 1000;
 impl Encoder {
     pub(super) fn new(asked: &ResponseOptions) -> Encoder {
         Encoder {
-            name: match asked.memory.edits {
+            name: match asked.memory.image_edit {
                 true => "image_edit.completed",
                 false => "image_generation.completed",
             },

@@ -121,7 +121,7 @@ pub(super) fn media<'a>(
     let block = block_of(media, place, losses)?;
     // Only documents have names.
     if matches!(block, Block::Image { .. }) {
-        losses.dropped_if_there(media.place_of_name(place));
+        losses.dropped_if_present(media.name_location(place));
     }
     Ok(block)
 }
@@ -133,7 +133,7 @@ fn block_of<'a>(
 ) -> Result<Block<'a>, ApiError> {
     let title = media.name.as_deref();
     let document = |source| Block::Document { source, title };
-    let refuse = |what: &str| Err(ApiError::invalid(what).about(place.clone()));
+    let refuse = |what: &str| Err(ApiError::invalid(what).at_location(place.clone()));
     match (kind_of(&media.mime), &media.source) {
         (_, model::Source::File(_)) => {
             refuse("the upstream of this model cannot read stored files")
@@ -179,7 +179,7 @@ fn pointed_at<'a>(
         (MediaKind::File, None) if is_file => false,
         _ => {
             let message = "the upstream of this model takes only images and PDF by their address";
-            return Err(ApiError::invalid(message).about(place.clone()));
+            return Err(ApiError::invalid(message).at_location(place.clone()));
         }
     };
     if known.is_none() {

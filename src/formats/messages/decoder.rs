@@ -6,23 +6,23 @@ use super::incoming::{self, CITED_PAGE};
 use super::pass::RawUsage;
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
-use crate::json::{Raw, readable};
+use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
 };
 
-readable! {
+from_json! {
     struct Wire<'a> {
         "type" required => kind: Text<'a>,
         "index" => index: u32,
         "message" => message: Option<RequestHead<'a>>,
-        "content_block" => content_block: Option<Raw<'a>>,
+        "content_block" => content_block: Option<RawJson<'a>>,
         "delta" => delta: Option<Piece<'a>>,
         "usage" => usage: Option<RawUsage>,
     }
 }
 
-readable! {
+from_json! {
     struct RequestHead<'a> {
         "id" => id: Text<'a>,
         "model" => model: Text<'a>,
@@ -30,14 +30,14 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     /// What a block begins with; blocks of the upstream's own tools may hold anything.
     struct Kind<'a> {
         "type" required => kind: Text<'a>,
     }
 }
 
-readable! {
+from_json! {
     struct Start<'a> {
         "text" => text: Text<'a>,
         "thinking" => thinking: Text<'a>,
@@ -45,11 +45,11 @@ readable! {
         "data" => data: Text<'a>,
         "id" => id: Text<'a>,
         "name" => name: Text<'a>,
-        "input" => input: Option<Raw<'a>>,
+        "input" => input: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     /// A piece of a block, or the end of the whole.
     struct Piece<'a> {
         "type" => kind: Text<'a>,
@@ -57,20 +57,20 @@ readable! {
         "thinking" => thinking: Text<'a>,
         "signature" => signature: Text<'a>,
         "partial_json" => partial_json: Text<'a>,
-        "citation" => citation: Option<Raw<'a>>,
+        "citation" => citation: Option<RawJson<'a>>,
         "stop_reason" => stop_reason: Option<Text<'a>>,
         "stop_sequence" => stop_sequence: Option<Text<'a>>,
         "stop_details" => stop_details: Option<Details<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Details<'a> {
         "explanation" => explanation: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Source<'a> {
         "type" required => kind: Text<'a>,
         "url" => url: Option<Text<'a>>,
@@ -178,8 +178,8 @@ impl Decoder {
         Ok(())
     }
 
-    fn open(&mut self, index: u32, raw: Option<Raw<'_>>, out: Out<'_>) -> Result<(), ApiError> {
-        let raw = raw.map_or("{\"type\":\"\"}", Raw::get);
+    fn open(&mut self, index: u32, raw: Option<RawJson<'_>>, out: Out<'_>) -> Result<(), ApiError> {
+        let raw = raw.map_or("{\"type\":\"\"}", RawJson::get);
         let kind: Kind<'_> = read_event(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
         if self.phase == Phase::Silent || !known.contains(&kind.kind.as_ref()) {
@@ -219,7 +219,7 @@ impl Decoder {
                     kind: ToolKind::Function,
                 };
                 // Arguments follow in pieces, except from servers that say them all at once.
-                let whole = start.input.map(Raw::get);
+                let whole = start.input.map(RawJson::get);
                 let whole = whole.filter(|json| !matches!(*json, "{}" | "null"));
                 begin(
                     call,
@@ -324,7 +324,7 @@ fn owned(text: Text<'_>) -> Text<'static> {
 }
 
 /// `None`: a source without an address.
-fn read_source(raw: Raw<'_>) -> Option<(String, Option<String>)> {
+fn read_source(raw: RawJson<'_>) -> Option<(String, Option<String>)> {
     let source: Source<'_> = read_event(raw.get()).ok()?;
     let url = source.url.filter(|_| source.kind == CITED_PAGE)?;
     Some((url.into_owned(), source.title.map(Text::into_owned)))

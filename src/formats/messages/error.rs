@@ -84,7 +84,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let message = error["message"].as_str();
     let kind = kind_of(status, error["type"].as_str(), message);
     let mut api_error = ApiError::new(kind, "");
-    if status >= 400 && !kind.has_one_status() {
+    if status >= 400 && !kind.has_canonical_status() {
         api_error.status = status;
     }
     api_error.message = words_of(message, &body).to_owned();
@@ -98,7 +98,7 @@ fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKi
         }
         Some("billing_error") => ApiErrorKind::OverQuota,
         Some("overloaded_error") => ApiErrorKind::Overloaded,
-        _ if status >= 400 => ApiErrorKind::of_status(status),
+        _ if status >= 400 => ApiErrorKind::from_status(status),
         Some("invalid_request_error") => ApiErrorKind::Invalid,
         Some("authentication_error") => ApiErrorKind::Unauthenticated,
         Some("permission_error") => ApiErrorKind::Forbidden,

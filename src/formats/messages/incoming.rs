@@ -2,7 +2,7 @@
 
 use super::pass::RawUsage;
 use crate::formats::no_answer;
-use crate::json::{Fields, Node, Raw, read_text, readable};
+use crate::json::{Fields, Node, RawJson, decode_json, from_json};
 use crate::model::{
     ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Json, Losses, Part,
     PartKind, Response, Signature, Text, ToolKind, Usage,
@@ -20,15 +20,15 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
     Ok(response)
 }
 
-readable! {
+from_json! {
     struct Written<'a> {
         "content" => content: Option<Vec<WrittenBlock<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct WrittenBlock<'a> {
-        "input" => input: Option<Raw<'a>>,
+        "input" => input: Option<RawJson<'a>>,
     }
 }
 
@@ -46,7 +46,7 @@ fn keep_numbers<'a>(body: &'a [u8], parts: &mut [Part<'a>]) {
         return;
     }
     let text = std::str::from_utf8(body).unwrap_or_default();
-    let written: Written<'a> = read_text(text).unwrap_or_default();
+    let written: Written<'a> = decode_json(text).unwrap_or_default();
     let blocks = written.content.unwrap_or_default();
     for part in parts.iter_mut().filter(|part| !is_short(part)) {
         let block = part.at.and_then(|at| blocks.get(at as usize));

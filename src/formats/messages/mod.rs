@@ -32,7 +32,7 @@ use super::{
     Watch,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Messages;
@@ -154,7 +154,7 @@ impl Codec for Messages {
         Some(const { HeaderName::from_static("request-id") })
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
+    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         rates::headers(allowance, jiff::Timestamp::now(), fields);
     }
 

@@ -106,13 +106,13 @@ pub(super) fn prompt<'a>(
     losses: &mut Losses,
 ) -> Result<(Prompt<'a>, u64), ApiError> {
     refuse_media(request)?;
-    request.output.picture.drop_all(losses);
+    request.output.image_options.drop_all(losses);
     let conversation = turns_out::write(request, target.capabilities, losses)?;
     let (tools, tool_choice) = tools_out::write(request, target.capabilities, losses)?;
     let forced = tool_choice.as_ref().is_some_and(Choice::is_forced);
     let unproven = conversation.ends_in_unproven_loop;
     let plan = thinking_out::plan(request, target, forced, unproven, losses);
-    let format = schema_out::write(&request.output.shape, losses);
+    let format = schema_out::write(&request.output.format, losses);
     if request.output.verbosity.is_some() {
         losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
@@ -135,11 +135,11 @@ pub(super) fn prompt<'a>(
 fn refuse_media(request: &Request<'_>) -> Result<(), ApiError> {
     let (what, setting) = match &request.output {
         output if output.images => ("images", Setting::Images),
-        output if output.sound => ("sound", Setting::Sound),
+        output if output.audio => ("sound", Setting::Audio),
         _ => return Ok(()),
     };
     let message = format!("the upstream of this model cannot answer with {what}");
-    Err(ApiError::invalid(message).about(FieldLocation::Setting(setting)))
+    Err(ApiError::invalid(message).at_location(FieldLocation::Setting(setting)))
 }
 
 fn dice(

@@ -3,14 +3,14 @@
 use crate::formats::{
     Glance, OutputLimit, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Fields, Outcome, Present, Raw, Readable, Reader, readable};
+use crate::json::{DecodeResult, Fields, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text, Usage};
 
-readable! {
+from_json! {
     struct Request<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
-        "max_tokens" => max_tokens: Option<Raw<'a>>,
+        "max_tokens" => max_tokens: Option<RawJson<'a>>,
     }
 }
 
@@ -29,16 +29,16 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     })
 }
 
-readable! {
+from_json! {
     struct Message<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "content" => content: Option<Present>,
         "usage" => usage: Option<RawUsage>,
         "error" => error: Option<Present>,
     }
 }
 
-readable! {
+from_json! {
     struct Event<'a> {
         "type" required => kind: Text<'a>,
         "message" => message: Option<Message<'a>>,
@@ -50,24 +50,24 @@ readable! {
 /// What a block goes on with, read in passing: whatever else stands there is the client's to judge.
 #[derive(Default)]
 struct Piece<'a> {
-    said: Option<Raw<'a>>,
-    thought: Option<Raw<'a>>,
+    said: Option<RawJson<'a>>,
+    thought: Option<RawJson<'a>>,
 }
 
-impl<'a> Readable<'a> for Piece<'a> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for Piece<'a> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         if reader.peek() != Some(b'{') {
             return reader.skip();
         }
         reader.object(|reader, key| match key {
-            "text" | "partial_json" => self.said.read(reader),
-            "thinking" => self.thought.read(reader),
+            "text" | "partial_json" => self.said.decode(reader),
+            "thinking" => self.thought.decode(reader),
             _ => reader.skip(),
         })
     }
 }
 
-readable! {
+from_json! {
     /// Input is counted without what the cache gave or took; counts may come in any of two events.
     pub(super) struct RawUsage {
         "input_tokens" => input_tokens: Option<u64>,
@@ -78,7 +78,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct OutputDetails {
         "thinking_tokens" => thinking_tokens: Option<u64>,
     }

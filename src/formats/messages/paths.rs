@@ -19,7 +19,7 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
             turn: None,
             part: Some(part),
         } => format!("system[{part}]"),
-        FieldLocation::Returned { turn, part, inner } => {
+        FieldLocation::InToolResult { turn, part, inner } => {
             let result = path_of(&FieldLocation::Part {
                 turn: *turn,
                 part: *part,
@@ -37,10 +37,10 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
 
 const fn field_of(field: PartField) -> &'static str {
     match field {
-        PartField::FileName | PartField::AddressName => ".title",
+        PartField::FileName | PartField::UrlName => ".title",
         PartField::Failure => ".is_error",
         // No client of this format can say these.
-        PartField::Detail | PartField::CallProof => "",
+        PartField::Detail | PartField::CallSignature => "",
     }
 }
 
@@ -65,7 +65,7 @@ const fn word(setting: Setting) -> &'static str {
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "tool_choice.disable_parallel_tool_use",
         // A shape has no labels here.
-        Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
+        Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
             "output_config.format"
         }
         Setting::Verbosity => "verbosity",
@@ -74,6 +74,6 @@ const fn word(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Image(_) | Setting::Sound => "modalities",
+        Setting::Images | Setting::Image(_) | Setting::Audio => "modalities",
     }
 }

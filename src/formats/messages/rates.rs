@@ -4,7 +4,7 @@ use http::HeaderName;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::formats::HeaderFields;
-use crate::model::{Allowance, Rate};
+use crate::model::{RateLimit, RateLimitStatus};
 
 const REQUESTS: [HeaderName; 3] = [
     HeaderName::from_static("anthropic-ratelimit-requests-limit"),
@@ -17,8 +17,8 @@ const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("anthropic-ratelimit-tokens-reset"),
 ];
 
-pub fn headers(allowance: &Allowance, now: Timestamp, fields: &mut HeaderFields) {
-    let mut one = |rate: Option<Rate>, names: [HeaderName; 3]| {
+pub fn headers(allowance: &RateLimitStatus, now: Timestamp, fields: &mut HeaderFields) {
+    let mut one = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
         fields.measure(limit, rate.limit, "");
@@ -44,12 +44,12 @@ mod tests {
 
     #[test]
     fn the_reset_is_a_time_of_day() {
-        let rate = Rate {
+        let rate = RateLimit {
             limit: 200_000,
             remaining: 150_000,
             reset: Duration::from_millis(15_001),
         };
-        let allowance = Allowance {
+        let allowance = RateLimitStatus {
             requests: None,
             tokens: Some(rate),
         };

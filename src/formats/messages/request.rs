@@ -3,8 +3,8 @@
 use super::{tools, turns};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    ApiError, Depth, Effort, FieldLocation, Json, Labels, Losses, Request, Sampling, Shape, Text,
-    Thinking,
+    ApiError, Depth, Effort, FieldLocation, Json, Labels, Losses, OutputFormat, Request, Sampling,
+    Text, Thinking,
 };
 
 /// Things the upstream would have to remember, or servers it would have to call.
@@ -134,7 +134,7 @@ fn read_output<'a>(
             }
         }
         if let Some(node) = fields.node("format") {
-            request.output.shape = read_format(node, losses)?;
+            request.output.format = read_format(node, losses)?;
         }
         fields.finish(losses);
         Ok(())
@@ -157,7 +157,7 @@ fn read_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort>, ApiError> 
 }
 
 /// The format knows schemas only, and always holds the model to them.
-fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
+fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<OutputFormat<'a>, ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         if fields.need("type", kind)? != "json_schema" {
@@ -169,7 +169,7 @@ fn read_format<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>,
             return Err(Path::Key(&fields.path, "schema").wrong("an object"));
         }
         fields.finish(losses);
-        Ok(Shape::Schema {
+        Ok(OutputFormat::Schema {
             name: None,
             description: None,
             schema,

@@ -51,7 +51,7 @@ pub(super) enum Block<'a> {
 #[serde(untagged)]
 pub(super) enum Input<'a> {
     Empty {},
-    Raw(&'a RawValue),
+    RawJson(&'a RawValue),
     Tree(&'a Json<'a>),
     /// Of a tool that takes free text.
     Free {
@@ -127,7 +127,7 @@ pub(super) fn encode(
     } else {
         message.ending = Ending::of(&Finish::Other);
     }
-    if response.usage.is_some_and(|usage| usage.counts_sound()) {
+    if response.usage.is_some_and(|usage| usage.has_audio()) {
         losses.dropped(FieldLocation::Path("usage: tokens of sound".into()));
     }
     message.usage = Counts::of(response.usage);
@@ -267,7 +267,7 @@ pub(super) fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
         },
         Arguments::Text(text) if text.trim().is_empty() => Input::Empty {},
         Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) if raw.get().starts_with('{') => Input::Raw(raw),
+            Ok(raw) if raw.get().starts_with('{') => Input::RawJson(raw),
             _ => Input::Unreadable {
                 raw: Cow::Borrowed(text),
             },

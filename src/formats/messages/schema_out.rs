@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
 
-use crate::model::{FieldLocation, Json, Losses, Setting, Shape};
+use crate::model::{FieldLocation, Json, Losses, OutputFormat, Setting};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -20,16 +20,16 @@ pub(super) struct Changes {
     pub(super) bent: bool,
 }
 
-pub(super) fn write<'a>(shape: &'a Shape<'_>, losses: &mut Losses) -> Option<Format<'a>> {
-    let place = || FieldLocation::Setting(Setting::OutputShape);
+pub(super) fn write<'a>(shape: &'a OutputFormat<'_>, losses: &mut Losses) -> Option<Format<'a>> {
+    let place = || FieldLocation::Setting(Setting::OutputFormat);
     let schema = match shape {
-        Shape::Text => return None,
+        OutputFormat::Text => return None,
         // Without a schema there is nothing to hold the model to.
-        Shape::Json => {
+        OutputFormat::Json => {
             losses.dropped(place());
             return None;
         }
-        Shape::Schema {
+        OutputFormat::Schema {
             name,
             description,
             schema,
@@ -43,7 +43,7 @@ pub(super) fn write<'a>(shape: &'a Shape<'_>, losses: &mut Losses) -> Option<For
             }
             schema
         }
-        Shape::Enum(schema) => {
+        OutputFormat::Enum(schema) => {
             losses.approximated(place());
             schema
         }

@@ -2,23 +2,23 @@
 
 use super::turns_out::CONTINUED;
 use crate::formats::sealed::{is_wrapped, thinned};
-use crate::json::{Edit, Raw, read_text, readable};
+use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Setting, Text};
 
-readable! {
+from_json! {
     struct Conversation<'a> {
-        "messages" => messages: Vec<Raw<'a>>,
-        "thinking" => thinking: Option<Raw<'a>>,
+        "messages" => messages: Vec<RawJson<'a>>,
+        "thinking" => thinking: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Message<'a> {
-        "content" => content: Option<Raw<'a>>,
+        "content" => content: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Block<'a> {
         "type" => kind: Option<Text<'a>>,
         "signature" => signature: Option<Text<'a>>,
@@ -27,22 +27,22 @@ readable! {
 }
 
 fn is_sealed(block: &str) -> bool {
-    read_text::<Block<'_>>(block)
+    decode_json::<Block<'_>>(block)
         .is_ok_and(|block| is_wrapped(block.signature.as_ref()) || is_wrapped(block.data.as_ref()))
 }
 
-fn is(kind: &str, block: Raw<'_>) -> bool {
-    let block: Block<'_> = read_text(block.get()).unwrap_or_default();
+fn is(kind: &str, block: RawJson<'_>) -> bool {
+    let block: Block<'_> = decode_json(block.get()).unwrap_or_default();
     block.kind.as_deref() == Some(kind)
 }
 
-fn content_of(message: Raw<'_>) -> Option<Raw<'_>> {
-    let message: Message<'_> = read_text(message.get()).unwrap_or_default();
+fn content_of(message: RawJson<'_>) -> Option<RawJson<'_>> {
+    let message: Message<'_> = decode_json(message.get()).unwrap_or_default();
     message.content
 }
 
 pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
-    let conversation: Conversation<'_> = read_text(body).unwrap_or_default();
+    let conversation: Conversation<'_> = decode_json(body).unwrap_or_default();
     let mut edits = Vec::new();
     let mut last = 0;
     for (turn, message) in (0..).zip(&conversation.messages) {
@@ -64,8 +64,8 @@ pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
     }
     let answered = conversation.messages.last();
     let answered = answered.and_then(|message| content_of(*message));
-    let blocks: Vec<Raw<'_>> = answered
-        .and_then(|blocks| read_text(blocks.get()).ok())
+    let blocks: Vec<RawJson<'_>> = answered
+        .and_then(|blocks| decode_json(blocks.get()).ok())
         .unwrap_or_default();
     // A loop of tools that goes on begins with a thought where a budget is given to thoughts.
     let goes_on = blocks.iter().any(|block| is("tool_result", *block));

@@ -196,7 +196,7 @@ fn write_search<'a>(
     let place = FieldLocation::Setting(Setting::Search);
     let Some(version) = capabilities.messages_web_search else {
         let message = "the upstream of this model cannot search the web";
-        return Err(ApiError::invalid(message).about(place));
+        return Err(ApiError::invalid(message).at_location(place));
     };
     if search.context_size.is_some() {
         losses.dropped(place);

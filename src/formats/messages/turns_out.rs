@@ -59,7 +59,7 @@ pub(super) fn write<'a>(
         && !capabilities.messages_prefill
     {
         let message = "the upstream of this model cannot go on from words of its own";
-        return Err(ApiError::invalid(message).about(FieldLocation::Turn { turn: last.at }));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn: last.at }));
     }
     Ok(Conversation {
         system: Content::of(system),
@@ -92,7 +92,7 @@ impl<'a> Writer<'a, '_> {
             };
             if speaker == Speaker::System && !matches!(part.kind, PartKind::Text(_)) {
                 let message = "system turns may hold nothing but text";
-                return Err(ApiError::invalid(message).about(place));
+                return Err(ApiError::invalid(message).at_location(place));
             }
             if let PartKind::Call(call) = &part.kind {
                 let position = turn.at.unwrap_or_default();
@@ -133,7 +133,7 @@ impl<'a> Writer<'a, '_> {
             }
             PartKind::Media(_) if speaker == Speaker::Assistant => {
                 let message = "the upstream of this model takes no media in turns of the model";
-                return Err(ApiError::invalid(message).about(place.clone()));
+                return Err(ApiError::invalid(message).at_location(place.clone()));
             }
             PartKind::Media(found) => Some(media(found, place, self.losses)?),
             PartKind::Reasoning { text, signature } => {
@@ -162,7 +162,7 @@ impl<'a> Writer<'a, '_> {
                     block,
                     place: place.clone(),
                 }),
-                None => self.losses.dropped(place.field(PartField::CallProof)),
+                None => self.losses.dropped(place.field(PartField::CallSignature)),
             }
         }
         let id = match given(call.id.as_deref()) {
@@ -208,7 +208,7 @@ impl<'a> Writer<'a, '_> {
         };
         let mut blocks = Vec::new();
         for part in &result.parts {
-            let place = place.returned(part.at);
+            let place = place.in_tool_result(part.at);
             blocks.extend(self.block(&part.kind, Speaker::User, &place)?);
         }
         Ok(Block::ToolResult {

@@ -171,7 +171,7 @@ impl<'a> Writer<'a> {
         for part in &turn.parts {
             let PartKind::Text(text) = &part.kind else {
                 let message = "a system prompt for this model can hold nothing but text";
-                return Err(ApiError::invalid(message).about(place(turn, part)));
+                return Err(ApiError::invalid(message).at_location(place(turn, part)));
             };
             if !text.is_empty() {
                 self.system.push(SystemText { text });
@@ -266,7 +266,7 @@ impl<'a> Writer<'a> {
                 }
                 PartKind::Call(call) => {
                     self.names.note(call);
-                    let proof = || place().field(PartField::CallProof);
+                    let proof = || place().field(PartField::CallSignature);
                     let signature = own_seal(call.signature.as_ref(), proof, losses);
                     parts.push(
                         Payload::FunctionCall(write_call(call, place, losses)),

@@ -6,7 +6,7 @@ use super::outgoing::{self, Body};
 use super::{error, request, rules, spelling};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, UpstreamTarget, quoted, read_reply, read_request};
-use crate::json::{Edit, Present, Raw, readable};
+use crate::json::{Edit, Present, RawJson, from_json};
 use crate::model::{ApiError, Losses, Request};
 
 pub(super) struct Count;
@@ -35,7 +35,7 @@ struct Counted {
     total_tokens: u64,
 }
 
-readable! {
+from_json! {
     /// A count of zero is left out.
     struct Answer {
         "totalTokens" => total_tokens: u64,
@@ -103,14 +103,14 @@ impl Counter for Count {
     }
 
     fn rename(&self, body: &[u8], model: &str) -> Option<Edit> {
-        readable! {
+        from_json! {
             struct Outer<'a> {
                 "generateContentRequest" | "generate_content_request" => wrapped: Option<Inner<'a>>,
             }
         }
-        readable! {
+        from_json! {
             struct Inner<'a> {
-                "model" => model: Option<Raw<'a>>,
+                "model" => model: Option<RawJson<'a>>,
             }
         }
         let outer: Outer<'_> = read_request(body).ok()?;

@@ -117,7 +117,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let message = error["message"].as_str();
     let kind = kind_of(status, &error["details"], message);
     let mut api_error = ApiError::new(kind, "");
-    if !kind.has_one_status() {
+    if !kind.has_canonical_status() {
         api_error.status = status;
     }
     api_error.message = words_of(message, &body).to_owned();
@@ -149,5 +149,5 @@ fn kind_of(status: u16, listed: &Value, message: Option<&str>) -> ApiErrorKind {
     if message.is_some_and(|text| text.contains("exceeds the maximum number of tokens")) {
         return ApiErrorKind::ContextTooLong;
     }
-    ApiErrorKind::of_status(status)
+    ApiErrorKind::from_status(status)
 }

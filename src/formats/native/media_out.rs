@@ -43,8 +43,8 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Result<Payload<'a>, ApiError> {
     // Files have no names here.
-    losses.dropped_if_there(media.place_of_name(place));
-    let refuse = |message: &str| Err(ApiError::invalid(message).about(place.clone()));
+    losses.dropped_if_present(media.name_location(place));
+    let refuse = |message: &str| Err(ApiError::invalid(message).at_location(place.clone()));
     let inline = |mime_type, data| Payload::InlineData(InlineData { mime_type, data });
     match &media.source {
         Source::Base64(data) => {

@@ -57,7 +57,7 @@ pub(super) fn body<'a>(
 ) -> Result<Body<'a>, ApiError> {
     if request.output.images && !target.capabilities.native_image_output {
         let message = "the upstream of this model cannot answer with images";
-        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Images)));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images)));
     }
     let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
@@ -109,7 +109,7 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
             turn,
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
-        FieldLocation::Returned { turn, part, inner } => {
+        FieldLocation::InToolResult { turn, part, inner } => {
             let result = path_of(&FieldLocation::Part {
                 turn: *turn,
                 part: *part,
@@ -131,9 +131,9 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
 const fn field_of(field: PartField) -> &'static str {
     match field {
         PartField::FileName => ".inlineData.displayName",
-        PartField::AddressName => ".fileData.displayName",
+        PartField::UrlName => ".fileData.displayName",
         PartField::Failure => ".functionResponse.response.error",
-        PartField::CallProof => ".thoughtSignature",
+        PartField::CallSignature => ".thoughtSignature",
         // No client of this format can say it.
         PartField::Detail => "",
     }
@@ -156,11 +156,11 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::ToolChoice => "toolConfig.functionCallingConfig",
         Setting::ParallelTools => "toolConfig",
         // A shape has no labels here.
-        Setting::OutputShape | Setting::OutputName | Setting::OutputDescription => {
+        Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
             "generationConfig.responseSchema"
         }
         Setting::Image(_) => "generationConfig.imageConfig",
-        Setting::Images | Setting::Sound => "generationConfig.responseModalities",
+        Setting::Images | Setting::Audio => "generationConfig.responseModalities",
         Setting::Verbosity => "generationConfig",
         Setting::Search => "tools.googleSearch",
         Setting::CodeExecution => "tools.codeExecution",

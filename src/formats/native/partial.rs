@@ -141,7 +141,7 @@ fn bracketed(inner: &str) -> (Step<'_>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::read_text;
+    use crate::json::decode_json;
 
     #[test]
     fn paths_are_read_in_either_spelling() {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn pieces_make_one_object_in_their_order() {
-        let begun: CallIn<'_> = read_text(r#"{"name":"f","willContinue":true}"#).unwrap();
+        let begun: CallIn<'_> = decode_json(r#"{"name":"f","willContinue":true}"#).unwrap();
         let mut call = PartialCall::begin(&begun, None);
         for piece in [
             r#"{"jsonPath":"$.z","stringValue":"Par","willContinue":true}"#,
@@ -170,7 +170,7 @@ mod tests {
             r#"{"jsonPath":"$.list[1]","boolValue":false}"#,
             r#"{"jsonPath":"$.a","nullValue":"NULL_VALUE"}"#,
         ] {
-            call.add(read_text(piece).unwrap());
+            call.add(decode_json(piece).unwrap());
         }
         assert_eq!(
             call.arguments(),

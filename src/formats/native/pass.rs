@@ -7,7 +7,7 @@ use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Present, Raw, read_text, readable};
+use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
 /// All that routing must know stands in the path.
@@ -20,16 +20,16 @@ pub(super) const PEEK: Peek<'static> = Peek {
     aside: None,
 };
 
-readable! {
+from_json! {
     struct Limited<'a> {
         "generationConfig" | "generation_config" => config: Option<Limits<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Limits<'a> {
-        "maxOutputTokens" | "max_output_tokens" => output: Option<Raw<'a>>,
-        "candidateCount" | "candidate_count" => choices: Option<Raw<'a>>,
+        "maxOutputTokens" | "max_output_tokens" => output: Option<RawJson<'a>>,
+        "candidateCount" | "candidate_count" => choices: Option<RawJson<'a>>,
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn most(body: &[u8]) -> OutputLimit {
     OutputLimit::of(limits.output, limits.choices)
 }
 
-readable! {
+from_json! {
     struct Piece<'a> {
         "candidates" => candidates: Option<Few<Candidate<'a>>>,
         "promptFeedback" => prompt_feedback: Option<PromptFeedback>,
@@ -48,36 +48,36 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct Candidate<'a> {
         "index" => index: Option<u32>,
-        "content" => content: Option<Raw<'a>>,
+        "content" => content: Option<RawJson<'a>>,
         "finishReason" => finish_reason: Option<Present>,
     }
 }
 
-readable! {
+from_json! {
     struct Content<'a> {
         "parts" => parts: Option<Few<Part<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct Part<'a> {
-        "text" => text: Option<Raw<'a>>,
-        "thought" => thought: Option<Raw<'a>>,
-        "functionCall" => function_call: Option<Raw<'a>>,
+        "text" => text: Option<RawJson<'a>>,
+        "thought" => thought: Option<RawJson<'a>>,
+        "functionCall" => function_call: Option<RawJson<'a>>,
     }
 }
 
 impl Candidate<'_> {
     fn count(&self, heard: &mut Heard) {
-        let content = self.content.map(Raw::get);
+        let content = self.content.map(RawJson::get);
         // Whatever else stands there is the client's to judge.
-        let content = content.and_then(|content| read_text(content).ok());
+        let content = content.and_then(|content| decode_json(content).ok());
         let parts = content.and_then(|content: Content<'_>| content.parts);
         for part in parts.iter().flat_map(Few::iter) {
-            match part.thought.map(Raw::get) {
+            match part.thought.map(RawJson::get) {
                 Some("true") => heard.think(part.text),
                 _ => heard.say(part.text),
             }
@@ -86,7 +86,7 @@ impl Candidate<'_> {
     }
 }
 
-readable! {
+from_json! {
     struct PromptFeedback {
         "blockReason" => block_reason: Option<Present>,
     }

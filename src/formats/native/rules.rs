@@ -7,7 +7,9 @@ use super::setting_rules::{CONFIG_OF_TOOLS, GENERATION_CONFIG, SAFETY_SETTING};
 use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
 use crate::formats::public_address::is_public_https;
-use crate::json::{Clash, Field, Fields, Noted, Rule, Seen, Shape, check};
+use crate::json::{
+    Field, FieldConflict, Fields, NotedField, ObjectRules, PresentFields, Rule, validate,
+};
 use crate::model::ApiError;
 
 pub(super) const ROLES: &[&str] = &["user", "model"];
@@ -18,7 +20,7 @@ const VENDORS: [&str; 2] = ["vendor", "google"];
 /// Holds a request against the table. Tells where the names of the vendor's own tools hold a word
 /// that stands for the vendor.
 pub(super) fn hold(body: &[u8], text_only: bool) -> Result<Vec<Range<usize>>, ApiError> {
-    let noted = check(body, &REQUEST)?;
+    let noted = validate(body, &REQUEST)?;
     refuse_pictures(&noted, text_only)?;
     Ok(vendors(body, noted))
 }
@@ -32,10 +34,10 @@ pub(super) fn read(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>, 
     Ok(fields)
 }
 
-fn refuse_pictures(noted: &[Noted], text_only: bool) -> Result<(), ApiError> {
-    let is_picture = |noted: &&Noted| noted.field == spelling::IMAGE_CONFIG[0];
+fn refuse_pictures(noted: &[NotedField], text_only: bool) -> Result<(), ApiError> {
+    let is_picture = |noted: &&NotedField| noted.field == spelling::IMAGE_CONFIG[0];
     match noted.iter().find(is_picture) {
-        Some(Noted { path, .. }) if text_only => {
+        Some(NotedField { path, .. }) if text_only => {
             let message = format!("{path}: the model has no image output");
             Err(ApiError::invalid(message).at(path.clone()))
         }
@@ -45,10 +47,10 @@ fn refuse_pictures(noted: &[Noted], text_only: bool) -> Result<(), ApiError> {
 
 /// The same of a request that is held against nothing: any JSON object will do.
 pub(super) fn skim(body: &[u8]) -> Result<Vec<Range<usize>>, ApiError> {
-    check(body, &ANY_REQUEST).map(|noted| vendors(body, noted))
+    validate(body, &ANY_REQUEST).map(|noted| vendors(body, noted))
 }
 
-fn vendors(body: &[u8], noted: Vec<Noted>) -> Vec<Range<usize>> {
+fn vendors(body: &[u8], noted: Vec<NotedField>) -> Vec<Range<usize>> {
     let vendor = |name: Range<usize>| {
         let text = &body[name.clone()];
         let word = VENDORS
@@ -76,26 +78,26 @@ const fn required(spellings: Spellings, rule: Rule) -> Field {
     }
 }
 
-pub(super) const fn shape(fields: &'static [Field]) -> Shape {
-    Shape::new(fields, |_| None)
+pub(super) const fn shape(fields: &'static [Field]) -> ObjectRules {
+    ObjectRules::new(fields, |_| None)
 }
 
-pub(super) fn clash(field: &'static str, expected: &'static str) -> Option<Clash> {
-    Some(Clash {
+pub(super) fn clash(field: &'static str, expected: &'static str) -> Option<FieldConflict> {
+    Some(FieldConflict {
         field: Some(field),
         expected,
     })
 }
 
-pub(super) static ANYTHING: Shape = shape(&[]);
+pub(super) static ANYTHING: ObjectRules = shape(&[]);
 
-static ANY_REQUEST: Shape = shape(&[
+static ANY_REQUEST: ObjectRules = shape(&[
     field(spelling::WRAPPED, Rule::Object(&ANY_REQUEST)),
     field(&["tools"], Rule::List(&Rule::Object(&ANY_TOOL))),
 ]);
 
 /// What most requests hold stands first: it is looked for in this order.
-static REQUEST: Shape = shape(&[
+static REQUEST: ObjectRules = shape(&[
     field(&["contents"], Rule::List(&Rule::Object(&CONTENT))),
     field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
     field(spelling::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
@@ -116,12 +118,12 @@ fn is_cached_content(name: &str) -> bool {
     !id.is_empty() && id.bytes().all(legal)
 }
 
-static CONTENT: Shape = shape(&[
+static CONTENT: ObjectRules = shape(&[
     field(&["role"], Rule::Word(ROLES)),
     field(&["parts"], Rule::List(&Rule::Object(&PART))),
 ]);
 
-static PART: Shape = Shape::new(
+static PART: ObjectRules = ObjectRules::new(
     &[
         field(&["text"], Rule::Text),
         field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
@@ -134,14 +136,15 @@ static PART: Shape = Shape::new(
     one_payload,
 );
 
-fn one_payload(seen: &Seen) -> Option<Clash> {
+fn one_payload(seen: &PresentFields) -> Option<FieldConflict> {
     let second = seen.all().nth(1)?;
     clash(second, "one kind of payload in a part")
 }
 
-static SYSTEM_CONTENT: Shape = shape(&[field(&["parts"], Rule::List(&Rule::Object(&SYSTEM_PART)))]);
+static SYSTEM_CONTENT: ObjectRules =
+    shape(&[field(&["parts"], Rule::List(&Rule::Object(&SYSTEM_PART)))]);
 
-static SYSTEM_PART: Shape = Shape::new(
+static SYSTEM_PART: ObjectRules = ObjectRules::new(
     &[
         field(&["text"], Rule::Text),
         field(spelling::INLINE, Rule::Object(&ANYTHING)),
@@ -152,14 +155,14 @@ static SYSTEM_PART: Shape = Shape::new(
         field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
     ],
     |seen| {
-        (!seen.all().eq(["text"])).then_some(Clash {
+        (!seen.all().eq(["text"])).then_some(FieldConflict {
             field: None,
             expected: "text, as system instructions hold nothing else",
         })
     },
 );
 
-static INLINE_DATA: Shape = shape(&[
+static INLINE_DATA: ObjectRules = shape(&[
     required(spelling::MIME_TYPE, Rule::Text),
     required(
         &["data"],
@@ -168,7 +171,7 @@ static INLINE_DATA: Shape = shape(&[
     field(spelling::DISPLAY_NAME, Rule::Text),
 ]);
 
-static FILE_DATA: Shape = shape(&[
+static FILE_DATA: ObjectRules = shape(&[
     field(spelling::MIME_TYPE, Rule::Text),
     required(
         spelling::FILE_URI,
@@ -177,20 +180,20 @@ static FILE_DATA: Shape = shape(&[
     field(spelling::DISPLAY_NAME, Rule::Text),
 ]);
 
-static FUNCTION_CALL: Shape = shape(&[
+static FUNCTION_CALL: ObjectRules = shape(&[
     required(&["name"], Rule::Text),
     field(&["args"], Rule::Object(&ANYTHING)),
     field(&["id"], Rule::Text),
 ]);
 
-static FUNCTION_RESPONSE: Shape = shape(&[
+static FUNCTION_RESPONSE: ObjectRules = shape(&[
     required(&["name"], Rule::Text),
     field(&["response"], Rule::Object(&ANYTHING)),
     field(&["parts"], Rule::List(&Rule::Object(&RESULT_PART))),
     field(&["id"], Rule::Text),
 ]);
 
-static RESULT_PART: Shape = Shape::new(
+static RESULT_PART: ObjectRules = ObjectRules::new(
     &[
         field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
         field(spelling::FILE, Rule::Object(&FILE_DATA)),
@@ -209,9 +212,9 @@ const fn own_tool(spellings: Spellings) -> Field {
     field(spellings, Rule::Noted(&OPTIONS))
 }
 
-static ANY_TOOL: Shape = shape(&[SEARCH, SEARCH_RETRIEVAL, MAPS]);
+static ANY_TOOL: ObjectRules = shape(&[SEARCH, SEARCH_RETRIEVAL, MAPS]);
 
-static TOOL: Shape = shape(&[
+static TOOL: ObjectRules = shape(&[
     SEARCH,
     SEARCH_RETRIEVAL,
     MAPS,
@@ -222,7 +225,7 @@ static TOOL: Shape = shape(&[
     field(spelling::CODE_EXECUTION, Rule::Object(&ANYTHING)),
 ]);
 
-static DECLARATION: Shape = Shape::new(
+static DECLARATION: ObjectRules = ObjectRules::new(
     &[
         required(
             &["name"],

@@ -135,7 +135,7 @@ mod tests {
         let mut losses = Losses::default();
         let tree = serde_json::from_str(schema).unwrap();
         let read = to_json_schema(tree, &Path::Key(&Path::Root, "schema"), &mut losses);
-        let places = losses.0.into_iter().map(|lost| lost.place).collect();
+        let places = losses.0.into_iter().map(|lost| lost.location).collect();
         (serde_json::to_string(&read).unwrap(), places)
     }
 

@@ -2,22 +2,22 @@
 
 use super::contents_out::CONTINUED;
 use crate::formats::sealed::{is_wrapped, thinned};
-use crate::json::{Edit, Raw, read_text, readable};
+use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Text};
 
-readable! {
+from_json! {
     struct Conversation<'a> {
-        "contents" => contents: Vec<Raw<'a>>,
+        "contents" => contents: Vec<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Content<'a> {
-        "parts" => parts: Option<Raw<'a>>,
+        "parts" => parts: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Part<'a> {
         "thought" => thought: Option<bool>,
         "thoughtSignature" => thought_signature: Option<Text<'a>>,
@@ -25,15 +25,15 @@ readable! {
 }
 
 fn is_sealed(part: &str) -> bool {
-    read_text::<Part<'_>>(part)
+    decode_json::<Part<'_>>(part)
         .is_ok_and(|part| part.thought == Some(true) && is_wrapped(part.thought_signature.as_ref()))
 }
 
 pub(super) fn take_out(body: &str, losses: &mut Losses) -> Vec<Edit> {
-    let conversation: Conversation<'_> = read_text(body).unwrap_or_default();
+    let conversation: Conversation<'_> = decode_json(body).unwrap_or_default();
     let mut edits = Vec::new();
     for (turn, content) in (0..).zip(conversation.contents) {
-        let content: Content<'_> = read_text(content.get()).unwrap_or_default();
+        let content: Content<'_> = decode_json(content.get()).unwrap_or_default();
         let gone = |part| {
             losses.dropped(FieldLocation::Part {
                 turn: Some(turn),

@@ -3,7 +3,7 @@
 
 use super::rules::{ANYTHING, clash, field, shape};
 use super::spelling;
-use crate::json::{Clash, Rule, Seen, Shape};
+use crate::json::{FieldConflict, ObjectRules, PresentFields, Rule};
 
 pub(super) const MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 pub(super) const LEVELS: &[&str] = &["MINIMAL", "LOW", "MEDIUM", "HIGH"];
@@ -47,7 +47,7 @@ const MOST_STOPS: usize = 5;
 /// Something that cannot be asked for zero times.
 const COUNT: Rule = Rule::Whole(1, i64::MAX);
 
-pub(super) static GENERATION_CONFIG: Shape = Shape::new(
+pub(super) static GENERATION_CONFIG: ObjectRules = ObjectRules::new(
     &[
         field(&["temperature"], Rule::Number(0.0, 2.0)),
         field(spelling::MAX_OUTPUT_TOKENS, COUNT),
@@ -74,12 +74,12 @@ pub(super) static GENERATION_CONFIG: Shape = Shape::new(
     |seen| schemas(seen).or_else(|| logprobs(seen)),
 );
 
-fn logprobs(seen: &Seen) -> Option<Clash> {
+fn logprobs(seen: &PresentFields) -> Option<FieldConflict> {
     let alone = seen.has("logprobs") && !seen.is_true("responseLogprobs");
     alone.then(|| clash("logprobs", "responseLogprobs to be true beside it"))?
 }
 
-fn schemas(seen: &Seen) -> Option<Clash> {
+fn schemas(seen: &PresentFields) -> Option<FieldConflict> {
     let schema = seen.has("responseSchema");
     let exact = seen.has("responseJsonSchema");
     match seen.word("responseMimeType").unwrap_or(PLAIN) {
@@ -93,7 +93,7 @@ fn schemas(seen: &Seen) -> Option<Clash> {
     }
 }
 
-static THINKING: Shape = Shape::new(
+static THINKING: ObjectRules = ObjectRules::new(
     &[
         field(spelling::INCLUDE_THOUGHTS, Rule::Flag),
         field(spelling::THINKING_BUDGET, Rule::Whole(-1, i64::MAX)),
@@ -105,29 +105,29 @@ static THINKING: Shape = Shape::new(
     },
 );
 
-static IMAGE: Shape = shape(&[
+static IMAGE: ObjectRules = shape(&[
     field(spelling::ASPECT_RATIO, Rule::Word(ASPECT_RATIOS)),
     field(spelling::IMAGE_SIZE, Rule::Word(IMAGE_SIZES)),
 ]);
 
-pub(super) static SAFETY_SETTING: Shape = shape(&[
+pub(super) static SAFETY_SETTING: ObjectRules = shape(&[
     field(&["category"], Rule::Word(CATEGORIES)),
     field(&["threshold"], Rule::Word(THRESHOLDS)),
 ]);
 
-pub(super) static CONFIG_OF_TOOLS: Shape = shape(&[
+pub(super) static CONFIG_OF_TOOLS: ObjectRules = shape(&[
     field(spelling::FUNCTION_CALLING, Rule::Object(&CALLING)),
     field(spelling::RETRIEVAL_CONFIG, Rule::Object(&RETRIEVAL)),
 ]);
 
-static CALLING: Shape = shape(&[
+static CALLING: ObjectRules = shape(&[
     field(&["mode"], Rule::Word(MODES)),
     field(spelling::ALLOWED_NAMES, Rule::List(&Rule::Text)),
 ]);
 
-static RETRIEVAL: Shape = shape(&[field(spelling::LAT_LNG, Rule::Object(&PLACE))]);
+static RETRIEVAL: ObjectRules = shape(&[field(spelling::LAT_LNG, Rule::Object(&PLACE))]);
 
-static PLACE: Shape = shape(&[
+static PLACE: ObjectRules = shape(&[
     field(&["latitude"], Rule::Number(-90.0, 90.0)),
     field(&["longitude"], Rule::Number(-180.0, 180.0)),
 ]);

@@ -8,8 +8,8 @@ use super::spelling::{self, Spellings};
 use super::tools::read_schema;
 use crate::json::{Fields, Node};
 use crate::model::{
-    ApiError, Depth, Effort, ImageOptions, ImageSize, Losses, Output, Request, Sampling, Shape,
-    Spelled, Text, Thinking,
+    ApiError, Depth, Effort, ImageOptions, ImageSize, Losses, Output, OutputFormat, Request,
+    Sampling, SettingAliases, Text, Thinking,
 };
 
 pub(super) fn read<'a>(
@@ -19,7 +19,7 @@ pub(super) fn read<'a>(
 ) -> Result<(), ApiError> {
     node.fields(|mut fields| {
         request.sampling = read_sampling(&mut fields)?;
-        request.output = read_output(&mut fields, &mut request.spelled, losses)?;
+        request.output = read_output(&mut fields, &mut request.aliases, losses)?;
         if let Some(node) = spelling::node(&mut fields, spelling::THINKING_CONFIG) {
             request.thinking = node.fields(|fields| read_thinking(fields, losses))?;
         }
@@ -64,16 +64,16 @@ fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiError>
 
 fn read_output<'a>(
     fields: &mut Fields<'a, '_>,
-    spelled: &mut Spelled,
+    spelled: &mut SettingAliases,
     losses: &mut Losses,
 ) -> Result<Output<'a>, ApiError> {
     let shape = read_shape(fields, spelled, losses)?;
     let (images, sound) = read_modalities(fields)?;
     Ok(Output {
-        shape,
+        format: shape,
         images,
-        sound,
-        picture: ImageOptions {
+        audio: sound,
+        image_options: ImageOptions {
             size: read_size(fields, losses)?,
             ..ImageOptions::default()
         },
@@ -83,9 +83,9 @@ fn read_output<'a>(
 
 fn read_shape<'a>(
     fields: &mut Fields<'a, '_>,
-    spelled: &mut Spelled,
+    spelled: &mut SettingAliases,
     losses: &mut Losses,
-) -> Result<Shape<'a>, ApiError> {
+) -> Result<OutputFormat<'a>, ApiError> {
     let kind = spelling::word(fields, spelling::RESPONSE_MIME_TYPE, KINDS);
     let plain = read_schema(spelling::node(fields, spelling::RESPONSE_SCHEMA), losses)?;
     let exact = spelling::node(fields, spelling::RESPONSE_JSON_SCHEMA);
@@ -97,15 +97,15 @@ fn read_shape<'a>(
     };
     let schema = plain.or(exact);
     Ok(match (kind.unwrap_or(PLAIN), schema) {
-        (ENUM, Some(schema)) => Shape::Enum(schema),
-        (JSON, None) => Shape::Json,
-        (_, Some(schema)) => Shape::Schema {
+        (ENUM, Some(schema)) => OutputFormat::Enum(schema),
+        (JSON, None) => OutputFormat::Json,
+        (_, Some(schema)) => OutputFormat::Schema {
             name: None,
             description: None,
             schema,
             strict: None,
         },
-        (_, None) => Shape::Text,
+        (_, None) => OutputFormat::Text,
     })
 }
 

@@ -6,8 +6,8 @@ use super::picture_out::{self, ImageConfig};
 use super::schema_out::{self, Written, report};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
-    Depth, Detail, Effort, FieldLocation, Json, Losses, Part, PartField, PartKind, Request,
-    Sampling, Setting, Shape, Text, Thinking, Turn,
+    Depth, Detail, Effort, FieldLocation, Json, Losses, OutputFormat, Part, PartField, PartKind,
+    Request, Sampling, Setting, Text, Thinking, Turn,
 };
 
 #[derive(Serialize, Default, PartialEq)]
@@ -71,21 +71,21 @@ pub(super) fn write<'a>(
     losses: &mut Losses,
 ) -> Option<GenerationConfig<'a>> {
     let mut config = write_sampling(&request.sampling, losses);
-    write_shape(&request.output.shape, &mut config, losses);
-    if request.output.images || request.output.sound {
+    write_shape(&request.output.format, &mut config, losses);
+    if request.output.images || request.output.audio {
         config.response_modalities.push("TEXT");
     }
     if request.output.images {
         config.response_modalities.push("IMAGE");
     }
-    if request.output.sound {
+    if request.output.audio {
         config.response_modalities.push("AUDIO");
     }
     if request.output.verbosity.is_some() {
         losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
     config.thinking_config = write_thinking(request.thinking, capabilities, losses);
-    config.image_config = picture_out::write(&request.output.picture, losses);
+    config.image_config = picture_out::write(&request.output.image_options, losses);
     config.media_resolution = write_resolution(&request.turns, losses);
     (config != GenerationConfig::default()).then_some(config)
 }
@@ -136,14 +136,18 @@ fn whole(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
     })
 }
 
-fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, losses: &mut Losses) {
+fn write_shape<'a>(
+    shape: &'a OutputFormat<'_>,
+    config: &mut GenerationConfig<'a>,
+    losses: &mut Losses,
+) {
     const JSON: &str = "application/json";
     const ENUM: &str = "text/x.enum";
-    let place = FieldLocation::Setting(Setting::OutputShape);
+    let place = FieldLocation::Setting(Setting::OutputFormat);
     let (kind, schema) = match shape {
-        Shape::Text => return,
-        Shape::Json => (JSON, None),
-        Shape::Schema {
+        OutputFormat::Text => return,
+        OutputFormat::Json => (JSON, None),
+        OutputFormat::Schema {
             name,
             description,
             schema,
@@ -157,7 +161,7 @@ fn write_shape<'a>(shape: &'a Shape<'_>, config: &mut GenerationConfig<'a>, loss
             }
             (JSON, Some(schema))
         }
-        Shape::Enum(schema) => (ENUM, Some(schema)),
+        OutputFormat::Enum(schema) => (ENUM, Some(schema)),
     };
     config.response_mime_type = Some(kind);
     match schema.map(schema_out::write) {
@@ -307,7 +311,7 @@ fn pictures_of<'a>(
     inside.iter().filter_map(move |part| match &part.kind {
         PartKind::Media(media) if media.mime.is_empty() || media.mime.starts_with("image/") => {
             let place = match returned {
-                true => place.returned(part.at),
+                true => place.in_tool_result(part.at),
                 false => place.clone(),
             };
             Some((media.detail, place))

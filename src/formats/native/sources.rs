@@ -1,10 +1,10 @@
 //! Sources of an upstream's answer: bytes of a part become characters of the whole text.
 
 use super::grounding::Run;
-use crate::json::{Present, readable};
+use crate::json::{Present, from_json};
 use crate::model::{Citation, FieldLocation, Losses, Text};
 
-readable! {
+from_json! {
     pub(super) struct GroundingMetadata<'a> {
         "groundingChunks" => grounding_chunks: Option<Vec<Chunk<'a>>>,
         "groundingSupports" => grounding_supports: Option<Vec<Support>>,
@@ -16,7 +16,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     /// Where it is from, whichever kind of search has found it.
     struct Chunk<'a> {
         "web" => web: Option<Address<'a>>,
@@ -25,14 +25,14 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct Address<'a> {
         "uri" => uri: Option<Text<'a>>,
         "title" => title: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Support {
         "segment" => segment: Option<Segment>,
         "groundingChunkIndices" => grounding_chunk_indices: Option<Vec<usize>>,
@@ -40,7 +40,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     /// A first part and a beginning are left out.
     struct Segment {
         "partIndex" => part_index: Option<usize>,
@@ -49,13 +49,13 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct CitationMetadata<'a> {
         "citationSources" | "citations" => citation_sources: Option<Vec<CitationSource<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct CitationSource<'a> {
         "startIndex" => start_index: Option<usize>,
         "endIndex" => end_index: Option<usize>,

@@ -25,7 +25,7 @@ pub(super) struct CallOut<'a> {
 #[serde(untagged)]
 enum Args<'a> {
     Tree(&'a Json<'a>),
-    Raw(&'a RawValue),
+    RawJson(&'a RawValue),
     Empty {},
     /// Of a tool that takes free text.
     Free {
@@ -91,7 +91,7 @@ impl<'a> CallNames<'a> {
         }
         result.name.as_deref().map(Some).ok_or_else(|| {
             let message = "the tool result answers no call of this conversation";
-            ApiError::invalid(message).about(place.clone())
+            ApiError::invalid(message).at_location(place.clone())
         })
     }
 }
@@ -121,7 +121,7 @@ fn write_arguments<'a>(call: &'a Call<'_>) -> Args<'a> {
         Arguments::Tree(Json::Null) => Args::Empty {},
         Arguments::Text(text) if text.trim_ascii().is_empty() => Args::Empty {},
         Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) if raw.get().starts_with('{') => Args::Raw(raw),
+            Ok(raw) if raw.get().starts_with('{') => Args::RawJson(raw),
             _ => Args::Unreadable {
                 raw: Text::Borrowed(text),
             },
@@ -144,7 +144,7 @@ pub(super) fn write_result<'a>(
     let mut text: Option<Text<'a>> = None;
     let mut parts = Vec::new();
     for Part { kind, at } in &result.parts {
-        let place = &place.returned(*at);
+        let place = &place.in_tool_result(*at);
         match kind {
             PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
                 let payload = media_out::write(media, place, losses)?;
@@ -157,7 +157,7 @@ pub(super) fn write_result<'a>(
             }
             kind => {
                 if let PartKind::Media(media) = kind {
-                    losses.dropped_if_there(media.place_of_name(place));
+                    losses.dropped_if_present(media.name_location(place));
                 }
                 join(&mut text, words(kind));
             }

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::formats::told::Told;
-use crate::json::readable;
+use crate::json::from_json;
 use crate::model::{Text, Usage};
 
-readable! {
+from_json! {
     /// Zero and unknown are both left out, or null.
     pub(super) struct RawUsage<'a> {
         "promptTokenCount" => prompt_token_count: Option<Told>,
@@ -19,7 +19,7 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct RawShare<'a> {
         "modality" => modality: Option<Text<'a>>,
         "tokenCount" => token_count: Option<Told>,

@@ -3,13 +3,13 @@
 use super::sources::{CitationMetadata, GroundingMetadata};
 use super::usage::RawUsage;
 use crate::formats::few::Few;
-use crate::json::{Present, Raw, readable};
+use crate::json::{Present, RawJson, from_json};
 use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Signature, Source, Text};
 
 /// How streams of another format end: proxies in front of an upstream may add it after the finish.
 pub(super) const END_ELSEWHERE: &str = "[DONE]";
 
-readable! {
+from_json! {
     /// What is rare stands in a box, so that a piece is small.
     pub(super) struct Piece<'a> {
         "candidates" => pub(super) candidates: Option<Few<Candidate<'a>>>,
@@ -22,13 +22,13 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct PromptFeedback<'a> {
         "blockReason" => block_reason: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct Candidate<'a> {
         /// The first one is often not numbered.
         "index" => index: Option<u32>,
@@ -43,13 +43,13 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct ContentIn<'a> {
         "parts" => pub(super) parts: Option<Few<PartIn<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct PartIn<'a> {
         "text" => text: Option<Text<'a>>,
         "thought" => thought: Option<bool>,
@@ -61,21 +61,21 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct InlineIn<'a> {
         "mimeType" => mime_type: Option<Text<'a>>,
         "data" => data: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct FileIn<'a> {
         "mimeType" => mime_type: Option<Text<'a>>,
         "fileUri" => file_uri: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct CallIn<'a> {
         "id" => pub(super) id: Option<Text<'a>>,
         "name" => pub(super) name: Option<Text<'a>>,
@@ -85,36 +85,36 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     /// One argument of a call, or a piece of it.
     pub(super) struct PartialArg<'a> {
         "jsonPath" => pub(super) json_path: Option<Text<'a>>,
         "stringValue" => pub(super) string_value: Option<Text<'a>>,
-        "numberValue" => pub(super) number_value: Option<Raw<'a>>,
+        "numberValue" => pub(super) number_value: Option<RawJson<'a>>,
         "boolValue" => pub(super) bool_value: Option<bool>,
     }
 }
 
-readable! {
+from_json! {
     struct ExecutionIn<'a> {
         "output" => output: Option<Text<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct LogprobsIn<'a> {
         "topCandidates" => top_candidates: Option<Vec<TopIn<'a>>>,
         "chosenCandidates" => chosen_candidates: Option<Vec<ChosenIn<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct TopIn<'a> {
         "candidates" => candidates: Option<Vec<ChosenIn<'a>>>,
     }
 }
 
-readable! {
+from_json! {
     struct ChosenIn<'a> {
         "token" => token: Option<Text<'a>>,
         "logProbability" => log_probability: Option<f64>,

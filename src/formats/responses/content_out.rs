@@ -132,7 +132,7 @@ pub(super) fn write_media<'r>(
     }
     match kind_of(media, &place, losses) {
         Kind::Image => {
-            losses.dropped_if_there(media.place_of_name(&place));
+            losses.dropped_if_present(media.name_location(&place));
             Ok(write_image(media))
         }
         Kind::File => Ok(Part::InputFile(write_file(media, place, losses))),
@@ -142,7 +142,7 @@ pub(super) fn write_media<'r>(
                 mime => mime,
             };
             let message = format!("the upstream of this model takes no media of {kind}");
-            Err(ApiError::invalid(message).about(place))
+            Err(ApiError::invalid(message).at_location(place))
         }
     }
 }
@@ -178,7 +178,7 @@ fn write_file<'r>(media: &'r Media<'_>, place: FieldLocation, losses: &mut Losse
         },
         // A name beside an address or an id is refused: "mutually exclusive parameters".
         Source::Url(address) | Source::File(address) => {
-            losses.dropped_if_there(media.place_of_name(&place));
+            losses.dropped_if_present(media.name_location(&place));
             match media.source {
                 Source::Url(_) => File::Url { file_url: address },
                 _ => File::Stored { file_id: address },

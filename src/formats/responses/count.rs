@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{outgoing, request};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, UpstreamTarget, chat, read_reply};
-use crate::json::{Present, readable};
+use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
 pub(super) struct Count;
@@ -16,7 +16,7 @@ struct Counted {
     input_tokens: u64,
 }
 
-readable! {
+from_json! {
     struct Answer {
         "input_tokens" => input_tokens: Option<u64>,
         "error" => error: Option<Present>,

@@ -10,7 +10,7 @@ use super::items_in::{self, PARAGRAPH, Said, Spoken};
 use super::progress::{Item, Items, Voice};
 use crate::formats::blocks::{Blocks, Key};
 use crate::formats::{StreamDecoder, read_event};
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::model::{
     ApiError, Block, Call, Citation, Delta, Event, Finish, Json, Logprob, Signature, Text,
 };
@@ -85,7 +85,7 @@ impl StreamDecoder for Decoder {
 }
 
 impl Decoder {
-    fn start(&mut self, response: Option<Raw<'_>>, out: Out<'_>) -> Result<(), ApiError> {
+    fn start(&mut self, response: Option<RawJson<'_>>, out: Out<'_>) -> Result<(), ApiError> {
         if self.started {
             return Ok(());
         }
@@ -363,7 +363,7 @@ impl Decoder {
 
     fn end(&mut self, frame: &Frame<'_>, data: &str, out: Out<'_>) -> Result<(), ApiError> {
         self.start(frame.response, out)?;
-        let response = frame.response.map_or("{}", Raw::get);
+        let response = frame.response.map_or("{}", RawJson::get);
         let whole: Whole<'_> = read_event(response)?;
         for (index, item) in (0u32..).zip(whole.items()) {
             let index = self.items.number_of(index, &item);

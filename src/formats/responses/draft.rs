@@ -50,9 +50,9 @@ impl<'a> Draft<'a> {
         let bare = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
         let is_kept = asked
             .memory
-            .thread
+            .conversation
             .as_ref()
-            .is_some_and(|thread| thread.keep);
+            .is_some_and(|thread| thread.store);
         let base = match bare.unwrap_or(id) {
             // What is found again by its id must have one of its own, whatever the upstream thinks.
             _ if is_kept => &asked.request_id,
@@ -97,10 +97,10 @@ impl<'a> Draft<'a> {
     }
 
     fn told(&self) -> Option<Told<'_>> {
-        let thread = self.memory.thread.as_ref()?;
+        let thread = self.memory.conversation.as_ref()?;
         Some(Told {
-            previous_response_id: thread.previous.as_deref(),
-            store: thread.keep,
+            previous_response_id: thread.previous_response_id.as_deref(),
+            store: thread.store,
         })
     }
 

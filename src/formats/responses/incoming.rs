@@ -4,13 +4,13 @@ use super::error;
 use super::items_in::{self, Said, Spoken};
 use super::pass::RawUsage;
 use crate::formats::{chat, no_answer, read_reply};
-use crate::json::{Present, Raw, readable};
+use crate::json::{Present, RawJson, from_json};
 use crate::model::{
     ApiError, Choice, Citation, FieldLocation, Finish, Json, Losses, Part, PartKind, Response,
     Text, Usage,
 };
 
-readable! {
+from_json! {
     /// The reply object, alone or inside an event of a stream.
     pub(super) struct Whole<'a> {
         "id" => pub id: Option<Text<'a>>,
@@ -19,12 +19,12 @@ readable! {
         "status" => status: Option<Text<'a>>,
         "incomplete_details" => incomplete_details: Option<Incomplete<'a>>,
         "error" => error: Option<Present>,
-        "output" => output: Option<Raw<'a>>,
+        "output" => output: Option<RawJson<'a>>,
         "usage" => usage: Option<RawUsage>,
     }
 }
 
-readable! {
+from_json! {
     struct Incomplete<'a> {
         "reason" => reason: Option<Text<'a>>,
     }

@@ -7,29 +7,29 @@ use url::form_urlencoded;
 
 use super::request::unknown_previous;
 use crate::formats::{ConversationCodec, Items, identity, read_event, read_reply, read_request};
-use crate::json::{Edit, Present, Raw, Reader, read_text, readable, replace};
-use crate::model::{ApiError, FieldLocation, Text, shortened};
+use crate::json::{Edit, JsonReader, Present, RawJson, decode_json, from_json, replace};
+use crate::model::{ApiError, FieldLocation, Text, truncated};
 
 pub(super) struct Kept;
 
-readable! {
+from_json! {
     struct Request<'a> {
         /// `null` too stands somewhere.
-        "input" => input: Raw<'a>,
-        "previous_response_id" => previous_response_id: Option<Raw<'a>>,
+        "input" => input: RawJson<'a>,
+        "previous_response_id" => previous_response_id: Option<RawJson<'a>>,
     }
 }
 
-readable! {
+from_json! {
     struct Reply<'a> {
-        "output" required => output: Raw<'a>,
+        "output" required => output: RawJson<'a>,
     }
 }
 
-readable! {
+from_json! {
     struct Event<'a> {
         "type" required => kind: Text<'a>,
-        "response" => response: Raw<'a>,
+        "response" => response: RawJson<'a>,
     }
 }
 
@@ -45,7 +45,7 @@ struct Page<'a> {
 impl ConversationCodec for Kept {
     fn input(&self, added: &[u8]) -> Result<Items, ApiError> {
         let added = str::from_utf8(added).unwrap_or_default();
-        match read_text(added) {
+        match decode_json(added) {
             Ok(input) => own_items(input),
             // Nothing is written there.
             Err(_) => Ok(Items::default()),
@@ -90,7 +90,7 @@ impl ConversationCodec for Kept {
     }
 
     fn id(&self, reply: &[u8]) -> Option<String> {
-        let (mut id, mut reader) = (None, Reader::new(str::from_utf8(reply).ok()?));
+        let (mut id, mut reader) = (None, JsonReader::new(str::from_utf8(reply).ok()?));
         let _ = reader.object(|reader, key| {
             if key != "id" {
                 return reader.skip();
@@ -161,7 +161,7 @@ impl ConversationCodec for Kept {
         if let Some(after) = &wanted.after {
             let is_it = |item: &Value| item["id"] == **after;
             let at = all.iter().position(is_it).ok_or_else(|| {
-                let message = format!("after: there is no item {}", shortened(after));
+                let message = format!("after: there is no item {}", truncated(after));
                 ApiError::invalid(message).at("after")
             })?;
             all.drain(..=at);
@@ -184,14 +184,14 @@ impl ConversationCodec for Kept {
     }
 }
 
-fn count(list: Raw<'_>) -> Option<usize> {
-    read_text(list.get())
+fn count(list: RawJson<'_>) -> Option<usize> {
+    decode_json(list.get())
         .ok()
         .map(|list: Vec<Present>| list.len())
 }
 
 /// A bare text is what the user says.
-fn own_items(input: Raw<'_>) -> Result<Items, ApiError> {
+fn own_items(input: RawJson<'_>) -> Result<Items, ApiError> {
     let text = input.get();
     if text.starts_with('"') {
         let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);

@@ -36,7 +36,7 @@ use super::{
     RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch, chat,
 };
 use crate::json::Edit;
-use crate::model::{Allowance, ApiError, FieldLocation, Losses, Request, Response};
+use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
 pub(super) struct Responses;
@@ -129,7 +129,7 @@ impl Codec for Responses {
         &chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &Allowance, fields: &mut HeaderFields) {
+    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         chat::allowance_headers(allowance, fields);
     }
 

@@ -64,9 +64,9 @@ pub(super) fn encode(
     target: &UpstreamTarget<'_>,
     losses: &mut Losses,
 ) -> Result<Vec<u8>, ApiError> {
-    if request.output.sound {
+    if request.output.audio {
         let message = "the upstream of this model cannot answer with sound";
-        return Err(ApiError::invalid(message).about(FieldLocation::Setting(Setting::Sound)));
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
     }
     let (prompt, sealed) = prompt(request, target, losses)?;
     let sampling = &request.sampling;

@@ -9,18 +9,18 @@ use crate::formats::told::Told;
 use crate::formats::{
     Glance, OutputLimit, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
 };
-use crate::json::{Present, Raw, readable};
+use crate::json::{Present, RawJson, from_json};
 use crate::model::{ApiError, ConversationState, Text, Usage};
 use crate::sse::SseWriter;
 
-readable! {
+from_json! {
     struct Request<'a> {
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
         "previous_response_id" => previous_response_id: Option<Text<'a>>,
         "store" => store: Option<bool>,
-        "max_output_tokens" => max_output_tokens: Option<Raw<'a>>,
-        "input" => input: Option<Raw<'a>>,
+        "max_output_tokens" => max_output_tokens: Option<RawJson<'a>>,
+        "input" => input: Option<RawJson<'a>>,
     }
 }
 
@@ -36,35 +36,35 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
         most: Some(OutputLimit::of(request.max_output_tokens, None)),
         aside: None,
         thread: Some(ConversationState {
-            previous: request.previous_response_id.map(Cow::into_owned),
+            previous_response_id: request.previous_response_id.map(Cow::into_owned),
             // Unless told otherwise, the format keeps what is said.
-            keep: request.store.unwrap_or(true),
-            added: request.input.map_or(0..0, |input| input.range_in(body)),
+            store: request.store.unwrap_or(true),
+            input_range: request.input.map_or(0..0, |input| input.range_in(body)),
         }),
     })
 }
 
-readable! {
+from_json! {
     struct Whole<'a> {
         "id" => id: Option<Text<'a>>,
         "created_at" => created_at: Option<f64>,
-        "model" => model: Option<Raw<'a>>,
+        "model" => model: Option<RawJson<'a>>,
         "usage" => usage: Option<RawUsage>,
         "output" => output: Option<Present>,
         "error" => error: Option<Present>,
     }
 }
 
-readable! {
+from_json! {
     struct Event<'a> {
         "type" required => kind: Text<'a>,
         "sequence_number" => sequence_number: Option<u64>,
-        "delta" => delta: Option<Raw<'a>>,
+        "delta" => delta: Option<RawJson<'a>>,
         "response" => response: Option<Whole<'a>>,
     }
 }
 
-readable! {
+from_json! {
     pub(super) struct RawUsage {
         "input_tokens" => input_tokens: Told,
         "output_tokens" => output_tokens: Told,
@@ -73,14 +73,14 @@ readable! {
     }
 }
 
-readable! {
+from_json! {
     struct InputDetails {
         "cached_tokens" => cached_tokens: Option<Told>,
         "cache_write_tokens" => cache_write_tokens: Option<Told>,
     }
 }
 
-readable! {
+from_json! {
     struct OutputDetails {
         "reasoning_tokens" => reasoning_tokens: Option<Told>,
     }
@@ -193,7 +193,7 @@ pub(super) fn cut(api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sse::Frames;
+    use crate::sse::SseFrames;
     use serde_json::{Value, json};
 
     fn cut_after(events: &[Value]) -> Vec<Value> {
@@ -207,7 +207,7 @@ mod tests {
             model: "mine",
         };
         cut(&ApiError::bad_gateway("Gone."), &passed, &mut out);
-        Frames::default().push(&out.take(), |frame| {
+        SseFrames::default().push(&out.take(), |frame| {
             let data = frame.data.expect("a payload");
             said.push(serde_json::from_str(&data).expect("JSON"));
         });

@@ -34,11 +34,11 @@ pub(super) fn read<'a>(fields: &mut Fields<'a, '_>) -> Result<ImageOptions<'a>, 
     Ok(ImageOptions {
         size: word("size")?.and_then(|size| ImageSize::of_pixels(&size)),
         quality: word("quality")?,
-        file: word("output_format")?,
+        file_format: word("output_format")?,
         background: word("background")?,
         moderation: word("moderation")?,
         compression: fields.u64("output_compression")?,
-        drafts: fields.u64("partial_images")?.filter(|count| *count > 0),
+        partial_images: fields.u64("partial_images")?.filter(|count| *count > 0),
         mask: None,
     })
 }
@@ -61,11 +61,11 @@ pub(super) fn write<'r>(picture: &'r ImageOptions<'_>, losses: &mut Losses) -> P
     Painting {
         size,
         quality: picture.quality.as_deref(),
-        output_format: picture.file.as_deref(),
+        output_format: picture.file_format.as_deref(),
         output_compression: picture.compression,
         background: picture.background.as_deref(),
         moderation: picture.moderation.as_deref(),
-        partial_images: picture.drafts,
+        partial_images: picture.partial_images,
     }
 }
 

@@ -17,12 +17,12 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
         FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
             "instructions".to_owned()
         }
-        FieldLocation::Returned {
+        FieldLocation::InToolResult {
             turn: Some(turn),
             inner: Some(inner),
             ..
         } => format!("input[{turn}].output[{inner}]"),
-        FieldLocation::Returned { turn, .. } => path_of(&FieldLocation::Turn { turn }),
+        FieldLocation::InToolResult { turn, .. } => path_of(&FieldLocation::Turn { turn }),
         FieldLocation::Field { ref of, field } => path_of(of) + field_of(field),
         FieldLocation::Tool { tool } => format!("tools[{tool}]"),
         FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
@@ -32,9 +32,9 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
 const fn field_of(field: PartField) -> &'static str {
     match field {
         PartField::Detail => ".detail",
-        PartField::FileName | PartField::AddressName => ".filename",
+        PartField::FileName | PartField::UrlName => ".filename",
         // No client of this format can say these.
-        PartField::Failure | PartField::CallProof => "",
+        PartField::Failure | PartField::CallSignature => "",
     }
 }
 
@@ -54,7 +54,7 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::Thinking => "reasoning",
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "parallel_tool_calls",
-        Setting::OutputShape => "text.format",
+        Setting::OutputFormat => "text.format",
         Setting::OutputName => "text.format.name",
         Setting::OutputDescription => "text.format.description",
         Setting::Verbosity => "text.verbosity",
@@ -62,7 +62,7 @@ const fn name_of(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Sound => "modalities",
+        Setting::Audio => "modalities",
         // Each of them is a tool here.
         Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Image(_) => "tools",
     }
@@ -83,7 +83,7 @@ mod tests {
         let strict = FieldLocation::ToolStrict { tool: 1 };
         assert_eq!(path_of(&strict), "tools[1].strict");
         assert_eq!(path_of(&FieldLocation::Path("store".into())), "store");
-        let setting = FieldLocation::Setting(Setting::OutputShape);
+        let setting = FieldLocation::Setting(Setting::OutputFormat);
         assert_eq!(path_of(&setting), "text.format");
     }
 }

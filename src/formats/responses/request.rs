@@ -6,8 +6,8 @@ use super::{tools, turns};
 use crate::formats::chat;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    ApiError, Depth, Effort, FieldLocation, Losses, Part, PartKind, Request, Role, Shape, Turn,
-    shortened,
+    ApiError, Depth, Effort, FieldLocation, Losses, OutputFormat, Part, PartKind, Request, Role,
+    Turn, truncated,
 };
 
 /// `keeps`: the reply will be kept if the client wants that.
@@ -56,7 +56,7 @@ fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), ApiError
 }
 
 pub(super) fn unknown_previous(id: &str) -> ApiError {
-    let id = shortened(id);
+    let id = truncated(id);
     let message = format!(
         "previous_response_id: no response `{id}` is kept here (any more); send the whole conversation"
     );
@@ -183,7 +183,7 @@ fn read_output<'a>(
     };
     node.fields(|mut fields| {
         if let Some(format) = fields.node("format") {
-            request.output.shape = read_shape(format, losses)?;
+            request.output.format = read_shape(format, losses)?;
         }
         request.output.verbosity = fields.text("verbosity")?;
         if !matches!(
@@ -197,12 +197,12 @@ fn read_output<'a>(
     })
 }
 
-fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, ApiError> {
+fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<OutputFormat<'a>, ApiError> {
     node.fields(|mut fields| {
         let kind = fields.text("type")?;
         let shape = match fields.need("type", kind)?.as_ref() {
-            "text" => Shape::Text,
-            "json_object" => Shape::Json,
+            "text" => OutputFormat::Text,
+            "json_object" => OutputFormat::Json,
             "json_schema" => {
                 let name = fields.text("name")?;
                 let schema = fields.take("schema");
@@ -210,7 +210,7 @@ fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Shape<'a>, 
                 if !schema.is_object() {
                     return Err(Path::Key(&fields.path, "schema").wrong("an object"));
                 }
-                Shape::Schema {
+                OutputFormat::Schema {
                     name: Some(fields.need("name", name)?),
                     description: fields.text("description")?,
                     schema,
@@ -235,7 +235,7 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Re
     // The newer name of the same thing; next to `user` it is left over and reported.
     if labels.user.is_none() {
         labels.user = fields.text("safety_identifier")?;
-        request.spelled.user = labels.user.as_ref().map(|_| "safety_identifier");
+        request.aliases.user = labels.user.as_ref().map(|_| "safety_identifier");
     }
     labels.cache_key = fields.text("prompt_cache_key")?;
     labels.service_tier = fields.text("service_tier")?;

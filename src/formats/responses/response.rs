@@ -37,7 +37,7 @@ fn report(response: &Response<'_>, losses: &mut Losses) {
     if response.choices.len() > 1 {
         losses.dropped(place("choices"));
     }
-    if response.usage.is_some_and(|usage| usage.counts_sound()) {
+    if response.usage.is_some_and(|usage| usage.has_audio()) {
         losses.dropped(place("usage: tokens of sound"));
     }
     let Some(choice) = response.choices.first() else {

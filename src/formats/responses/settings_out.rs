@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::strict;
 use crate::formats::Capabilities;
 use crate::model::{
-    Depth, Effort, FieldLocation, Json, Losses, Output, Setting, Shape, Text, Thinking,
+    Depth, Effort, FieldLocation, Json, Losses, Output, OutputFormat, Setting, Text, Thinking,
 };
 
 #[derive(Serialize)]
@@ -109,17 +109,17 @@ enum Format<'r> {
 const SCHEMA_NAME: &str = "response";
 
 pub(super) fn text<'r>(output: &'r Output<'_>, losses: &mut Losses) -> Option<TextSettings<'r>> {
-    let format = match &output.shape {
-        Shape::Text => None,
-        Shape::Json => Some(Format::JsonObject),
-        Shape::Schema {
+    let format = match &output.format {
+        OutputFormat::Text => None,
+        OutputFormat::Json => Some(Format::JsonObject),
+        OutputFormat::Schema {
             name,
             description,
             schema,
             strict,
         } => {
             if name.is_none() {
-                losses.added(FieldLocation::Setting(Setting::OutputShape));
+                losses.added(FieldLocation::Setting(Setting::OutputFormat));
             }
             Some(Format::JsonSchema {
                 name: name.as_deref().unwrap_or(SCHEMA_NAME),
@@ -129,9 +129,9 @@ pub(super) fn text<'r>(output: &'r Output<'_>, losses: &mut Losses) -> Option<Te
             })
         }
         // The word comes back in quotes.
-        Shape::Enum(schema) => {
-            losses.approximated(FieldLocation::Setting(Setting::OutputShape));
-            losses.added(FieldLocation::Setting(Setting::OutputShape));
+        OutputFormat::Enum(schema) => {
+            losses.approximated(FieldLocation::Setting(Setting::OutputFormat));
+            losses.added(FieldLocation::Setting(Setting::OutputFormat));
             Some(Format::JsonSchema {
                 name: SCHEMA_NAME,
                 description: None,
@@ -155,7 +155,7 @@ fn held_to(
         Some(true) => {
             let fits = strict::fits(schema);
             if !fits {
-                losses.approximated(FieldLocation::Setting(Setting::OutputShape));
+                losses.approximated(FieldLocation::Setting(Setting::OutputFormat));
             }
             Some(fits)
         }

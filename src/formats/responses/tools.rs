@@ -66,7 +66,7 @@ fn read_tool<'a>(
         }
         ("image_generation", None) => {
             request.output.images = true;
-            request.output.picture = picture::read(&mut fields)?;
+            request.output.image_options = picture::read(&mut fields)?;
         }
         _ => match hosted(&kind).filter(|_| namespace.is_none()) {
             Some(HostedTool::Search) => request.search = Some(read_search(&mut fields, losses)?),

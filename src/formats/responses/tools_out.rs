@@ -94,10 +94,10 @@ pub(super) fn write<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<To
         tools.push(Tool::CodeInterpreter { container });
     }
     if request.output.images {
-        let painting = picture::write(&request.output.picture, losses);
+        let painting = picture::write(&request.output.image_options, losses);
         tools.push(Tool::ImageGeneration(painting));
     } else {
-        request.output.picture.drop_all(losses);
+        request.output.image_options.drop_all(losses);
     }
     tools
 }

@@ -104,7 +104,7 @@ fn join<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, ApiError> {
                 }
                 _ => {
                     let message = "instructions to the upstream of this model are text only";
-                    return Err(ApiError::invalid(message).about(place_of(turn, part)));
+                    return Err(ApiError::invalid(message).at_location(place_of(turn, part)));
                 }
             }
         }
@@ -285,7 +285,7 @@ impl<'r, 'l> Writer<'r, 'l> {
 
     fn write_call(&mut self, call: &'r Call<'_>, place: FieldLocation) {
         if let Some(signature) = &call.signature {
-            let proof = place.field(PartField::CallProof);
+            let proof = place.field(PartField::CallSignature);
             self.write_thought("", Some(signature), proof);
         }
         let number = self.calls;
@@ -353,7 +353,7 @@ impl<'r, 'l> Writer<'r, 'l> {
         }
         let mut output = Vec::new();
         for part in &result.parts {
-            let place = place.returned(part.at);
+            let place = place.in_tool_result(part.at);
             match &part.kind {
                 PartKind::Text(text) if text.is_empty() => {}
                 PartKind::Text(text) => output.push(Part::InputText { text }),
@@ -385,7 +385,7 @@ impl<'r, 'l> Writer<'r, 'l> {
             }
             _ => {
                 let message = "the upstream of this model takes no such media from the model";
-                Err(ApiError::invalid(message).about(place))
+                Err(ApiError::invalid(message).at_location(place))
             }
         }
     }

@@ -12,7 +12,7 @@ async fn books_that_fail_stall_or_lose_their_answer_have_everything_once() {
     let ids = numbered(0..2400);
     append_all(&journal, &ids);
     assert_eq!(journal.standing().waiting, 2400);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     for refused in ["no room", "the connection was lost", "no answer in 30s"] {
         assert_eq!(carrier.step().await, Err(refused.to_owned()));
         assert_eq!(journal.standing().waiting, 2400, "{refused}");
@@ -37,7 +37,7 @@ async fn what_a_thread_writes_comes_in_its_order_over_many_files() {
     journal.pile.shorten_segments(256 << 10);
     let journal = Arc::new(journal);
     let books = Ledger::in_moods(&[]);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     append_all(&journal, &numbered(0..9000));
     let mut written = 9000;
     loop {
@@ -67,9 +67,9 @@ async fn what_is_left_from_before_comes_first_and_its_files_go() {
     assert_eq!(journal.standing().waiting, 20);
     append_all(&journal, &numbered(20..30));
     let books = Ledger::in_moods(&[]);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     for carried in [10, 20, 30] {
-        assert!(journal.has_carried_earlier() == (carried > 20));
+        assert!(journal.has_flushed_previous() == (carried > 20));
         assert_eq!(carrier.step().await, Ok(10));
         assert_eq!(books.ids(), numbered(0..carried));
     }
@@ -89,7 +89,7 @@ async fn who_waits_for_what_was_left_is_told_when_the_last_of_it_is_there() {
     let journal = open(folder.path());
     append_all(&journal, &numbered(700..701));
     let books = Ledger::in_moods(&[Mood::Fail]);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     let told = async {
         journal.earlier_carried().await;
         books.ids()
@@ -114,7 +114,7 @@ async fn many_threads_write_whole_lines() {
             std::thread::spawn(move || append_all(&journal, &ids))
         })
         .collect();
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         carrier.step().await.expect("the books are well");
     }
@@ -130,7 +130,7 @@ async fn finish(books: Arc<Ledger>, count: u32) -> (tempfile::TempDir, Duration)
     append_all(&journal, &numbered(0..count));
     let started = tokio::time::Instant::now();
     tokio::select! {
-        () = keep(journal.clone(), books) => unreachable!("it goes on for ever"),
+        () = run_background(journal.clone(), books) => unreachable!("it goes on for ever"),
         () = journal.finish(Duration::from_secs(3600)) => {}
     }
     (folder, started.elapsed())
@@ -166,7 +166,7 @@ async fn books_that_are_well_again_are_found_so() {
     };
     let started = tokio::time::Instant::now();
     tokio::select! {
-        () = keep(journal.clone(), books.clone()) => unreachable!("it goes on for ever"),
+        () = run_background(journal.clone(), books.clone()) => unreachable!("it goes on for ever"),
         () = carried => {}
     }
     assert_eq!(books.ids(), numbered(0..5));

@@ -9,11 +9,11 @@ fn line(id: &str) -> String {
 }
 
 /// What the books have of a segment that holds this.
-async fn carried(folder: &Path, content: &str) -> (Vec<String>, Standing) {
+async fn carried(folder: &Path, content: &str) -> (Vec<String>, JournalStatus) {
     fs::write(folder.join("000000000007.receipts"), content).expect("a file");
     let journal = open(folder);
     let books = Ledger::in_moods(&[]);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     while carrier.step().await.expect("the books are well") > 0 {}
     (books.ids(), journal.standing())
 }

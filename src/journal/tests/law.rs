@@ -34,7 +34,7 @@ const ROOM: u64 = 1 << 20;
 
 struct Life {
     journal: Arc<Journal>,
-    carrier: Carrier,
+    carrier: Flusher,
 }
 
 impl Life {
@@ -43,7 +43,7 @@ impl Life {
         // The folder is that of a much smaller journal, so that segments are short.
         journal.pile.shorten_segments(4 << 10);
         let journal = Arc::new(journal);
-        let carrier = Carrier::new(journal.clone(), books.clone());
+        let carrier = Flusher::new(journal.clone(), books.clone());
         books.pages().answered.clear();
         Life { journal, carrier }
     }
@@ -114,7 +114,7 @@ proptest! {
     #[test]
     fn every_receipt_is_recorded_once(deeds in deeds()) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        // Books that stall are waited for, in no time.
+        // UsageSink that stall are waited for, in no time.
         let runtime = runtime.enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(live(deeds))?;
     }

@@ -42,7 +42,7 @@ enum Mood {
     Stall,
 }
 
-/// Books that are in every mood once, and then good.
+/// UsageSink that are in every mood once, and then good.
 #[derive(Default)]
 struct Ledger(Mutex<Pages>);
 
@@ -55,7 +55,7 @@ struct Pages {
 }
 
 #[async_trait]
-impl Books for Ledger {
+impl UsageSink for Ledger {
     async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let mood = self.pages().moods.pop_front();
         let mood = mood.unwrap_or(Mood::Take);
@@ -107,7 +107,7 @@ fn open(folder: &Path) -> Arc<Journal> {
 
 /// Until nothing is left, whatever the books say meanwhile.
 async fn carry_all(journal: &Arc<Journal>, books: &Arc<Ledger>) {
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     while journal.standing().waiting > 0 {
         // What fails comes again.
         let _ = carrier.step().await;

@@ -46,7 +46,7 @@ async fn what_is_carried_makes_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Arc::new(Journal::open(folder.path(), LITTLE).expect("a journal"));
     let books = Ledger::in_moods(&[]);
-    let mut carrier = Carrier::new(journal.clone(), books.clone());
+    let mut carrier = Flusher::new(journal.clone(), books.clone());
     for round in 0..100 {
         append_all(&journal, &numbered(round * 10..(round + 1) * 10));
         while carrier.step().await.expect("the books are well") > 0 {}

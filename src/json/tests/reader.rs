@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{Present, Raw, read_text, readable};
+use super::super::{Present, RawJson, decode_json, from_json};
 use super::*;
 use crate::model::Json;
 
 /// What both read must be the same, and both must refuse the same.
 fn agrees(text: &str) {
-    let ours = read_text::<Raw<'_>>(text).map(Raw::get);
+    let ours = decode_json::<RawJson<'_>>(text).map(RawJson::get);
     let theirs: Result<Value, _> = serde_json::from_str(text);
     match (&ours, &theirs) {
         (Ok(ours), Ok(theirs)) => {
@@ -26,13 +26,13 @@ fn agrees(text: &str) {
         (Err(_), Err(_)) => {}
         (Err(error), Ok(_)) => panic!("{text}: {error}"),
     }
-    let tree: Option<Json<'_>> = read_text(text).ok();
+    let tree: Option<Json<'_>> = decode_json(text).ok();
     assert_eq!(tree, serde_json::from_str(text).ok(), "{text}");
-    let text_of = |text: &str| read_text::<Cow<'_, str>>(text).ok().map(Cow::into_owned);
+    let text_of = |text: &str| decode_json::<Cow<'_, str>>(text).ok().map(Cow::into_owned);
     assert_eq!(text_of(text), serde_json::from_str(text).ok(), "{text}");
-    let number = read_text::<f64>(text).is_ok();
+    let number = decode_json::<f64>(text).is_ok();
     assert_eq!(number, serde_json::from_str::<f64>(text).is_ok(), "{text}");
-    let whole = read_text::<u64>(text).ok();
+    let whole = decode_json::<u64>(text).ok();
     assert_eq!(whole, serde_json::from_str(text).ok(), "{text}");
 }
 
@@ -123,7 +123,7 @@ fn nesting_ends_where_it_ends_elsewhere() {
     for depth in [1, 127, 128, 100_000] {
         let text = "[".repeat(depth) + &"]".repeat(depth);
         let theirs = serde_json::from_str::<Value>(&text).is_ok();
-        assert_eq!(read_text::<Present>(&text).is_ok(), theirs, "{depth}");
+        assert_eq!(decode_json::<Present>(&text).is_ok(), theirs, "{depth}");
     }
 }
 
@@ -145,13 +145,13 @@ fn a_special_byte_is_found_wherever_it_stands() {
     }
 }
 
-readable! {
+from_json! {
     struct Called<'a> {
         "name" | "title" required => name: Cow<'a, str>,
         "count" => count: Option<u32>,
         "inner" => inner: Option<Box<Called<'a>>>,
         "list" => list: Vec<bool>,
-        "any" => any: Raw<'a>,
+        "any" => any: RawJson<'a>,
     }
 }
 
@@ -159,7 +159,7 @@ readable! {
 fn fields_are_found_by_their_keys() {
     let text = r#" {"inner":{"title":"in\"side"},"more":[1,{"name":2}],"n\u0061me":"a","list":
         [true,false],"count":7,"any": null } "#;
-    let read: Called<'_> = read_text(text).expect("an object");
+    let read: Called<'_> = decode_json(text).expect("an object");
     assert_eq!((&*read.name, read.count), ("a", Some(7)));
     assert!(matches!(read.name, Cow::Borrowed(_)));
     assert_eq!(read.inner.expect("an inner one").name, "in\"side");
@@ -167,7 +167,7 @@ fn fields_are_found_by_their_keys() {
     let range = read.any.range_in(text.as_bytes());
     assert_eq!(&text[range], "null");
     assert!(read.any.written().is_some());
-    let bare: Called<'_> = read_text(r#"{"name":"","count":null}"#).expect("an object");
+    let bare: Called<'_> = decode_json(r#"{"name":"","count":null}"#).expect("an object");
     assert_eq!((bare.count, bare.any.written()), (None, None));
 }
 
@@ -194,7 +194,7 @@ fn what_is_wrong_is_named_with_its_place() {
             "expected a comma or the end of the object at line 1 column 33",
         ),
     ] {
-        let error = read_text::<Called<'_>>(text).err().expect(text);
+        let error = decode_json::<Called<'_>>(text).err().expect(text);
         assert_eq!(error.to_string(), problem);
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::write;
+use super::write_json;
 
 #[derive(Serialize)]
 struct Everything<'a> {
@@ -69,7 +69,7 @@ fn in_pieces<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error
 
 fn same(value: &impl Serialize) {
     let mut written = b"before ".to_vec();
-    write(value, &mut written).expect("it can be written");
+    write_json(value, &mut written).expect("it can be written");
     let expected = serde_json::to_string(value).expect("it can be written");
     let written = str::from_utf8(&written).expect("it is text");
     assert_eq!(written, format!("before {expected}"));
@@ -153,5 +153,5 @@ fn trees_are_written_as_they_are() {
 #[test]
 fn keys_are_texts() {
     let numbers = BTreeMap::from([(1, 2)]);
-    assert!(write(&numbers, &mut Vec::new()).is_err());
+    assert!(write_json(&numbers, &mut Vec::new()).is_err());
 }

@@ -10,11 +10,11 @@ use http::HeaderMap;
 use super::*;
 use crate::config::{self, Reset};
 use crate::formats::{Framing, Operation, ResponseOptions};
-use crate::journal::{Books, Carrier, Journal};
+use crate::journal::{Flusher, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::{Format, Money, TranslationState};
 use crate::proxy::route;
-use crate::runtime::{Runtime, fingerprint};
+use crate::runtime::{Runtime, key_hash};
 use crate::translate::ResponseTranslator;
 
 const CONFIG: &str = "{keys: [{name: dev, secret: s3cret, spending_cap: 1}], \
@@ -46,7 +46,7 @@ impl World {
         let snapshot = self.runtime.snapshot();
         let journal = Some(self.journal.clone());
         let mut exchange = RequestContext::new(snapshot.clone(), self.metrics.clone(), journal);
-        exchange.key = snapshot.key(&fingerprint(b"s3cret")).cloned();
+        exchange.key = snapshot.key(&key_hash(b"s3cret")).cloned();
         exchange.body = Bytes::from_static(BODY.as_bytes());
         let operation = Operation::Generate;
         let conversations = &self.runtime.conversations;
@@ -85,14 +85,14 @@ impl World {
 
     fn spent(&self) -> Money {
         let snapshot = self.runtime.snapshot();
-        let key = snapshot.key(&fingerprint(b"s3cret")).expect("a key");
+        let key = snapshot.key(&key_hash(b"s3cret")).expect("a key");
         key.account.spent(Reset::Never, jiff::Timestamp::now())
     }
 
     /// What has been written down.
     async fn receipts(&self) -> Vec<UsageRecord<'static>> {
         let books = Arc::new(Page::default());
-        let mut carrier = Carrier::new(self.journal.clone(), books.clone());
+        let mut carrier = Flusher::new(self.journal.clone(), books.clone());
         while carrier.step().await.expect("the page takes all") > 0 {}
         std::mem::take(&mut *books.0.lock().expect("no panic"))
     }
@@ -102,7 +102,7 @@ impl World {
 struct Page(std::sync::Mutex<Vec<UsageRecord<'static>>>);
 
 #[async_trait]
-impl Books for Page {
+impl UsageSink for Page {
     async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
         let mut page = self.0.lock().expect("no panic");
         page.extend(receipts.iter().cloned().map(UsageRecord::into_owned));
@@ -168,7 +168,7 @@ async fn a_bill_that_is_written_down_stays_as_it_is() {
 async fn a_request_that_asked_nobody_has_none() {
     let world = World::new();
     let mut exchange = world.exchange("");
-    exchange.forget_reply();
+    exchange.delete_response();
     drop(exchange);
     assert!(world.receipts().await.is_empty() && world.spent().is_zero());
 }

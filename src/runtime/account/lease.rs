@@ -5,15 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{Account, Cap, Ledger, Reservation, Short, period};
+use super::{Account, Cap, CapExceeded, Ledger, Reservation, period};
 use crate::config::Reset;
-use crate::model::{LeaseGiven, LeaseNeed, Money, Spending};
+use crate::model::{LeaseGrant, LeaseRequest, Money, Spending};
 
 /// A slice is this part of a cap, or twice what a request needs where that is more.
 const PARTS: u32 = 20;
 
 /// What a request that waits will be told.
-pub type Told = Result<Reservation, Short>;
+pub type ReservationResult = Result<Reservation, CapExceeded>;
 
 #[derive(Default)]
 pub(super) struct Lease {
@@ -37,14 +37,14 @@ pub(super) struct Lease {
 struct Waiting {
     most: Money,
     cap: Cap,
-    told: oneshot::Sender<Told>,
+    told: oneshot::Sender<ReservationResult>,
     /// The question that is being asked is also for this one.
     is_asked: bool,
 }
 
 /// What to do about a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum LeaseAction {
     /// More, for those who wait and for those to come.
     More,
     /// To give back what nobody has used since this was last wished.
@@ -75,7 +75,10 @@ impl Ledger {
         let is_covered =
             most.is_zero() || ceiling.is_some_and(|most_own| own + held + most <= most_own);
         lease.is_used |= is_covered;
-        lease.slice = lease.slice.max(most + most).max(cap.amount.part_of(PARTS));
+        lease.slice = lease
+            .slice
+            .max(most + most)
+            .max(cap.amount.divided_by(PARTS));
         is_covered
     }
 
@@ -91,7 +94,7 @@ impl Ledger {
         self.lease.as_ref().is_some_and(|lease| {
             // The store does not know yet what was taken without asking.
             let is_owed = !lease.credit.is_zero();
-            is_owed || (!lease.is_scarce && free < lease.slice.part_of(2))
+            is_owed || (!lease.is_scarce && free < lease.slice.divided_by(2))
         })
     }
 
@@ -104,7 +107,7 @@ impl Ledger {
 
 pub(super) fn in_period(spending: &Spending, reset: Reset) -> Money {
     match reset {
-        Reset::Never => spending.ever,
+        Reset::Never => spending.total,
         Reset::Monthly => spending.month,
         Reset::Daily => spending.day,
     }
@@ -112,7 +115,7 @@ pub(super) fn in_period(spending: &Spending, reset: Reset) -> Money {
 
 impl Account {
     /// Where it was not covered: what comes of it when more has been asked for.
-    pub fn wait(&self, most: Money, cap: Cap) -> oneshot::Receiver<Told> {
+    pub fn wait(&self, most: Money, cap: Cap) -> oneshot::Receiver<ReservationResult> {
         let (told, will_be_told) = oneshot::channel();
         let mut ledger = self.ledger();
         let lease = ledger.lease.get_or_insert_default();
@@ -126,7 +129,7 @@ impl Account {
     }
 
     /// What is to be asked of the store; `None`: nothing need be. What follows is `settle_lease` or `go_on_without`.
-    pub fn need(&self, cap: Cap, wish: Wish, now: Timestamp) -> Option<LeaseNeed> {
+    pub fn need(&self, cap: Cap, wish: LeaseAction, now: Timestamp) -> Option<LeaseRequest> {
         let mut ledger = self.ledger();
         ledger.turn(now);
         let floor = ledger.floor(cap.reset);
@@ -134,7 +137,7 @@ impl Account {
         let is_low = ledger.is_low(cap, now);
         let lease = ledger.lease.as_mut()?;
         let was_used = lease.is_used;
-        if wish != Wish::More {
+        if wish != LeaseAction::More {
             lease.is_used = false;
         }
         let slice = lease.slice;
@@ -144,21 +147,21 @@ impl Account {
             (least, all + slice)
         } else {
             let wanted = match wish {
-                Wish::More => is_low.then_some(slice)?,
-                Wish::Tidy if was_used && free.is_some() => is_low.then_some(slice)?,
+                LeaseAction::More => is_low.then_some(slice)?,
+                LeaseAction::Tidy if was_used && free.is_some() => is_low.then_some(slice)?,
                 // There is nothing to give back.
-                Wish::Tidy if lease.of.is_none() => return None,
-                Wish::Tidy | Wish::Leave => Money::ZERO,
-                Wish::Again => free.unwrap_or_default(),
+                LeaseAction::Tidy if lease.of.is_none() => return None,
+                LeaseAction::Tidy | LeaseAction::Leave => Money::ZERO,
+                LeaseAction::Again => free.unwrap_or_default(),
             };
             (Money::ZERO, wanted)
         };
-        if wish == Wish::Tidy {
-            lease.slice = cap.amount.part_of(PARTS);
+        if wish == LeaseAction::Tidy {
+            lease.slice = cap.amount.divided_by(PARTS);
         }
         // More is only ever added; in all other cases less may come of it than is there now.
-        lease.is_frozen = wish != Wish::More || !lease.waiting.is_empty();
-        Some(LeaseNeed {
+        lease.is_frozen = wish != LeaseAction::More || !lease.waiting.is_empty();
+        Some(LeaseRequest {
             cap: cap.amount,
             floor,
             least,
@@ -170,8 +173,8 @@ impl Account {
     pub fn settle_lease(
         self: &Arc<Account>,
         cap: Cap,
-        given: LeaseGiven,
-        wanted: LeaseNeed,
+        given: LeaseGrant,
+        wanted: LeaseRequest,
         asked: Timestamp,
     ) {
         let mut ledger = self.ledger();
@@ -179,7 +182,7 @@ impl Account {
         let unrecorded = in_period(&ledger.own, cap.reset).saturating_sub(recorded);
         ledger.know(cap.reset, given.spent + unrecorded);
         if let Some(lease) = &mut ledger.lease {
-            let of = (cap.reset, period::ends(cap.reset, asked));
+            let of = (cap.reset, period::period_end(cap.reset, asked));
             lease.of = (!given.amount.is_zero()).then_some(of);
             lease.granted = recorded + given.amount;
             lease.credit = Money::ZERO;
@@ -197,7 +200,7 @@ impl Account {
         let own = in_period(&ledger.own, cap.reset) + ledger.held;
         if let Some(lease) = &mut ledger.lease {
             if lease.ceiling(cap, now).is_none() {
-                lease.of = Some((cap.reset, period::ends(cap.reset, now)));
+                lease.of = Some((cap.reset, period::period_end(cap.reset, now)));
                 lease.granted = own;
                 lease.credit = Money::ZERO;
             }

@@ -8,8 +8,8 @@ fn money(text: &str) -> Money {
     Money::parse(text).expect("an amount")
 }
 
-fn short(left: &str, held: &str) -> Refused {
-    Refused::Short(Short {
+fn short(left: &str, held: &str) -> ReserveError {
+    ReserveError::CapExceeded(CapExceeded {
         left: money(left),
         held: money(held),
         elsewhere: Some(Money::ZERO),
@@ -31,29 +31,29 @@ fn cap(amount: &str, reset: Reset) -> Cap {
 fn what_is_held_is_given_back_and_what_is_spent_is_not() {
     let account = Arc::new(Account::default());
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
-    let first = account.hold(money("0.6"), cap, now).expect("money");
-    let second = account.hold(money("0.5"), cap, now);
+    let first = account.reserve(money("0.6"), cap, now).expect("money");
+    let second = account.reserve(money("0.5"), cap, now);
     assert_eq!(second.err(), Some(short("1", "0.6")));
     drop(first);
-    let again = account.hold(money("1"), cap, now).expect("all of it");
+    let again = account.reserve(money("1"), cap, now).expect("all of it");
     again.settle(money("0.7"), now);
     assert_eq!(account.spent(cap.reset, now), money("0.7"));
-    let third = account.hold(money("0.31"), cap, now);
+    let third = account.reserve(money("0.31"), cap, now);
     assert_eq!(third.err(), Some(short("0.3", "0")));
-    let rest = account.hold(money("0.3"), cap, now).expect("the rest");
+    let rest = account.reserve(money("0.3"), cap, now).expect("the rest");
     rest.settle(money("0.3"), now);
     // At the cap only what costs nothing goes on.
-    assert!(account.hold(money("0.000000001"), cap, now).is_err());
-    assert!(account.hold(Money::ZERO, cap, now).is_ok());
+    assert!(account.reserve(money("0.000000001"), cap, now).is_err());
+    assert!(account.reserve(Money::ZERO, cap, now).is_ok());
 }
 
 #[test]
 fn a_request_that_costs_more_than_was_held_leaves_nothing() {
     let account = Arc::new(Account::default());
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
-    let hold = account.hold(money("0.5"), cap, now).expect("money");
+    let hold = account.reserve(money("0.5"), cap, now).expect("money");
     hold.settle(money("3"), now);
-    let refused = account.hold(money("0.1"), cap, now).err();
+    let refused = account.reserve(money("0.1"), cap, now).err();
     assert_eq!(refused, Some(short("0", "0")));
 }
 
@@ -68,7 +68,7 @@ fn many_at_once_never_take_the_same_money() {
                 scope.spawn(move || {
                     let mut taken = 0;
                     for turn in 0..500 {
-                        match account.hold(money("0.1"), cap, now) {
+                        match account.reserve(money("0.1"), cap, now) {
                             // Half of them turn out to cost nothing.
                             Ok(hold) if turn % 2 == 0 => drop(hold),
                             Ok(hold) => {
@@ -98,10 +98,10 @@ fn a_new_period_begins_at_nothing() {
     account.spend(money("1"), at("11-15T23:59"));
     assert!(
         account
-            .hold(money("0.1"), daily, at("11-15T23:59"))
+            .reserve(money("0.1"), daily, at("11-15T23:59"))
             .is_err()
     );
-    let hold = account.hold(money("0.4"), daily, at("11-16T00:00"));
+    let hold = account.reserve(money("0.4"), daily, at("11-16T00:00"));
     // What was begun on one day and ends on the next is spent on the next.
     let hold = hold.expect("a new day");
     hold.settle(money("0.4"), at("11-17T00:01"));
@@ -133,7 +133,7 @@ fn a_clock_that_goes_back_and_another_period_forget_nothing_of_today() {
 fn what_was_spent_before_is_added_once_and_counts_in_its_periods() {
     let account = Arc::new(Account::default());
     let before = Spending {
-        ever: money("7"),
+        total: money("7"),
         month: money("3"),
         day: money("1"),
     };
@@ -153,7 +153,7 @@ fn what_was_spent_before_is_added_once_and_counts_in_its_periods() {
     }
     assert!(
         account
-            .hold(money("0.1"), cap("7.5", Reset::Never), at("11-15T12:03"))
+            .reserve(money("0.1"), cap("7.5", Reset::Never), at("11-15T12:03"))
             .is_err()
     );
     assert_eq!(account.spent(Reset::Daily, at("11-16T00:00")), Money::ZERO);

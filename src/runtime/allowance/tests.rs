@@ -18,7 +18,7 @@ fn only(requests: Option<u64>, tokens: Option<u64>, concurrency: Option<u64>) ->
 
 #[test]
 fn a_minute_of_requests_and_then_one_a_second() {
-    let used = Arc::new(Used::default());
+    let used = Arc::new(KeyLimiter::default());
     let limits = only(Some(60), None, None);
     let mut now = Instant::now();
     for _ in 0..60 {
@@ -27,7 +27,7 @@ fn a_minute_of_requests_and_then_one_a_second() {
     let second = Duration::from_secs(1);
     assert_eq!(
         used.admit(&limits, now).err(),
-        Some(Reached::Requests(second))
+        Some(LimitReached::Requests(second))
     );
     now += second;
     assert!(used.admit(&limits, now).is_ok());
@@ -36,12 +36,12 @@ fn a_minute_of_requests_and_then_one_a_second() {
 
 #[test]
 fn tokens_are_charged_afterwards_and_a_debt_is_worked_off() {
-    let used = Arc::new(Used::default());
+    let used = Arc::new(KeyLimiter::default());
     let limits = only(None, Some(6000), None);
     let now = Instant::now();
     assert!(used.admit(&limits, now).is_ok());
-    used.charge(&limits, 9000, now);
-    let Some(Reached::Tokens(wait)) = used.admit(&limits, now).err() else {
+    used.charge_tokens(&limits, 9000, now);
+    let Some(LimitReached::Tokens(wait)) = used.admit(&limits, now).err() else {
         panic!("a key in debt was admitted");
     };
     assert_eq!(wait.as_millis(), 30_010);
@@ -50,11 +50,14 @@ fn tokens_are_charged_afterwards_and_a_debt_is_worked_off() {
 
 #[test]
 fn concurrency_is_given_back_when_the_permit_is_dropped() {
-    let used = Arc::new(Used::default());
+    let used = Arc::new(KeyLimiter::default());
     let now = Instant::now();
     let first = used.admit(&LIMITS, now).expect("free");
     let second = used.admit(&LIMITS, now).expect("free");
-    assert_eq!(used.admit(&LIMITS, now).err(), Some(Reached::Concurrency));
+    assert_eq!(
+        used.admit(&LIMITS, now).err(),
+        Some(LimitReached::Concurrency)
+    );
     assert_eq!(used.at_once(), 2);
     drop((first, second));
     assert_eq!(used.at_once(), 0);
@@ -63,30 +66,33 @@ fn concurrency_is_given_back_when_the_permit_is_dropped() {
 
 #[test]
 fn a_refused_request_costs_nothing() {
-    let used = Arc::new(Used::default());
+    let used = Arc::new(KeyLimiter::default());
     let now = Instant::now();
-    used.charge(&LIMITS, 6000, now);
-    let before = used.allowance(&LIMITS, now);
+    used.charge_tokens(&LIMITS, 6000, now);
+    let before = used.rate_limit_status(&LIMITS, now);
     for _ in 0..100 {
-        assert!(matches!(used.admit(&LIMITS, now), Err(Reached::Tokens(_))));
+        assert!(matches!(
+            used.admit(&LIMITS, now),
+            Err(LimitReached::Tokens(_))
+        ));
     }
-    assert_eq!(used.allowance(&LIMITS, now), before);
+    assert_eq!(used.rate_limit_status(&LIMITS, now), before);
     assert_eq!(used.at_once(), 0);
 }
 
 #[test]
 fn the_allowance_says_what_is_left_and_when_all_is_back() {
-    let used = Arc::new(Used::default());
+    let used = Arc::new(KeyLimiter::default());
     let now = Instant::now();
     let _permit = used.admit(&LIMITS, now);
-    used.charge(&LIMITS, 1500, now);
-    let allowance = used.allowance(&LIMITS, now);
-    let requests = Rate {
+    used.charge_tokens(&LIMITS, 1500, now);
+    let allowance = used.rate_limit_status(&LIMITS, now);
+    let requests = RateLimit {
         limit: 60,
         remaining: 59,
         reset: Duration::from_secs(1),
     };
-    let tokens = Rate {
+    let tokens = RateLimit {
         limit: 6000,
         remaining: 4500,
         reset: Duration::from_secs(15),
@@ -94,7 +100,7 @@ fn the_allowance_says_what_is_left_and_when_all_is_back() {
     assert_eq!(allowance.requests, Some(requests));
     assert_eq!(allowance.tokens, Some(tokens));
     assert_eq!(
-        used.allowance(&only(None, None, Some(2)), now),
-        Allowance::default()
+        used.rate_limit_status(&only(None, None, Some(2)), now),
+        RateLimitStatus::default()
     );
 }

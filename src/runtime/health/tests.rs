@@ -12,7 +12,7 @@ fn open(now: Instant) -> Health {
     let health = Health::default();
     for _ in 0..2 {
         assert_eq!(health.failed(&BREAKER, now), None);
-        assert!(health.is_fit(now));
+        assert!(health.is_available(now));
     }
     assert_eq!(health.failed(&BREAKER, now), Some(BREAKER.open_for));
     health
@@ -22,7 +22,7 @@ fn open(now: Instant) -> Health {
 fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
     let now = Instant::now();
     let health = open(now);
-    assert!(!health.is_fit(now));
+    assert!(!health.is_available(now));
     let health = Health::default();
     for _ in 0..9 {
         health.failed(&BREAKER, now);
@@ -30,7 +30,7 @@ fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
         health.succeeded(now);
         health.succeeded(now);
         health.succeeded(now);
-        assert!(health.is_fit(now));
+        assert!(health.is_available(now));
     }
 }
 
@@ -55,7 +55,7 @@ fn old_failures_are_forgotten() {
         health.failed(&BREAKER, now);
         now += WINDOW + Duration::from_secs(1);
     }
-    assert!(health.is_fit(now));
+    assert!(health.is_available(now));
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn after_the_pause_one_request_probes_and_success_closes() {
     let now = Instant::now();
     let health = open(now);
     let later = now + BREAKER.open_for;
-    assert!(health.is_fit(later));
+    assert!(health.is_available(later));
     health.begin(later);
-    assert!(!health.is_fit(later), "one probe is enough");
+    assert!(!health.is_available(later), "one probe is enough");
     assert!(health.succeeded(later));
-    assert!(health.is_fit(later));
+    assert!(health.is_available(later));
     assert!(!health.is_open());
     assert!(!health.succeeded(later), "no news");
 }
@@ -79,10 +79,10 @@ fn a_probe_that_fails_doubles_the_pause_up_to_a_bound() {
     let mut pause = BREAKER.open_for;
     for _ in 0..10 {
         now += pause;
-        assert!(health.is_fit(now));
+        assert!(health.is_available(now));
         health.begin(now);
         pause = health.failed(&BREAKER, now).expect("open again");
-        assert!(!health.is_fit(now + pause - Duration::from_millis(1)));
+        assert!(!health.is_available(now + pause - Duration::from_millis(1)));
     }
     assert_eq!(pause, LONGEST_PAUSE);
 }
@@ -93,8 +93,8 @@ fn a_probe_that_never_ends_lets_another_one_try() {
     let health = open(now);
     let later = now + BREAKER.open_for;
     health.begin(later);
-    assert!(!health.is_fit(later));
-    assert!(health.is_fit(later + BREAKER.open_for));
+    assert!(!health.is_available(later));
+    assert!(health.is_available(later + BREAKER.open_for));
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_pause_that_was_asked_for_is_kept_and_bounded() {
     health.cool_down(Duration::from_secs(20), now);
     health.cool_down(Duration::from_secs(5), now);
     assert_eq!(health.cool_down_left(now), Duration::from_secs(20));
-    assert!(!health.is_fit(now + Duration::from_secs(19)));
-    assert!(health.is_fit(now + Duration::from_secs(20)));
+    assert!(!health.is_available(now + Duration::from_secs(19)));
+    assert!(health.is_available(now + Duration::from_secs(20)));
     health.cool_down(Duration::from_secs(1_000_000), now);
-    assert!(health.is_fit(now + LONGEST_COOL_DOWN));
+    assert!(health.is_available(now + LONGEST_COOL_DOWN));
 }

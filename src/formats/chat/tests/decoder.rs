@@ -10,7 +10,7 @@ use crate::model::{
     ApiError, ApiErrorKind, Arguments, Block, Call, Citation, Delta, Event, Finish, Fold, Issuer,
     Logprob, Losses, PartKind, Response, ToolKind, Usage,
 };
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{SseFrames, SseWriter};
 
 /// Every event as text, and the reply they make up.
 fn decoded(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiError> {
@@ -250,7 +250,7 @@ fn a_reply_survives_its_own_format() {
     let (mut encoder, mut wire) = (stream::Encoder::new(&asked()), SseWriter::default());
     reply.unfold(&mut |event| encoder.event(event, &mut wire));
     let (mut decoder, mut fold) = (Decoder::default(), Fold::default());
-    Frames::default().push(&wire.take(), |frame| {
+    SseFrames::default().push(&wire.take(), |frame| {
         let data = frame.data.expect("data");
         let read = decoder.event(&data, &mut |event| fold.push(event));
         read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));

@@ -24,7 +24,7 @@ fn decode(body: &Value, check: impl FnOnce(Request<'_>, Vec<String>)) {
     let mut losses = Losses::default();
     let request = request::decode(bytes.as_bytes(), &mut losses)
         .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
-    let paths = losses.0.iter().map(|lost| match &lost.place {
+    let paths = losses.0.iter().map(|lost| match &lost.location {
         FieldLocation::Path(path) if lost.action == Action::Dropped => path.to_string(),
         other => panic!("{other:?}"),
     });

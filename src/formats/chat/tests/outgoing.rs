@@ -29,7 +29,10 @@ fn translate(
     let head = RequestHead::default();
     let sent = crate::translate::request(from, Format::Chat, &head, &bytes, &target, &mut losses)?;
     let written = serde_json::from_slice(&sent.body).expect("JSON");
-    let lost = losses.0.into_iter().map(|lost| (lost.action, lost.place));
+    let lost = losses
+        .0
+        .into_iter()
+        .map(|lost| (lost.action, lost.location));
     Ok((written, lost.collect()))
 }
 
@@ -40,7 +43,7 @@ fn taken(from: Format, body: Value) -> (Value, Vec<(Action, FieldLocation)>) {
 fn refused(from: Format, body: Value) -> FieldLocation {
     let api_error = translate(from, &body, &[]).expect_err("a refusal");
     assert_eq!(api_error.status, 400);
-    api_error.place.clone().expect("a place")
+    api_error.location.clone().expect("a place")
 }
 
 fn messages(turns: Value) -> Value {

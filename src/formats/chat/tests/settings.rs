@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{decode, refuse, with};
-use crate::model::{Depth, Effort, Request, Search, Shape, ToolChoice, ToolKind};
+use crate::model::{Depth, Effort, OutputFormat, Request, Search, ToolChoice, ToolKind};
 
 fn refused_at(settings: Value) -> String {
     refuse(&with(settings)).param.clone().expect("a param")
@@ -185,16 +185,16 @@ fn the_shape_of_the_answer() {
         );
     };
     shape(json!({"type": "text"}), |request| {
-        request.output.shape == Shape::Text
+        request.output.format == OutputFormat::Text
     });
     shape(json!({"type": "json_object"}), |request| {
-        request.output.shape == Shape::Json
+        request.output.format == OutputFormat::Json
     });
     shape(
         json!({"type": "json_schema", "json_schema": {"name": "p", "description": "d",
             "schema": {"type": "object"}, "strict": true}}),
         |request| {
-            matches!(&request.output.shape, Shape::Schema { name: Some(name), description: Some(_),
+            matches!(&request.output.format, OutputFormat::Schema { name: Some(name), description: Some(_),
                 schema, strict: Some(true) }
                 if name == "p" && schema.to_string() == r#"{"type":"object"}"#)
         },

@@ -9,11 +9,11 @@ use crate::formats::{ResponseOptions, StreamEncoder as _};
 use crate::model::{
     ApiError, ApiErrorKind, Block, Delta, Event, Finish, Issuer, Response, ToolKind, Usage,
 };
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{SseFrames, SseWriter};
 
 fn payloads(out: &mut SseWriter) -> Vec<Value> {
     let mut seen = Vec::new();
-    Frames::default().push(&out.take(), |frame| {
+    SseFrames::default().push(&out.take(), |frame| {
         assert_eq!(frame.name, "");
         let data = frame.data.expect("data only");
         seen.push(match &*data {

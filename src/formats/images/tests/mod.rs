@@ -25,7 +25,7 @@ fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<Stri
             Action::Approximated => '~',
             Action::Added => '+',
         };
-        format!("{sign}{}", from.codec().path_of(&lost.place))
+        format!("{sign}{}", from.codec().path_of(&lost.location))
     });
     let written = serde_json::from_slice(&written).expect("JSON");
     Ok((written, told.collect()))
@@ -52,7 +52,7 @@ fn asked(edits: bool) -> ResponseOptions {
         request_id: "req_1".to_owned(),
         at: 7,
         memory: TranslationState {
-            edits,
+            image_edit: edits,
             ..TranslationState::default()
         },
     }

@@ -51,7 +51,7 @@ fn a_counter_is_told_what_is_read_and_not_how_to_answer() {
             "messages": [{"role": "user", "content": "Hi"}]})
     );
     let paths = losses.0.iter();
-    let paths = paths.map(|lost| Format::Responses.codec().path_of(&lost.place));
+    let paths = paths.map(|lost| Format::Responses.codec().path_of(&lost.location));
     assert!(paths.eq(["text.format.name"]), "{losses:?}");
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::formats::Codec as _;
 use crate::model::{ApiError, Event, Finish, Fold, Issuer, PartKind, Response, Signature, Usage};
-use crate::sse::{Frames, SseWriter};
+use crate::sse::{SseFrames, SseWriter};
 
 /// The reply that the events make up, or what was wrong with them.
 fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
@@ -188,7 +188,7 @@ fn what_the_format_writes_it_can_read() {
     let mut written = SseWriter::default();
     reply.unfold(&mut |event| encoder.event(event, &mut written));
     let mut events = Vec::new();
-    Frames::default().push(&written.take(), |frame| {
+    SseFrames::default().push(&written.take(), |frame| {
         events.extend(
             frame
                 .data

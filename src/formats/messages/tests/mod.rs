@@ -22,7 +22,7 @@ fn decode(body: &str) -> (Result<Request<'_>, ApiError>, Vec<(Action, String)>) 
     let mut losses = Losses::default();
     let request =
         super::Messages.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
-    let losses = losses.0.into_iter().map(|lost| match lost.place {
+    let losses = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) => (lost.action, path.into_owned()),
         place => panic!("not a path: {place:?}"),
     });

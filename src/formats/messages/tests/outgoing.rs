@@ -43,7 +43,7 @@ fn send(
         &mut losses,
     )?;
     let losses = losses.0.iter();
-    let losses = losses.map(|lost| (lost.action, from.codec().path_of(&lost.place)));
+    let losses = losses.map(|lost| (lost.action, from.codec().path_of(&lost.location)));
     Ok((
         serde_json::from_slice(&sent.body).expect("JSON"),
         losses.collect(),
@@ -308,7 +308,7 @@ fn media_the_format_lacks_are_refused() {
             turn: Some(0),
             part: Some(0),
         };
-        assert_eq!(api_error.place, Some(place));
+        assert_eq!(api_error.location, Some(place));
     }
     let pictures = chat(json!({"modalities": ["text", "image"]}));
     assert_eq!(refused(Format::Chat, &pictures, &[]), 400);
@@ -561,7 +561,7 @@ fn places_are_told_in_the_formats_own_words() {
         (FieldLocation::Path("a.b".into()), "a.b"),
         (FieldLocation::Setting(Setting::Stop), "stop_sequences"),
         (
-            FieldLocation::Setting(Setting::OutputShape),
+            FieldLocation::Setting(Setting::OutputFormat),
             "output_config.format",
         ),
         (FieldLocation::Turn { turn: Some(3) }, "messages[3]"),

@@ -1,7 +1,7 @@
 //! Settings, tools and labels of a request.
 
 use super::{approximated, decode, dropped, read, refused, with};
-use crate::model::{Depth, Effort, Sampling, Search, Shape, Thinking, ToolChoice, ToolKind};
+use crate::model::{Depth, Effort, OutputFormat, Sampling, Search, Thinking, ToolChoice, ToolKind};
 
 #[test]
 fn limits_and_sampling_are_taken() {
@@ -119,12 +119,12 @@ fn a_schema_holds_the_model_strictly() {
     let body = with(
         r#""output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{}}}}"#,
     );
-    let Shape::Schema {
+    let OutputFormat::Schema {
         name: None,
         description: None,
         schema,
         strict: Some(true),
-    } = read(&body).output.shape
+    } = read(&body).output.format
     else {
         panic!("a nameless strict schema");
     };

@@ -10,17 +10,17 @@ use crate::model::{
     ApiError, ApiErrorKind, Block, Call, Delta, Event, Finish, Issuer, Media, PartKind, Response,
     Signature, Source, ToolKind, Usage,
 };
-use crate::sse::{Frame, Frames, SseWriter};
+use crate::sse::{SseFrame, SseFrames, SseWriter};
 
 /// Payloads in order; every event must be named as its type says.
 fn payloads(out: &mut SseWriter) -> Vec<Value> {
     let mut payloads = Vec::new();
-    let mut note = |frame: Frame<'_>| {
+    let mut note = |frame: SseFrame<'_>| {
         let payload: Value = serde_json::from_str(&frame.data.expect("data")).expect("JSON");
         assert_eq!(payload["type"], frame.name.as_ref());
         payloads.push(payload);
     };
-    let mut frames = Frames::default();
+    let mut frames = SseFrames::default();
     frames.push(&out.take(), &mut note);
     frames.finish(&mut note);
     payloads

@@ -26,7 +26,7 @@ fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<Strin
     let asked = translate::question(from, to, body.as_bytes(), &target, &mut losses);
     let asked = asked.expect("a question");
     let paths = losses.0.iter();
-    let paths = paths.map(|lost| from.codec().path_of(&lost.place));
+    let paths = paths.map(|lost| from.codec().path_of(&lost.location));
     let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).expect("JSON");
     (asked.map(read), paths.collect())
 }

@@ -15,7 +15,7 @@ fn read(body: &Value) -> Result<(Response<'static>, Vec<(Action, String)>), ApiE
     let response = super::super::Native.decode_response(&body, &mut losses)?;
     let mut fold = Fold::default();
     response.unfold(&mut |event| fold.push(event));
-    let lost = losses.0.into_iter().map(|lost| match lost.place {
+    let lost = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) => (lost.action, path.into_owned()),
         other => panic!("a reply has no {other:?}"),
     });

@@ -27,7 +27,7 @@ fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), ApiError> 
     let mut losses = Losses::default();
     let request =
         super::Native.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
-    let paths = losses.0.into_iter().map(|lost| match lost.place {
+    let paths = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) => (lost.action, path.into_owned()),
         other => (lost.action, format!("{other:?}")),
     });

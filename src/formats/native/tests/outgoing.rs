@@ -35,7 +35,10 @@ fn send(
         &target,
         &mut losses,
     )?;
-    let lost = losses.0.iter().map(|lost| (lost.action, told(&lost.place)));
+    let lost = losses
+        .0
+        .iter()
+        .map(|lost| (lost.action, told(&lost.location)));
     Ok((serde_json::from_slice(&sent.body).unwrap(), lost.collect()))
 }
 
@@ -45,7 +48,7 @@ fn told(place: &FieldLocation) -> String {
         FieldLocation::Setting(setting) => format!("{setting:?}"),
         FieldLocation::Turn { turn } => format!("turn {turn:?}"),
         FieldLocation::Part { turn, part } => format!("part {turn:?} {part:?}"),
-        FieldLocation::Returned { turn, part, inner } => {
+        FieldLocation::InToolResult { turn, part, inner } => {
             format!("part {turn:?} {part:?} {inner:?}")
         }
         FieldLocation::Field { of, field } => format!("{} {field:?}", told(of)),
@@ -214,7 +217,10 @@ fn a_result_needs_the_name_of_its_call() {
         {"role": "tool", "tool_call_id": "x", "content": "1"}
     ]});
     let api_error = send(Format::Chat, &body, &[]).unwrap_err();
-    assert_eq!((api_error.status, api_error.place.is_some()), (400, true));
+    assert_eq!(
+        (api_error.status, api_error.location.is_some()),
+        (400, true)
+    );
     let (sent, _) = contents(json!([
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "function_call": {"name": "look", "arguments": "{}"}},

@@ -2,8 +2,8 @@
 
 use super::{decode, signature};
 use crate::model::{
-    Action, Arguments, Depth, Effort, ImageSize, Issuer, PartKind, Role, Scale, Search, Shape,
-    Source, Text, ToolChoice,
+    Action, Arguments, Depth, Effort, ImageSize, Issuer, OutputFormat, PartKind, Role, Scale,
+    Search, Source, Text, ToolChoice,
 };
 
 fn read(body: &str) -> crate::model::Request<'_> {
@@ -328,12 +328,12 @@ fn thinking() {
 fn shapes_of_the_answer() {
     let shape = |config: &str| {
         let body = format!(r#"{{"generationConfig":{config}}}"#);
-        format!("{:?}", read(&body).output.shape)
+        format!("{:?}", read(&body).output.format)
     };
-    assert_eq!(shape("{}"), format!("{:?}", Shape::Text));
+    assert_eq!(shape("{}"), format!("{:?}", OutputFormat::Text));
     assert_eq!(
         shape(r#"{"responseMimeType":"application/json"}"#),
-        format!("{:?}", Shape::Json)
+        format!("{:?}", OutputFormat::Json)
     );
     let schema = shape(
         r#"{"responseMimeType":"application/json","responseSchema":{"type":"OBJECT","nullable":true}}"#,
@@ -400,7 +400,7 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         ratio: Some((16, 9)),
         scale: Some(Scale::Four),
     };
-    assert_eq!(request.output.picture.size, Some(size));
+    assert_eq!(request.output.image_options.size, Some(size));
     assert_eq!(request.turns[0].parts[0].kind, PartKind::Text("a".into()));
     assert_eq!(request.turns[1].parts[0].kind, PartKind::Text("2".into()));
 }

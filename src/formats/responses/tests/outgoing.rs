@@ -29,7 +29,7 @@ fn attempt(
     let sent =
         crate::translate::request(from, Format::Responses, &head, &body, &target, &mut losses)?;
     let told = losses.0.iter();
-    let told = told.map(|lost| (lost.action, from.codec().path_of(&lost.place)));
+    let told = told.map(|lost| (lost.action, from.codec().path_of(&lost.location)));
     Ok((
         serde_json::from_slice(&sent.body).expect("JSON"),
         told.collect(),

@@ -6,7 +6,7 @@ use crate::model::{Action, Thinking};
 fn read(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
     let request = decode(body.as_bytes(), false, &mut losses).expect("a good request");
-    let paths = losses.0.into_iter().map(|lost| match lost.place {
+    let paths = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) if lost.action == Action::Dropped => path.into_owned(),
         other => panic!("{other:?}"),
     });
@@ -66,7 +66,7 @@ fn settings_are_taken_and_nothing_is_lost() {
     };
     assert_eq!(request.thinking, thinking);
     assert_eq!(request.parallel_tools, Some(false));
-    assert_eq!(request.output.shape, Shape::Json);
+    assert_eq!(request.output.format, OutputFormat::Json);
     assert_eq!(request.output.verbosity.as_deref(), Some("low"));
     assert_eq!(request.labels.user.as_deref(), Some("u-1"));
     assert_eq!(request.labels.cache_key.as_deref(), Some("k"));
@@ -108,12 +108,12 @@ fn a_schema_is_carried_as_it_is() {
         r#"{"input":"x","text":{"format":{"type":"json_schema","name":"person","strict":true,
             "description":"d","schema":{"type":"object","z":1,"a":2}}}}"#,
     );
-    let Shape::Schema {
+    let OutputFormat::Schema {
         name,
         description,
         schema,
         strict,
-    } = request.output.shape
+    } = request.output.format
     else {
         panic!("no schema");
     };

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::super::response::tests::asked;
 use super::*;
 use crate::model::Issuer;
-use crate::sse::Frames;
+use crate::sse::SseFrames;
 
 mod laws;
 
 /// What was written, after a check that names and numbers are right.
 fn events_in(out: &mut SseWriter) -> Vec<Value> {
     let mut events: Vec<Value> = Vec::new();
-    let mut frames = Frames::default();
-    let mut note = |frame: crate::sse::Frame<'_>| {
+    let mut frames = SseFrames::default();
+    let mut note = |frame: crate::sse::SseFrame<'_>| {
         let data = frame.data.expect("data");
         let event: Value = serde_json::from_str(&data).expect("JSON");
         assert_eq!(event["type"], frame.name.as_ref());

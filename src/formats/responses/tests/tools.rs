@@ -11,7 +11,7 @@ fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, ApiE
 fn request(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
     let request = read_body(body, &mut losses).expect("good tools");
-    let paths = losses.0.into_iter().map(|lost| match lost.place {
+    let paths = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });
@@ -89,7 +89,10 @@ fn hosted_tools_with_a_counterpart_become_settings() {
     assert_eq!(search.allowed_domains, ["a.example"]);
     assert!(request.code_execution);
     assert!(request.output.images);
-    assert_eq!(request.output.picture.quality.as_deref(), Some("high"));
+    assert_eq!(
+        request.output.image_options.quality.as_deref(),
+        Some("high")
+    );
     assert_eq!(lost, ["tools[0].filters.blocked_domains", "tools[2].novel"]);
 }
 

@@ -20,7 +20,7 @@ fn turns(input: &str) -> Vec<Turn<'_>> {
 fn dropped(input: &str) -> (Vec<Turn<'_>>, Vec<String>) {
     let mut losses = Losses::default();
     let turns = read_all(input, &mut losses).expect("good items");
-    let paths = losses.0.into_iter().map(|lost| match lost.place {
+    let paths = losses.0.into_iter().map(|lost| match lost.location {
         FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });

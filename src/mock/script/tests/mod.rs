@@ -110,7 +110,7 @@ fn tool_results_end_the_loop_unless_new_words_follow() {
 fn what_the_request_demands_is_given_unasked() {
     let mut asked = request(vec![user("hello")]);
     asked.output = Output {
-        shape: Shape::Json,
+        format: OutputFormat::Json,
         ..Output::default()
     };
     let shaped = Plan::for_request(&asked, "demo").unwrap();

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use tokio::sync::oneshot::Receiver;
 
-use super::super::lease::Told;
+use super::super::lease::ReservationResult;
 use super::*;
-use crate::model::{LeaseGiven, LeaseNeed};
+use crate::model::{LeaseGrant, LeaseRequest};
 
 /// What the store keeps of one key in one period.
 #[derive(Default)]
@@ -16,7 +16,7 @@ struct Store {
 }
 
 impl Store {
-    fn meet(&mut self, process: usize, need: LeaseNeed) -> LeaseGiven {
+    fn meet(&mut self, process: usize, need: LeaseRequest) -> LeaseGrant {
         let others = self.leases.iter().filter(|(other, _)| **other != process);
         let given = need.meet(self.spent, others.map(|(_, amount)| *amount).sum());
         self.leases.insert(process, given.amount);
@@ -48,24 +48,24 @@ impl Process {
     }
 
     /// One question to the store, if there is one.
-    fn ask(&self, store: &mut Store, wish: Wish) {
+    fn ask(&self, store: &mut Store, wish: LeaseAction) {
         let (account, cap, now) = (&self.account, self.cap, self.now);
         if let Some(need) = account.need(cap, wish, now) {
             account.settle_lease(cap, store.meet(self.number, need), need, now);
         }
     }
 
-    fn begin(&self, most: &str) -> Result<Reservation, Receiver<Told>> {
-        let held = self.account.hold(money(most), self.cap, self.now);
+    fn begin(&self, most: &str) -> Result<Reservation, Receiver<ReservationResult>> {
+        let held = self.account.reserve(money(most), self.cap, self.now);
         held.map_err(|refused| {
-            assert_eq!(refused, Refused::Unleased);
+            assert_eq!(refused, ReserveError::NotLeased);
             self.account.wait(money(most), self.cap)
         })
     }
 
-    fn request(&self, store: &mut Store, most: &str) -> Result<Reservation, Short> {
+    fn request(&self, store: &mut Store, most: &str) -> Result<Reservation, CapExceeded> {
         self.begin(most).or_else(|mut told| {
-            self.ask(store, Wish::More);
+            self.ask(store, LeaseAction::More);
             told.try_recv().expect("an answer")
         })
     }
@@ -96,7 +96,10 @@ fn one_process_uses_its_cap_to_the_last_digit() {
         }
         assert!(store.spent + store.open() <= money("1"), "{turn}");
     }
-    let refused = only.account.hold(money("0.001"), only.cap, only.now).err();
+    let refused = only
+        .account
+        .reserve(money("0.001"), only.cap, only.now)
+        .err();
     assert_eq!(refused, Some(short("0", "0")));
     only.record(&mut store, "0.1");
     assert_eq!((store.spent, store.open()), (money("1"), Money::ZERO));
@@ -119,9 +122,9 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
     assert_eq!(refused.elsewhere, Some(money("1")));
     held.settle(money("0.4"), one.now);
     one.record(&mut store, "0.4");
-    // Used since it last looked; at the second look it is not.
-    one.ask(&mut store, Wish::Tidy);
-    one.ask(&mut store, Wish::Tidy);
+    // KeyLimiter since it last looked; at the second look it is not.
+    one.ask(&mut store, LeaseAction::Tidy);
+    one.ask(&mut store, LeaseAction::Tidy);
     assert_eq!((store.spent, store.open()), (money("0.4"), Money::ZERO));
     let all = other.request(&mut store, "0.6").expect("all that is left");
     // What memory knew of the cap is known of all processes now.
@@ -167,7 +170,9 @@ fn who_waits_is_served_in_turn_and_who_leaves_gives_it_back() {
     let mut waiting: Vec<_> = (0..12).map(|_| only.begin("0.1").err()).collect();
     waiting[0] = None;
     let (account, cap, now) = (&only.account, only.cap, only.now);
-    let need = account.need(cap, Wish::More, now).expect("a question");
+    let need = account
+        .need(cap, LeaseAction::More, now)
+        .expect("a question");
     // One that comes now is not refused by an answer that was not for it.
     let mut late = only
         .begin("0.1")
@@ -189,7 +194,7 @@ fn who_waits_is_served_in_turn_and_who_leaves_gives_it_back() {
     assert_eq!((served, holds.len()), (9, 9));
     assert!(late.try_recv().is_err(), "not yet");
     drop(holds);
-    only.ask(&mut store, Wish::More);
+    only.ask(&mut store, LeaseAction::More);
     assert!(late.try_recv().expect("an answer").is_ok());
 }
 
@@ -198,14 +203,22 @@ fn without_the_store_one_slice_goes_on_and_is_owed() {
     let [one, other] = processes(cap("1", Reset::Never));
     let mut store = Store::default();
     let mut told = one.begin("0.04").err().expect("nothing leased yet");
-    assert!(one.account.need(one.cap, Wish::More, one.now).is_some());
+    assert!(
+        one.account
+            .need(one.cap, LeaseAction::More, one.now)
+            .is_some()
+    );
     one.account.go_on_without(one.cap, one.now);
     let hold = told.try_recv().expect("an answer").expect("a slice");
     hold.settle(money("0.04"), one.now);
     let again = one.begin("0.04").ok().expect("of the same");
     again.settle(money("0.04"), one.now);
     let mut told = one.begin("0.04").err().expect("no more");
-    assert!(one.account.need(one.cap, Wish::More, one.now).is_some());
+    assert!(
+        one.account
+            .need(one.cap, LeaseAction::More, one.now)
+            .is_some()
+    );
     one.account.go_on_without(one.cap, one.now);
     let refused = told
         .try_recv()
@@ -215,7 +228,7 @@ fn without_the_store_one_slice_goes_on_and_is_owed() {
     assert_eq!(refused.elsewhere, None);
     // Meanwhile the others have taken all there was; when the store is back, nothing is forgotten.
     other.request(&mut store, "1").map(drop).expect("all of it");
-    one.ask(&mut store, Wish::More);
+    one.ask(&mut store, LeaseAction::More);
     assert_eq!(store.leases[&0], money("0.08"));
     assert!(one.request(&mut store, "0.01").is_err());
 }
@@ -232,13 +245,13 @@ fn a_new_day_has_leases_of_its_own() {
         one.begin("0.1").is_err(),
         "what was leased was of yesterday"
     );
-    one.ask(&mut tomorrow, Wish::More);
+    one.ask(&mut tomorrow, LeaseAction::More);
     let hold = one.request(&mut tomorrow, "0.5").expect("a new day");
     // The receipts of yesterday are carried today.
     one.account
         .note_recorded(money("0.9"), at("11-15T12:00"), one.now);
     hold.settle(money("0.5"), one.now);
-    one.ask(&mut tomorrow, Wish::Leave);
+    one.ask(&mut tomorrow, LeaseAction::Leave);
     assert_eq!(
         tomorrow.open(),
         money("0.5"),

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use globset::Glob;
 
-use super::settings::{Config, Key, Limits, Model, Upstream};
+use super::settings::{Config, KeyConfig, Limits, ModelConfig, UpstreamConfig};
 
 /// One line each: `keys.dev: has neither limits nor a spending_cap`.
-pub fn traps(config: &Config) -> Vec<String> {
+pub fn warnings(config: &Config) -> Vec<String> {
     let prices = Prices::of(config);
     let keys = config.keys.iter().flat_map(|entry| key(&prices, entry));
     let upstreams = config.upstreams.iter().flat_map(upstream);
@@ -15,7 +15,7 @@ pub fn traps(config: &Config) -> Vec<String> {
     keys.chain(upstreams).chain(models).collect()
 }
 
-fn key(prices: &Prices<'_>, key: &Key) -> Vec<String> {
+fn key(prices: &Prices<'_>, key: &KeyConfig) -> Vec<String> {
     let name = &key.name;
     match &key.spending_cap {
         Some(_) => prices.capped(key),
@@ -30,7 +30,7 @@ fn key(prices: &Prices<'_>, key: &Key) -> Vec<String> {
 /// that not every key looks at every model.
 struct Prices<'c> {
     config: &'c Config,
-    models: HashMap<&'c str, &'c Model>,
+    models: HashMap<&'c str, &'c ModelConfig>,
     is_plain: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'c> Prices<'c> {
     fn of(config: &'c Config) -> Prices<'c> {
         let models = config.models.iter();
         let currency =
-            |model: &'c Model| (!model.pricing.is_free()).then(|| model.pricing.currency());
+            |model: &'c ModelConfig| (!model.pricing.is_free()).then(|| model.pricing.currency());
         // The currency that all models have, or none at all for those that are free.
         let currencies: HashSet<Option<&str>> = models.clone().map(currency).collect();
         Prices {
@@ -49,13 +49,13 @@ impl<'c> Prices<'c> {
     }
 
     /// What a cap does not see, or sees wrongly.
-    fn capped(&self, key: &Key) -> Vec<String> {
+    fn capped(&self, key: &KeyConfig) -> Vec<String> {
         let mut found = Vec::new();
         if self.is_plain {
             return found;
         }
         let name = &key.name;
-        let (free, priced): (Vec<&Model>, Vec<&Model>) = self
+        let (free, priced): (Vec<&ModelConfig>, Vec<&ModelConfig>) = self
             .opened_by(key)
             .into_iter()
             .partition(|model| model.pricing.is_free());
@@ -82,7 +82,7 @@ impl<'c> Prices<'c> {
     }
 
     /// The models that a key may spend on, those that stand in for others included.
-    fn opened_by(&self, key: &Key) -> Vec<&'c Model> {
+    fn opened_by(&self, key: &KeyConfig) -> Vec<&'c ModelConfig> {
         let globs = key.models.as_ref().map(|globs| {
             let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
             globs.map(|glob| glob.compile_matcher()).collect::<Vec<_>>()
@@ -109,7 +109,7 @@ impl<'c> Prices<'c> {
     }
 }
 
-fn upstream(upstream: &Upstream) -> Vec<String> {
+fn upstream(upstream: &UpstreamConfig) -> Vec<String> {
     let timeouts = &upstream.timeouts;
     [
         ("first_byte", timeouts.first_byte),
@@ -126,7 +126,7 @@ fn upstream(upstream: &Upstream) -> Vec<String> {
     .collect()
 }
 
-fn model(config: &Config, model: &Model) -> Vec<String> {
+fn model(config: &Config, model: &ModelConfig) -> Vec<String> {
     let id = &model.id;
     let mut found = Vec::new();
     for fallback in &model.fallbacks {
@@ -158,7 +158,7 @@ fn model(config: &Config, model: &Model) -> Vec<String> {
 }
 
 /// The label is the user's own words, but prices of tokens are for a million of them.
-fn other_measure(model: &Model) -> Option<String> {
+fn other_measure(model: &ModelConfig) -> Option<String> {
     let currency = model.pricing.currency();
     let measure = currency.to_lowercase();
     let agrees = !measure.contains("per ") || measure.contains("1m") || measure.contains("million");
@@ -169,7 +169,7 @@ fn other_measure(model: &Model) -> Option<String> {
 }
 
 /// Upstreams that so few attempts never come to.
-fn unreachable(model: &Model) -> Option<String> {
+fn unreachable(model: &ModelConfig) -> Option<String> {
     let attempts = model.retries.attempts?;
     let id = &model.id;
     let lowest = model.upstreams.iter().map(|target| target.priority).min()?;

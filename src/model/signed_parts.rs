@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::{Format, Issuer, Signature};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proofs(pub Vec<Proof>);
+pub struct SignedParts(pub Vec<SignedPart>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Proof {
+pub enum SignedPart {
     Reasoning {
         text: String,
         signature: Option<Signature<'static>>,
@@ -24,46 +24,46 @@ pub enum Proof {
 }
 
 /// Where the proofs of an earlier reply are found by one of its calls.
-pub trait Recall: Debug {
-    fn proofs(&self, call_id: &str) -> Option<Proofs>;
+pub trait SignatureLookup: Debug {
+    fn signed_parts(&self, call_id: &str) -> Option<SignedParts>;
 }
 
-impl Proof {
+impl SignedPart {
     pub const fn signature(&self) -> Option<&Signature<'static>> {
         match self {
-            Proof::Reasoning { signature, .. } | Proof::Call { signature, .. } => {
+            SignedPart::Reasoning { signature, .. } | SignedPart::Call { signature, .. } => {
                 signature.as_ref()
             }
         }
     }
 }
 
-impl Proofs {
+impl SignedParts {
     /// Whether an upstream of this format issued any of them.
-    pub fn are_of(&self, format: Format) -> bool {
-        let mut signatures = self.0.iter().filter_map(Proof::signature);
+    pub fn issued_by(&self, format: Format) -> bool {
+        let mut signatures = self.0.iter().filter_map(SignedPart::signature);
         signatures.any(|signature| signature.issuer.format() == format)
     }
 
     pub fn call_ids(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|proof| match proof {
-            Proof::Call { id, .. } => Some(id.as_str()),
-            Proof::Reasoning { .. } => None,
+            SignedPart::Call { id, .. } => Some(id.as_str()),
+            SignedPart::Reasoning { .. } => None,
         })
     }
 
     /// In bytes, roughly.
     pub fn size(&self) -> usize {
-        let size = |proof: &Proof| {
+        let size = |proof: &SignedPart| {
             let words = match proof {
-                Proof::Reasoning { text, .. } => text.len(),
-                Proof::Call { id, name, .. } => id.len() + name.len(),
+                SignedPart::Reasoning { text, .. } => text.len(),
+                SignedPart::Call { id, name, .. } => id.len() + name.len(),
             };
             words
                 + proof
                     .signature()
                     .map_or(0, |signature| signature.data.len())
-                + size_of::<Proof>()
+                + size_of::<SignedPart>()
         };
         self.0.iter().map(size).sum()
     }

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::reader::{Outcome, Reader, Unreadable};
+use super::reader::{DecodeResult, JsonError, JsonReader};
 
 /// Something that waits for a value. It is there before it is read, so that nothing is moved.
-pub trait Readable<'a>: Default {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome;
+pub trait FromJson<'a>: Default {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult;
 }
 
 /// A whole text.
-pub fn read_text<'a, T: Readable<'a>>(text: &'a str) -> Result<T, Unreadable> {
-    let (mut value, mut reader) = (T::default(), Reader::new(text));
-    let outcome = value.read(&mut reader);
+pub fn decode_json<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, JsonError> {
+    let (mut value, mut reader) = (T::default(), JsonReader::new(text));
+    let outcome = value.decode(&mut reader);
     match outcome.and_then(|()| reader.end()) {
         Ok(()) => Ok(value),
         Err(_) => Err(reader.problem()),
@@ -22,20 +22,20 @@ pub fn read_text<'a, T: Readable<'a>>(text: &'a str) -> Result<T, Unreadable> {
 
 /// An object's fields, by the key that each is found under. Others are skipped; none may come
 /// twice, and those that say `required` must come.
-macro_rules! readable {
+macro_rules! from_json {
     (
         $(#[$meta:meta])*
         $visible:vis struct $name:ident<$life:lifetime> { $($fields:tt)* }
     ) => {
-        readable! { @struct [$(#[$meta])* $visible struct $name<$life>] $($fields)* }
-        readable! { @impl [impl<$life> $crate::json::Readable<$life> for $name<$life>] $life $($fields)* }
+        from_json! { @struct [$(#[$meta])* $visible struct $name<$life>] $($fields)* }
+        from_json! { @impl [impl<$life> $crate::json::FromJson<$life> for $name<$life>] $life $($fields)* }
     };
     (
         $(#[$meta:meta])*
         $visible:vis struct $name:ident { $($fields:tt)* }
     ) => {
-        readable! { @struct [$(#[$meta])* $visible struct $name] $($fields)* }
-        readable! { @impl [impl<'r> $crate::json::Readable<'r> for $name] 'r $($fields)* }
+        from_json! { @struct [$(#[$meta])* $visible struct $name] $($fields)* }
+        from_json! { @impl [impl<'r> $crate::json::FromJson<'r> for $name] 'r $($fields)* }
     };
     (
         @struct [$($head:tt)*]
@@ -49,18 +49,18 @@ macro_rules! readable {
         $($(#[$meta:meta])* $key:literal $(| $alias:literal)* $($required:ident)? => $visible:vis $field:ident: $type:ty,)*
     ) => {
         $($head)* {
-            fn read(&mut self, reader: &mut $crate::json::Reader<$life>) -> $crate::json::Outcome {
+            fn decode(&mut self, reader: &mut $crate::json::JsonReader<$life>) -> $crate::json::DecodeResult {
                 $(let mut $field = false;)*
                 reader.object(|reader, key| match key {
                     $($key $(| $alias)* => {
                         if std::mem::replace(&mut $field, true) {
                             return Err(reader.stop(concat!($key, " only once")));
                         }
-                        self.$field.read(reader)
+                        self.$field.decode(reader)
                     })*
                     _ => reader.skip(),
                 })?;
-                $($(readable! { @$required $field $key reader })?)*
+                $($(from_json! { @$required $field $key reader })?)*
                 Ok(())
             }
         }
@@ -72,24 +72,24 @@ macro_rules! readable {
     };
 }
 
-pub(crate) use readable;
+pub(crate) use from_json;
 
 /// A value as it is written, which somebody may read later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
+pub struct RawJson<'a>(&'a str);
 
-impl<'a> Raw<'a> {
+impl<'a> RawJson<'a> {
     pub const fn get(self) -> &'a str {
         self.0
     }
 
     /// A string, unescaped.
     pub fn text(self) -> Option<Cow<'a, str>> {
-        read_text(self.0).ok()
+        decode_json(self.0).ok()
     }
 
     /// Itself, where anything is written, be it `null`.
-    pub fn written(self) -> Option<Raw<'a>> {
+    pub fn written(self) -> Option<RawJson<'a>> {
         (!self.0.is_empty()).then_some(self)
     }
 
@@ -100,9 +100,9 @@ impl<'a> Raw<'a> {
     }
 }
 
-impl<'a> Readable<'a> for Raw<'a> {
+impl<'a> FromJson<'a> for RawJson<'a> {
     #[inline]
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         self.0 = reader.raw()?;
         Ok(())
     }
@@ -112,50 +112,50 @@ impl<'a> Readable<'a> for Raw<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Present;
 
-impl<'a> Readable<'a> for Present {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for Present {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.skip()
     }
 }
 
 /// `null` is the same as absent.
-impl<'a, T: Readable<'a>> Readable<'a> for Option<T> {
+impl<'a, T: FromJson<'a>> FromJson<'a> for Option<T> {
     #[inline]
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         if reader.null()? {
             return Ok(());
         }
-        self.insert(T::default()).read(reader)
+        self.insert(T::default()).decode(reader)
     }
 }
 
-impl<'a, T: Readable<'a>> Readable<'a> for Box<T> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
-        T::read(self, reader)
+impl<'a, T: FromJson<'a>> FromJson<'a> for Box<T> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        T::decode(self, reader)
     }
 }
 
-impl<'a, T: Readable<'a>> Readable<'a> for Vec<T> {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
             let mut item = T::default();
-            item.read(reader)?;
+            item.decode(reader)?;
             self.push(item);
             Ok(())
         })
     }
 }
 
-impl<'a> Readable<'a> for Cow<'a, str> {
+impl<'a> FromJson<'a> for Cow<'a, str> {
     #[inline]
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         *self = reader.text()?;
         Ok(())
     }
 }
 
-impl<'a> Readable<'a> for bool {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for bool {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         *self = reader.flag()?;
         Ok(())
     }
@@ -163,8 +163,8 @@ impl<'a> Readable<'a> for bool {
 
 macro_rules! whole_number {
     ($($type:ty: $name:literal),*) => {$(
-        impl<'a> Readable<'a> for $type {
-            fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+        impl<'a> FromJson<'a> for $type {
+            fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
                 let number = reader.number()?.parse();
                 *self = number.map_err(|_| reader.stop($name))?;
                 Ok(())
@@ -180,8 +180,8 @@ whole_number! {
     i64: "an integer"
 }
 
-impl<'a> Readable<'a> for f64 {
-    fn read(&mut self, reader: &mut Reader<'a>) -> Outcome {
+impl<'a> FromJson<'a> for f64 {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         let number: f64 = reader.number()?.parse().unwrap_or(f64::INFINITY);
         if number.is_infinite() {
             return Err(reader.stop("a number within range"));
