@@ -1,29 +1,46 @@
-//! Ids of calls in the letters that the format takes, each for one call of the client alone.
+//! Ids of tool calls, in the characters that the format accepts.
 
 use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-/// The ids of one conversation, as the client gave them and as they are written.
+use crate::formats::identity;
+use crate::model::Text;
+
+/// The id of a response's call: the upstream's, or one derived from the response's id (`source`) and
+/// the call's position.
+pub(super) fn response_call_id<'a>(
+    id: Option<&'a Text<'a>>,
+    source: &str,
+    ordinal: u32,
+) -> Cow<'a, str> {
+    match id {
+        Some(id) if !id.is_empty() => Cow::Borrowed(id),
+        _ => Cow::Owned(identity::call_id(source, 0, ordinal)),
+    }
+}
+
+/// The call ids of one request: the client's id and the encoded id of each call.
 #[derive(Default)]
 pub(super) struct CallIds<'a> {
-    written: Vec<(&'a str, Cow<'a, str>)>,
+    encoded: Vec<(&'a str, Cow<'a, str>)>,
 }
 
 impl<'a> CallIds<'a> {
-    /// The same id for a call and its result. Who comes first gets the plain form, so that the
-    /// ids of a conversation stay as they are while it grows.
-    pub(super) fn write(&mut self, id: &'a str) -> Cow<'a, str> {
-        if let Some((_, known)) = self.written.iter().find(|(client, _)| *client == id) {
+    /// Encodes an id, the same way for a call and for its result. Of several ids that only differ in
+    /// illegal characters the first gets no suffix, so that the ids of a conversation stay the same
+    /// while it grows.
+    pub(super) fn encode(&mut self, id: &'a str) -> Cow<'a, str> {
+        if let Some((_, known)) = self.encoded.iter().find(|(client, _)| *client == id) {
             return known.clone();
         }
         let mut legal = legal(id);
-        if self.written.iter().any(|(_, known)| *known == legal) {
+        if self.encoded.iter().any(|(_, known)| *known == legal) {
             let digest = Sha256::digest(id);
-            let mark = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
-            legal.to_mut().push_str(&mark);
+            let suffix = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
+            legal.to_mut().push_str(&suffix);
         }
-        self.written.push((id, legal.clone()));
+        self.encoded.push((id, legal.clone()));
         legal
     }
 }
@@ -42,14 +59,14 @@ mod tests {
     use super::CallIds;
 
     #[test]
-    fn ids_that_would_become_one_stay_two() {
+    fn ids_that_differ_in_illegal_characters_stay_distinct() {
         let mut ids = CallIds::default();
-        assert_eq!(ids.write("a.b"), "a_b");
-        let other = ids.write("a:b").into_owned();
+        assert_eq!(ids.encode("a.b"), "a_b");
+        let other = ids.encode("a:b").into_owned();
         assert!(other.starts_with("a_b_") && other.len() == 10, "{other}");
-        assert!(ids.write("a_b").starts_with("a_b_"));
-        assert_eq!(ids.write("a.b"), "a_b");
-        assert_eq!(ids.write("a:b"), other);
-        assert_eq!(ids.write("fine-1"), "fine-1");
+        assert!(ids.encode("a_b").starts_with("a_b_"));
+        assert_eq!(ids.encode("a.b"), "a_b");
+        assert_eq!(ids.encode("a:b"), other);
+        assert_eq!(ids.encode("fine-1"), "fine-1");
     }
 }

@@ -10,31 +10,31 @@ use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct MessagesErrorBody<'a> {
     r#type: &'static str,
-    error: Inner<'a>,
+    error: MessagesErrorDetail<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct Inner<'a> {
+struct MessagesErrorDetail<'a> {
     r#type: &'static str,
     message: Cow<'a, str>,
 }
 
-/// The only thing that clients know a conversation by that is too long for the model.
+/// The words by which clients recognize a prompt that is too long for the model.
 const TOO_LONG: &str = "prompt is too long";
 
-fn message(api_error: &ApiError) -> Cow<'_, str> {
-    let is_said = api_error.message.contains(TOO_LONG);
-    if api_error.kind == ApiErrorKind::ContextTooLong && !is_said {
+fn encode_message(api_error: &ApiError) -> Cow<'_, str> {
+    let has_words = api_error.message.contains(TOO_LONG);
+    if api_error.kind == ApiErrorKind::ContextTooLong && !has_words {
         return format!("{TOO_LONG}: {}", api_error.message).into();
     }
     Cow::Borrowed(&api_error.message)
 }
 
-const fn word(kind: ApiErrorKind) -> &'static str {
+const fn encode_type(kind: ApiErrorKind) -> &'static str {
     match kind {
         ApiErrorKind::Invalid | ApiErrorKind::ContextTooLong | ApiErrorKind::MethodNotAllowed => {
             "invalid_request_error"
@@ -53,36 +53,39 @@ const fn word(kind: ApiErrorKind) -> &'static str {
     }
 }
 
-fn body<'a>(api_error: &'a ApiError, request_id: Option<&'a str>) -> Body<'a> {
-    Body {
+fn encode_body<'a>(api_error: &'a ApiError, request_id: Option<&'a str>) -> MessagesErrorBody<'a> {
+    MessagesErrorBody {
         r#type: "error",
-        error: Inner {
-            r#type: word(api_error.kind),
-            message: message(api_error),
+        error: MessagesErrorDetail {
+            r#type: encode_type(api_error.kind),
+            message: encode_message(api_error),
         },
         request_id,
     }
 }
 
+/// Encodes an error response: its status and its body.
 pub(super) fn encode(api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>) {
     let status = match (api_error.kind, api_error.status) {
         (ApiErrorKind::Overloaded, 503) => 529,
         (_, status) => status,
     };
-    let bytes = serde_json::to_vec(&body(api_error, Some(request_id)))
+    let bytes = serde_json::to_vec(&encode_body(api_error, Some(request_id)))
         .expect("a struct of strings always serialises");
     (status, bytes)
 }
 
+/// Encodes an error as the last event of a stream.
 pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
-    out.event("error", &body(api_error, None));
+    out.event("error", &encode_body(api_error, None));
 }
 
+/// Decodes an error response, whose body may be of any other shape.
 pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = &body["error"];
     let message = error["message"].as_str();
-    let kind = kind_of(status, error["type"].as_str(), message);
+    let kind = decode_kind(status, error["type"].as_str(), message);
     let mut api_error = ApiError::new(kind, "");
     if status >= 400 && !kind.has_canonical_status() {
         api_error.status = status;
@@ -91,7 +94,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     api_error
 }
 
-fn kind_of(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKind {
+fn decode_kind(status: u16, kind: Option<&str>, message: Option<&str>) -> ApiErrorKind {
     match kind {
         Some("invalid_request_error") if message.is_some_and(|text| text.contains(TOO_LONG)) => {
             ApiErrorKind::ContextTooLong

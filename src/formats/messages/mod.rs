@@ -1,28 +1,35 @@
-//! The messages format: `POST /v1/messages`.
+//! The messages format, which is Anthropic Messages: `POST /v1/messages`.
 
-mod blocks_out;
+mod block_fields;
+mod blocks;
 mod call_ids;
-mod count;
-mod decoder;
-mod drafts_out;
+mod calls;
+mod citations;
+mod content;
+mod count_tokens;
 mod error;
-mod incoming;
-mod outgoing;
-mod pass;
-mod paths;
-mod rates;
+mod field_paths;
+mod hosted_tools;
+mod media;
+mod output_config;
+mod passthrough;
+mod rate_limit_headers;
 mod request;
 mod response;
-mod schema_out;
-mod sealed;
+mod schema;
+mod settings;
+mod signatures;
+mod stop_reason;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod thinking_out;
+mod thinking;
+mod thinking_blocks;
+mod tool_choice;
 mod tools;
-mod tools_out;
+mod turn_order;
 mod turns;
-mod turns_out;
+mod usage;
 
 use http::HeaderName;
 
@@ -35,6 +42,7 @@ use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
+/// The codec of the messages format.
 pub(super) struct Messages;
 
 impl Codec for Messages {
@@ -57,11 +65,11 @@ impl Codec for Messages {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        outgoing::encode(request, target, losses)
+        request::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &FieldLocation) -> String {
-        paths::path_of(place)
+    fn path_of(&self, location: &FieldLocation) -> String {
+        field_paths::path_of(location)
     }
 
     fn decode_response<'a>(
@@ -69,24 +77,24 @@ impl Codec for Messages {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        incoming::decode(body, losses)
+        response::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &ResponseOptions,
+        options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
-        response::encode(response, asked, losses)
+        response::encode(response, options, losses)
     }
 
     fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(decoder::Decoder::default())
+        Box::new(stream::MessagesStreamDecoder::default())
     }
 
-    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::Encoder::new(asked))
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(stream::MessagesStreamEncoder::new(options))
     }
 
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
@@ -101,7 +109,7 @@ impl Codec for Messages {
         error::encode_in_stream(api_error, out);
     }
 
-    /// An event of its own, but never the first.
+    /// A `ping` event; before `message_start` a comment, because clients expect that event first.
     fn keep_alive(&self, opened: bool, out: &mut SseWriter) {
         #[derive(serde::Serialize)]
         struct Ping {
@@ -114,15 +122,15 @@ impl Codec for Messages {
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        pass::peek(body)
+        passthrough::peek(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_reply(body, watch)
+        passthrough::glance_reply(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_event(data, watch)
+        passthrough::glance_event(data, watch)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
@@ -155,14 +163,14 @@ impl Codec for Messages {
     }
 
     fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
-        rates::headers(allowance, jiff::Timestamp::now(), fields);
+        rate_limit_headers::encode_rate_limits(allowance, jiff::Timestamp::now(), fields);
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {
-        Some(&count::Count)
+        Some(&count_tokens::MessagesTokenCounter)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        sealed::take_out(body, losses)
+        signatures::strip_foreign(body, losses)
     }
 }

@@ -1,136 +1,183 @@
-//! The JSON reply.
-
-use std::borrow::Cow;
+//! The JSON response.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
+use super::blocks::ContentBlock;
+use super::call_ids::response_call_id;
+use super::calls::{ToolInput, decode_response_tool_use, encode_input, restore_long_numbers};
+use super::citations::decode_citation;
+use super::stop_reason::{StopReason, decode_stop_reason, encode_stop_reason};
+use super::thinking_blocks::{decode_signature, encode_reasoning, encode_redacted_thinking};
+use super::usage::{MessagesUsage, decode_usage, encode_usage};
 use crate::formats::written::written;
-use crate::formats::{ResponseOptions, identity};
+use crate::formats::{ResponseOptions, identity, no_answer};
+use crate::json::{Fields, Node};
 use crate::model::{
-    Arguments, Call, Choice, FieldLocation, Finish, Issuer, Json, Losses, PartKind, Response,
-    Signature, Text, ToolKind, Usage,
+    ApiError, Choice, FieldLocation, Finish, Issuer, Losses, Part, PartKind, Response, Text,
 };
 
-/// Also the beginning of a stream, with nothing said and nothing decided.
+/// Decodes a response of an upstream.
+pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
+    let mut fields = Fields::of_body(body).map_err(unreadable)?;
+    if fields.take("error").is_some() {
+        return Err(super::error::decode(200, body));
+    }
+    let mut response = decode_fields(&mut fields, losses).map_err(unreadable)?;
+    for choice in &mut response.choices {
+        restore_long_numbers(body, &mut choice.parts);
+    }
+    Ok(response)
+}
+
+/// Turns an error in a response into the upstream's error: the client is not to blame.
+fn unreadable(api_error: ApiError) -> ApiError {
+    let why = &api_error.message;
+    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+}
+
+fn decode_fields<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Response<'a>, ApiError> {
+    let mut choice = Choice {
+        parts: Vec::new(),
+        citations: Vec::new(),
+        logprobs: Vec::new(),
+        finish: decode_stop_reason(fields, losses)?,
+    };
+    let mut characters = 0;
+    let content = fields.node("content").ok_or_else(no_answer)?;
+    content.each(|at, node| decode_block(at, node, &mut choice, &mut characters, losses))?;
+    Ok(Response {
+        id: fields.text("id")?.unwrap_or_default(),
+        model: fields.text("model")?.unwrap_or_default(),
+        created: 0,
+        choices: vec![choice],
+        usage: decode_usage(fields)?,
+    })
+}
+
+/// Decodes a content block. `characters`: the length of the text so far, which citations refer to.
+fn decode_block<'a>(
+    at: u32,
+    node: Node<'a, '_>,
+    choice: &mut Choice<'a>,
+    characters: &mut u64,
+    losses: &mut Losses,
+) -> Result<(), ApiError> {
+    node.fields(|mut fields| {
+        let kind = fields.text("type")?.unwrap_or_default();
+        let kind = match kind.as_ref() {
+            "text" => {
+                let text = fields.text("text")?.unwrap_or_default();
+                let start = *characters;
+                *characters += text.chars().count() as u64;
+                fields.each("citations", |_, node| {
+                    let citation = decode_citation(node, start, *characters, losses)?;
+                    choice.citations.extend(citation);
+                    Ok(())
+                })?;
+                PartKind::Text(text)
+            }
+            "thinking" => PartKind::Reasoning {
+                text: fields.text("thinking")?.unwrap_or_default(),
+                signature: decode_signature(&mut fields, "signature", Issuer::Thinking)?,
+            },
+            "redacted_thinking" => PartKind::Reasoning {
+                text: Text::default(),
+                signature: decode_signature(&mut fields, "data", Issuer::Redacted)?,
+            },
+            "tool_use" => PartKind::Call(decode_response_tool_use(&mut fields)?),
+            // Blocks of hosted tools: the model repeats their results in its text.
+            _ => {
+                losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
+                return Ok(());
+            }
+        };
+        choice.parts.push(Part { kind, at: Some(at) });
+        Ok(())
+    })
+}
+
+/// A response to a client; also the `message` of `message_start`, then without content.
 #[derive(Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct MessagesResponse<'a> {
     model: &'a str,
     id: String,
     r#type: &'static str,
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<ContentBlock<'a>>,
     #[serde(flatten)]
-    ending: Ending,
-    usage: Counts,
+    stop: StopReason,
+    usage: MessagesUsage,
 }
 
-/// Also what a block in a stream begins as.
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Block<'a> {
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        thinking: &'a str,
-        signature: Cow<'a, str>,
-    },
-    RedactedThinking {
-        data: Cow<'a, str>,
-    },
-    ToolUse {
-        id: Cow<'a, str>,
-        name: &'a str,
-        input: Input<'a>,
-    },
+impl<'a> MessagesResponse<'a> {
+    /// A response without content.
+    pub(super) fn start(
+        source: &str,
+        upstream_model: &'a str,
+        options: &'a ResponseOptions,
+    ) -> MessagesResponse<'a> {
+        let model = match options.model.as_str() {
+            "" => upstream_model,
+            model => model,
+        };
+        MessagesResponse {
+            model,
+            id: identity::reply_id("msg_", source),
+            r#type: "message",
+            role: "assistant",
+            content: Vec::new(),
+            stop: StopReason::default(),
+            usage: MessagesUsage::default(),
+        }
+    }
 }
 
-/// Always an object on the wire, whatever the upstream's model wrote.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Input<'a> {
-    Empty {},
-    RawJson(&'a RawValue),
-    Tree(&'a Json<'a>),
-    /// Of a tool that takes free text.
-    Free {
-        input: Cow<'a, str>,
-    },
-    Unreadable {
-        #[serde(rename = "_raw")]
-        raw: Cow<'a, str>,
-    },
+/// The id that the ids of the response and its calls are derived from. Some upstreams send no id; the
+/// request id keeps their responses distinct.
+pub(super) fn source_id<'a>(upstream: &'a str, options: &'a ResponseOptions) -> &'a str {
+    if upstream.is_empty() {
+        &options.request_id
+    } else {
+        upstream
+    }
 }
 
-/// Why the answer ended.
-#[derive(Serialize, Default)]
-pub(super) struct Ending {
-    stop_reason: Option<&'static str>,
-    stop_sequence: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stop_details: Option<Details>,
-    /// Not even calls in the answer change the reason.
-    #[serde(skip)]
-    firm: bool,
-}
-
-#[derive(Serialize)]
-struct Details {
-    r#type: &'static str,
-    category: Option<&'static str>,
-    explanation: String,
-}
-
-/// Input is counted without what the cache gave or took.
-#[derive(Serialize, Default)]
-pub(super) struct Counts {
-    input_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_read_input_tokens: u64,
-    output_tokens: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Serialize)]
-struct OutputDetails {
-    thinking_tokens: u64,
-}
-
-/// Only the first choice: the format knows no others.
+/// Encodes a response. The format has one choice, so only the first is encoded.
 pub(super) fn encode(
     response: &Response<'_>,
-    asked: &ResponseOptions,
+    options: &ResponseOptions,
     losses: &mut Losses,
 ) -> Vec<u8> {
-    let source = source_id(&response.id, asked);
-    let mut message = Message::begin(source, &response.model, asked);
+    let source = source_id(&response.id, options);
+    let mut message = MessagesResponse::start(source, &response.model, options);
     if response.choices.len() > 1 {
         losses.dropped(FieldLocation::Path("choices".into()));
     }
     if let Some(choice) = response.choices.first() {
-        message.content = blocks(choice, source, losses);
-        // Sources need a proof that only the format's own upstreams can give.
-        for (what, present) in [
+        message.content = encode_blocks(choice, source, losses);
+        // Citations of the format need an `encrypted_index`, which only its own upstreams have.
+        for (field, present) in [
             ("citations", !choice.citations.is_empty()),
             ("logprobs", !choice.logprobs.is_empty()),
         ] {
             if present {
-                losses.dropped(FieldLocation::Path(what.into()));
+                losses.dropped(FieldLocation::Path(field.into()));
             }
         }
-        message.ending = Ending::of(&choice.finish).settle(
+        message.stop = encode_stop_reason(&choice.finish).with_content(
             has(choice, |part| matches!(part, PartKind::Call(_))),
             has(choice, |part| matches!(part, PartKind::Refusal(_))),
         );
     } else {
-        message.ending = Ending::of(&Finish::Other);
+        message.stop = encode_stop_reason(&Finish::Other);
     }
     if response.usage.is_some_and(|usage| usage.has_audio()) {
         losses.dropped(FieldLocation::Path("usage: tokens of sound".into()));
     }
-    message.usage = Counts::of(response.usage);
+    message.usage = encode_usage(response.usage);
     written(&message, response.size())
 }
 
@@ -138,70 +185,44 @@ fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {
     choice.parts.iter().any(|part| is(&part.kind))
 }
 
-/// Upstreams that give a reply no id must not make all their replies look the same.
-pub(super) fn source_id<'a>(upstream: &'a str, asked: &'a ResponseOptions) -> &'a str {
-    if upstream.is_empty() {
-        &asked.request_id
-    } else {
-        upstream
-    }
-}
-
-impl<'a> Message<'a> {
-    pub(super) fn begin(
-        source: &str,
-        upstream_model: &'a str,
-        asked: &'a ResponseOptions,
-    ) -> Message<'a> {
-        let model = match asked.model.as_str() {
-            "" => upstream_model,
-            asked => asked,
-        };
-        Message {
-            model,
-            id: identity::reply_id("msg_", source),
-            r#type: "message",
-            role: "assistant",
-            content: Vec::new(),
-            ending: Ending::default(),
-            usage: Counts::default(),
-        }
-    }
-}
-
-fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<Block<'a>> {
+fn encode_blocks<'a>(
+    choice: &'a Choice<'a>,
+    source: &str,
+    losses: &mut Losses,
+) -> Vec<ContentBlock<'a>> {
     let mut blocks = Vec::new();
-    let here = |blocks: &Vec<_>| FieldLocation::Path(format!("content[{}]", blocks.len()).into());
+    let location =
+        |blocks: &Vec<_>| FieldLocation::Path(format!("content[{}]", blocks.len()).into());
     let mut ordinal = 0;
-    let cut_short = matches!(choice.finish, Finish::Length | Finish::ContextFull);
+    let is_truncated = matches!(choice.finish, Finish::Length | Finish::ContextFull);
     for part in &choice.parts {
         match &part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) if !text.is_empty() => {
-                blocks.push(Block::Text { text });
+                blocks.push(ContentBlock::Text { text });
             }
             PartKind::Reasoning { text, signature } => {
-                blocks.extend(thought(text, signature.as_ref()))
+                blocks.extend(encode_reasoning(text, signature.as_ref()))
             }
             PartKind::Call(call) => {
-                let id = call_id(call.id.as_ref(), source, ordinal);
+                let id = response_call_id(call.id.as_ref(), source, ordinal);
                 ordinal += 1;
-                let input = input(call);
-                let unreadable = matches!(input, Input::Unreadable { .. });
-                if unreadable && cut_short {
-                    losses.dropped(here(&blocks));
+                let input = encode_input(call);
+                let is_malformed = matches!(input, ToolInput::Malformed { .. });
+                if is_malformed && is_truncated {
+                    losses.dropped(location(&blocks));
                     continue;
                 }
-                blocks.extend(call.signature.as_ref().map(redacted));
-                if unreadable {
-                    losses.approximated(here(&blocks));
+                blocks.extend(call.signature.as_ref().map(encode_redacted_thinking));
+                if is_malformed {
+                    losses.approximated(location(&blocks));
                 }
                 let name = &call.name;
-                blocks.push(Block::ToolUse { id, name, input });
+                blocks.push(ContentBlock::ToolUse { id, name, input });
             }
             PartKind::Media(media) => {
-                losses.dropped(here(&blocks));
-                let text = stand_in(&media.mime);
-                blocks.extend(text.map(|text| Block::Text { text }));
+                losses.dropped(location(&blocks));
+                let text = media_placeholder(&media.mime);
+                blocks.extend(text.map(|text| ContentBlock::Text { text }));
             }
             PartKind::Text(_) | PartKind::Refusal(_) | PartKind::Result(_) => {}
         }
@@ -209,157 +230,7 @@ fn blocks<'a>(choice: &'a Choice<'a>, source: &str, losses: &mut Losses) -> Vec<
     blocks
 }
 
-/// The format has no media in answers; an image at least leaves a trace.
-pub(super) fn stand_in(mime: &str) -> Option<&'static str> {
+/// The text instead of an image: responses of the format have no media blocks.
+pub(super) fn media_placeholder(mime: &str) -> Option<&'static str> {
     (mime.is_empty() || mime.starts_with("image/")).then_some("[image]")
-}
-
-pub(super) fn call_id<'a>(id: Option<&'a Text<'a>>, source: &str, ordinal: u32) -> Cow<'a, str> {
-    match id {
-        Some(id) if !id.is_empty() => Cow::Borrowed(id),
-        _ => Cow::Owned(identity::call_id(source, 0, ordinal)),
-    }
-}
-
-/// Without text, only a block that shows none can carry a foreign signature.
-pub(super) fn thought<'a>(
-    text: &'a str,
-    signature: Option<&'a Signature<'a>>,
-) -> Option<Block<'a>> {
-    match signature {
-        None if text.is_empty() => None,
-        Some(signature) if text.is_empty() && signature.issuer != Issuer::Thinking => {
-            Some(redacted(signature))
-        }
-        _ => Some(Block::Thinking {
-            thinking: text,
-            signature: signature.map_or(Cow::Borrowed(""), |signature| {
-                carried(signature, Issuer::Thinking)
-            }),
-        }),
-    }
-}
-
-pub(super) fn redacted<'a>(signature: &'a Signature<'a>) -> Block<'a> {
-    Block::RedactedThinking {
-        data: carried(signature, Issuer::Redacted),
-    }
-}
-
-/// A signature as it stands in the field that `own` signatures come from.
-pub(super) fn carried<'a>(signature: &'a Signature<'a>, own: Issuer) -> Cow<'a, str> {
-    if signature.issuer == own {
-        Cow::Borrowed(&signature.data)
-    } else {
-        Cow::Owned(signature.wrap())
-    }
-}
-
-pub(super) fn input<'a>(call: &'a Call<'a>) -> Input<'a> {
-    match &call.arguments {
-        arguments if call.kind == ToolKind::Custom => Input::Free {
-            input: arguments.to_text(),
-        },
-        Arguments::Tree(Json::Null) => Input::Empty {},
-        Arguments::Tree(tree @ Json::Object(_)) => Input::Tree(tree),
-        arguments @ Arguments::Tree(_) => Input::Unreadable {
-            raw: arguments.to_text(),
-        },
-        Arguments::Text(text) if text.trim().is_empty() => Input::Empty {},
-        Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) if raw.get().starts_with('{') => Input::RawJson(raw),
-            _ => Input::Unreadable {
-                raw: Cow::Borrowed(text),
-            },
-        },
-    }
-}
-
-impl Ending {
-    pub(super) fn of(finish: &Finish<'_>) -> Ending {
-        let reason = match finish {
-            Finish::Stop | Finish::MalformedCall | Finish::Other => "end_turn",
-            Finish::StopSequence(_) => "stop_sequence",
-            Finish::Length => "max_tokens",
-            Finish::ContextFull => "model_context_window_exceeded",
-            Finish::Tools => "tool_use",
-            Finish::Filtered(_) | Finish::Refused => "refusal",
-            Finish::Paused => "pause_turn",
-        };
-        let mut ending = Ending {
-            stop_reason: Some(reason),
-            firm: matches!(
-                finish,
-                Finish::Length | Finish::ContextFull | Finish::Filtered(_)
-            ),
-            ..Ending::default()
-        };
-        match finish {
-            Finish::StopSequence(Some(text)) => ending.stop_sequence = Some(text.to_string()),
-            Finish::Filtered(Some(text)) => {
-                ending.stop_details = Some(Details {
-                    r#type: "refusal",
-                    category: None,
-                    explanation: text.to_string(),
-                });
-            }
-            _ => {}
-        }
-        ending
-    }
-
-    /// Clients act on the reason alone: it must tell of calls and refusals that the answer holds.
-    pub(super) fn settle(self, calls: bool, refused: bool) -> Ending {
-        let reason = match self.stop_reason {
-            _ if self.firm => return self,
-            _ if calls => "tool_use",
-            Some("end_turn") if refused => "refusal",
-            _ => return self,
-        };
-        Ending {
-            stop_reason: Some(reason),
-            ..Ending::default()
-        }
-    }
-}
-
-impl Counts {
-    pub(super) fn of(usage: Option<Usage>) -> Counts {
-        let usage = usage.unwrap_or_default();
-        let thinking = Some(usage.thinking).filter(|&tokens| tokens > 0);
-        // Some backends count the same tokens as read and as written; here the three must add up.
-        let cached = usage.cached.min(usage.input);
-        let written = usage.cache_written.min(usage.input - cached);
-        Counts {
-            input_tokens: usage.input - cached - written,
-            cache_creation_input_tokens: written,
-            cache_read_input_tokens: cached,
-            output_tokens: usage.output,
-            output_tokens_details: thinking
-                .map(|thinking_tokens| OutputDetails { thinking_tokens }),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Counts;
-    use crate::model::Usage;
-
-    #[test]
-    fn the_three_counts_of_input_add_up_to_it() {
-        let usage = |cached, cache_written| Usage {
-            input: 10,
-            cached,
-            cache_written,
-            ..Usage::default()
-        };
-        for (cached, written) in [(0, 0), (4, 3), (8, 8), (12, 1)] {
-            let counts = Counts::of(Some(usage(cached, written)));
-            let sum = counts.input_tokens
-                + counts.cache_read_input_tokens
-                + counts.cache_creation_input_tokens;
-            assert_eq!(sum, 10);
-        }
-    }
 }

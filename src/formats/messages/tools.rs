@@ -1,30 +1,44 @@
-//! Tools and the choice among them, read into the model.
+//! The `tools` of a request.
 
-use crate::json::{Fields, Node, Path};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json_borrow::ObjectAsVec;
+
+use super::hosted_tools::{
+    MessagesHostedTool, decode_search, encode_code_execution, encode_search, name_of,
+};
+use super::schema::conforms;
+use super::tool_choice::{MessagesToolChoice, decode_tool_choice, encode_tool_choice};
+use crate::formats::Capabilities;
+use crate::formats::free_text::grammar_in_words;
+use crate::json::{Fields, Path};
 use crate::model::{
-    ApiError, HostedTool, Losses, Request, Search, Text, Tool, ToolChoice, ToolKind,
+    ApiError, FieldLocation, HostedTool, Json, Losses, PartKind, Request, Setting, Text, Tool,
+    ToolChoice, ToolKind,
 };
 
-pub(super) fn read<'a>(
+/// Decodes `tools` and `tool_choice`.
+pub(super) fn decode_tools<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
     fields.each("tools", |at, node| {
         node.fields(|mut fields| {
-            read_tool(at, &mut fields, request, losses)?;
+            decode_tool(at, &mut fields, request, losses)?;
             fields.finish(losses);
             Ok(())
         })
     })?;
     match fields.node("tool_choice") {
-        Some(node) => read_choice(node, request, losses),
+        Some(node) => decode_tool_choice(node, request, losses),
         None => Ok(()),
     }
 }
 
-/// Hosted tools carry the date of their version in their type.
-fn read_tool<'a>(
+/// Decodes a function or a hosted tool, whose type ends with the date of its version.
+fn decode_tool<'a>(
     at: u32,
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
@@ -35,10 +49,10 @@ fn read_tool<'a>(
     match kind.as_deref() {
         None | Some("custom") => {
             let name = fields.need("name", name)?;
-            request.tools.push(read_function(at, name, fields)?);
+            request.tools.push(decode_function(at, name, fields)?);
         }
         Some(kind) if kind.starts_with("web_search_") => {
-            request.search = Some(read_search(fields, losses)?);
+            request.search = Some(decode_search(fields, losses)?);
         }
         Some(kind) if kind.starts_with("code_execution_") => request.code_execution = true,
         Some(kind) => {
@@ -50,7 +64,7 @@ fn read_tool<'a>(
     Ok(())
 }
 
-fn read_function<'a>(
+fn decode_function<'a>(
     at: u32,
     name: Text<'a>,
     fields: &mut Fields<'a, '_>,
@@ -72,69 +86,151 @@ fn read_function<'a>(
     })
 }
 
-fn read_search<'a>(
-    fields: &mut Fields<'a, '_>,
+/// One of the `tools` of a request to an upstream.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum MessagesTool<'a> {
+    Function {
+        name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+        input_schema: Cow<'a, Json<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        strict: bool,
+    },
+    Hosted(MessagesHostedTool<'a>),
+}
+
+/// Encodes `tools` and `tool_choice`.
+pub(super) fn encode_tools<'a>(
+    request: &'a Request<'_>,
+    capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<Search<'a>, ApiError> {
-    let mut search = Search::default();
-    fields.each("allowed_domains", |_, node| {
-        search.allowed_domains.push(node.text()?);
-        Ok(())
-    })?;
-    let Some(node) = fields.node("user_location") else {
-        return Ok(search);
+) -> Result<(Vec<MessagesTool<'a>>, Option<MessagesToolChoice<'a>>), ApiError> {
+    let mut tools = Vec::new();
+    for tool in &request.tools {
+        if may_call(request.tool_choice.as_ref(), &tool.name) {
+            tools.push(encode_function(tool, losses));
+        }
+    }
+    if let Some(search) = &request.search
+        && is_name_free(HostedTool::Search, request, losses)
+    {
+        let search = encode_search(search, capabilities, losses)?;
+        tools.push(MessagesTool::Hosted(search));
+    }
+    if request.code_execution && is_name_free(HostedTool::CodeExecution, request, losses) {
+        tools.push(MessagesTool::Hosted(encode_code_execution()));
+    }
+    let choice = encode_tool_choice(request, !tools.is_empty(), losses);
+    if tools.is_empty() {
+        declare_called_tools(request, &mut tools, losses);
+    }
+    Ok((tools, choice))
+}
+
+/// Whether no function has the name of this hosted tool: names must be unique.
+fn is_name_free(tool: HostedTool, request: &Request<'_>, losses: &mut Losses) -> bool {
+    let is_taken = request
+        .tools
+        .iter()
+        .any(|known| known.name == name_of(tool));
+    if is_taken {
+        losses.dropped(FieldLocation::Setting(match tool {
+            HostedTool::Search => Setting::Search,
+            HostedTool::CodeExecution => Setting::CodeExecution,
+        }));
+    }
+    !is_taken
+}
+
+/// Whether the choice allows this tool. The format cannot name several allowed tools, so the others
+/// are not declared at all.
+fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
+    match choice {
+        Some(ToolChoice::Subset { names, .. }) => names.iter().any(|known| known == name),
+        _ => true,
+    }
+}
+
+fn encode_function<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> MessagesTool<'a> {
+    if tool.kind == ToolKind::Custom {
+        losses.approximated(FieldLocation::Tool { tool: tool.at });
+    }
+    let input_schema = match tool.kind {
+        ToolKind::Custom => Cow::Owned(free_text_schema(tool.schema.as_ref())),
+        ToolKind::Function => object_schema(tool.schema.as_ref()),
     };
-    node.fields(|mut fields| {
-        fields.text("type")?;
-        search.city = fields.text("city")?;
-        search.region = fields.text("region")?;
-        search.country = fields.text("country")?;
-        search.timezone = fields.text("timezone")?;
-        fields.finish(losses);
-        Ok(search)
-    })
-}
-
-/// In a choice, nothing but the name tells the upstream's own tools from functions.
-pub(super) const fn name_of(tool: HostedTool) -> &'static str {
-    match tool {
-        HostedTool::Search => "web_search",
-        HostedTool::CodeExecution => "code_execution",
+    let requested = tool.strict == Some(true);
+    let strict = requested && conforms(&input_schema);
+    if requested && !strict {
+        losses.dropped(FieldLocation::ToolStrict { tool: tool.at });
+    }
+    MessagesTool::Function {
+        name: &tool.name,
+        description: tool.description.as_deref(),
+        input_schema,
+        strict,
     }
 }
 
-fn choose_one<'a>(name: Text<'a>, request: &Request<'_>) -> ToolChoice<'a> {
-    let is_function = request.tools.iter().any(|tool| tool.name == name);
-    let hosted = [HostedTool::Search, HostedTool::CodeExecution]
-        .into_iter()
-        .find(|tool| name_of(*tool) == name && request.has(*tool));
-    match hosted {
-        Some(tool) if !is_function => ToolChoice::Hosted(tool),
-        _ => ToolChoice::One(name),
+fn object<'a>(entries: Vec<(&'a str, Json<'a>)>) -> Json<'a> {
+    Json::Object(ObjectAsVec::from_iter(entries))
+}
+
+/// The `input_schema` of a function, which is required and must have a `type`.
+fn object_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
+    match schema {
+        Some(schema) if !schema.get("type").is_null() => Cow::Borrowed(schema),
+        Some(Json::Object(keywords)) if !keywords.is_empty() => {
+            let kind = ("type", Json::Str("object".into()));
+            let rest = keywords.iter().map(|(key, value)| (key, value.clone()));
+            Cow::Owned(object(std::iter::once(kind).chain(rest).collect()))
+        }
+        _ => Cow::Owned(object(vec![
+            ("type", Json::Str("object".into())),
+            ("properties", object(Vec::new())),
+        ])),
     }
 }
 
-fn read_choice<'a>(
-    node: Node<'a, '_>,
-    request: &mut Request<'a>,
+/// The `input_schema` of a custom tool: its free text is the property `input` of an object, and its
+/// grammar becomes the property's description.
+fn free_text_schema<'a>(grammar: Option<&'a Json<'_>>) -> Json<'a> {
+    let mut input = vec![("type", Json::Str("string".into()))];
+    if let Some(words) = grammar.and_then(grammar_in_words) {
+        input.push(("description", Json::Str(words.into())));
+    }
+    object(vec![
+        ("type", Json::Str("object".into())),
+        ("properties", object(vec![("input", object(input))])),
+        ("required", Json::Array(vec![Json::Str("input".into())])),
+    ])
+}
+
+/// Declares the tools that earlier turns call, for a request without tools: upstreams refuse calls if
+/// no tool is declared.
+fn declare_called_tools<'a>(
+    request: &'a Request<'_>,
+    tools: &mut Vec<MessagesTool<'a>>,
     losses: &mut Losses,
-) -> Result<(), ApiError> {
-    node.fields(|mut fields| {
-        let kind = fields.text("type")?;
-        let kind = fields.need("type", kind)?;
-        request.tool_choice = Some(match kind.as_ref() {
-            "auto" => ToolChoice::Auto,
-            "any" => ToolChoice::Required,
-            "none" => ToolChoice::None,
-            "tool" => {
-                let name = fields.text("name")?;
-                choose_one(fields.need("name", name)?, request)
-            }
-            _ => return Err(Path::Key(&fields.path, "type").wrong("auto, any, tool or none")),
+) {
+    let mut known: Vec<&str> = Vec::new();
+    for part in request.turns.iter().flat_map(|turn| &turn.parts) {
+        let PartKind::Call(call) = &part.kind else {
+            continue;
+        };
+        let name = &*call.name;
+        if known.contains(&name) {
+            continue;
+        }
+        known.push(name);
+        losses.added(FieldLocation::Path("tools".into()));
+        tools.push(MessagesTool::Function {
+            name,
+            description: None,
+            input_schema: object_schema(None),
+            strict: false,
         });
-        let one_at_a_time = fields.bool("disable_parallel_tool_use")?;
-        request.parallel_tools = one_at_a_time.map(|one_at_a_time| !one_at_a_time);
-        fields.finish(losses);
-        Ok(())
-    })
+    }
 }

@@ -1,4 +1,4 @@
-//! The headers that tell a caller what it may still ask for, and when all of it is there again.
+//! The rate limit headers of a response: limits, what remains of them, and when they are reset.
 
 use http::HeaderName;
 use jiff::{SignedDuration, Timestamp};
@@ -17,22 +17,27 @@ const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("anthropic-ratelimit-tokens-reset"),
 ];
 
-pub fn headers(allowance: &RateLimitStatus, now: Timestamp, fields: &mut HeaderFields) {
-    let mut one = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
+/// Encodes the rate limits of a client.
+pub(super) fn encode_rate_limits(
+    allowance: &RateLimitStatus,
+    now: Timestamp,
+    fields: &mut HeaderFields,
+) {
+    let mut encode = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
         fields.measure(limit, rate.limit, "");
         fields.measure(remaining, rate.remaining, "");
         let wait = SignedDuration::from_secs(rate.reset.as_secs_f64().ceil() as i64);
         let full = now.checked_add(wait).unwrap_or(now);
-        // To the second: a timestamp is written with what it has of it.
+        // Whole seconds: a timestamp is formatted with its fraction.
         fields.say(
             reset,
             Timestamp::from_second(full.as_second()).unwrap_or(full),
         );
     };
-    one(allowance.requests, REQUESTS);
-    one(allowance.tokens, TOKENS);
+    encode(allowance.requests, REQUESTS);
+    encode(allowance.tokens, TOKENS);
 }
 
 #[cfg(test)]
@@ -43,7 +48,7 @@ mod tests {
     use http::HeaderMap;
 
     #[test]
-    fn the_reset_is_a_time_of_day() {
+    fn the_reset_is_a_timestamp() {
         let rate = RateLimit {
             limit: 200_000,
             remaining: 150_000,
@@ -54,13 +59,15 @@ mod tests {
             tokens: Some(rate),
         };
         let now = "2026-10-21T07:28:00.25Z".parse().expect("a timestamp");
-        let (mut fields, mut said) = (HeaderFields::default(), HeaderMap::new());
-        headers(&allowance, now, &mut fields);
-        fields.put_into(&mut said).expect("values that may be sent");
-        assert_eq!(said["anthropic-ratelimit-tokens-limit"], "200000");
-        assert_eq!(said["anthropic-ratelimit-tokens-remaining"], "150000");
-        let reset = &said["anthropic-ratelimit-tokens-reset"];
+        let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
+        encode_rate_limits(&allowance, now, &mut fields);
+        fields
+            .put_into(&mut headers)
+            .expect("values that may be sent");
+        assert_eq!(headers["anthropic-ratelimit-tokens-limit"], "200000");
+        assert_eq!(headers["anthropic-ratelimit-tokens-remaining"], "150000");
+        let reset = &headers["anthropic-ratelimit-tokens-reset"];
         assert_eq!(reset, "2026-10-21T07:28:16Z");
-        assert_eq!(said.len(), 3);
+        assert_eq!(headers.len(), 3);
     }
 }

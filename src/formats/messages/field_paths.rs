@@ -1,11 +1,12 @@
-//! Where a client of this format wrote a thing.
+//! The paths of fields in a request, as they are named in errors and losses.
 
 use crate::model::{FieldLocation, PartField, Setting};
 
-pub(super) fn path_of(place: &FieldLocation) -> String {
-    match place {
+/// The path of a field in a request.
+pub(super) fn path_of(location: &FieldLocation) -> String {
+    match location {
         FieldLocation::Path(path) => path.to_string(),
-        FieldLocation::Setting(setting) => word(*setting).to_owned(),
+        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
         FieldLocation::Turn { turn } => turn_path(*turn),
         FieldLocation::Part { turn, part: None } => match turn {
             Some(_) => format!("{}.content", turn_path(*turn)),
@@ -29,17 +30,17 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
                 |inner| format!("{result}.content[{inner}]"),
             )
         }
-        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
+        FieldLocation::Field { of, field } => path_of(of) + field_suffix(*field),
         FieldLocation::Tool { tool } => format!("tools[{tool}]"),
         FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
     }
 }
 
-const fn field_of(field: PartField) -> &'static str {
+const fn field_suffix(field: PartField) -> &'static str {
     match field {
         PartField::FileName | PartField::UrlName => ".title",
         PartField::Failure => ".is_error",
-        // No client of this format can say these.
+        // The format does not have these.
         PartField::Detail | PartField::CallSignature => "",
     }
 }
@@ -48,8 +49,8 @@ fn turn_path(turn: Option<u32>) -> String {
     turn.map_or_else(|| "system".to_owned(), |turn| format!("messages[{turn}]"))
 }
 
-/// Some of these a client of this format cannot say at all; they keep their usual names.
-const fn word(setting: Setting) -> &'static str {
+/// The path of a setting. Settings that the format does not have keep their usual names.
+const fn setting_path(setting: Setting) -> &'static str {
     match setting {
         Setting::MaxTokens => "max_tokens",
         Setting::Temperature => "temperature",
@@ -64,7 +65,7 @@ const fn word(setting: Setting) -> &'static str {
         Setting::Thinking => "thinking",
         Setting::ToolChoice => "tool_choice",
         Setting::ParallelTools => "tool_choice.disable_parallel_tool_use",
-        // A shape has no labels here.
+        // The output format has neither a name nor a description.
         Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
             "output_config.format"
         }

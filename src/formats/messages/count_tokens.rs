@@ -2,27 +2,28 @@
 
 use serde::Serialize;
 
-use super::{error, outgoing, request};
+use super::{error, request};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, UpstreamTarget, read_reply};
 use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
-pub(super) struct Count;
+/// The token counter of the format.
+pub(super) struct MessagesTokenCounter;
 
 #[derive(Serialize)]
-struct Counted {
+struct MessagesTokenCount {
     input_tokens: u64,
 }
 
 from_json! {
-    struct Answer {
+    struct RawMessagesTokenCount {
         "input_tokens" => input_tokens: Option<u64>,
         "error" => error: Option<Present>,
     }
 }
 
-impl Counter for Count {
+impl Counter for MessagesTokenCounter {
     fn decode_question<'a>(
         &self,
         body: &'a [u8],
@@ -39,23 +40,23 @@ impl Counter for Count {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        let (prompt, _) = outgoing::prompt(request, target, losses)?;
+        let (prompt, _) = request::encode_prompt(request, target, losses)?;
         Ok(written(&prompt, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
         match read_reply(body)? {
-            Answer { error: Some(_), .. } => Err(error::decode(200, body)),
-            Answer { input_tokens, .. } => input_tokens
+            RawMessagesTokenCount { error: Some(_), .. } => Err(error::decode(200, body)),
+            RawMessagesTokenCount { input_tokens, .. } => input_tokens
                 .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),
         }
     }
 
     fn encode_count(&self, tokens: u64) -> Vec<u8> {
-        let counted = Counted {
+        let count = MessagesTokenCount {
             input_tokens: tokens,
         };
-        serde_json::to_vec(&counted).expect("a number always serialises")
+        serde_json::to_vec(&count).expect("a number always serialises")
     }
 
     fn count_path(&self) -> &'static str {

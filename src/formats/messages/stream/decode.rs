@@ -1,0 +1,340 @@
+//! Decodes the events of an upstream's stream.
+
+use std::mem::take;
+
+use crate::formats::blocks::{Blocks, Key};
+use crate::formats::messages::citations::decode_streamed_citation;
+use crate::formats::messages::error;
+use crate::formats::messages::stop_reason::finish_of;
+use crate::formats::messages::usage::RawMessagesUsage;
+use crate::formats::{StreamDecoder, read_event};
+use crate::json::{RawJson, from_json};
+use crate::model::{
+    ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
+};
+
+use MessagesDecoderPhase::{Ended, NotStarted, Running};
+
+from_json! {
+    /// An event of a stream.
+    struct MessagesEvent<'a> {
+        "type" required => kind: Text<'a>,
+        "index" => index: u32,
+        "message" => message: Option<MessageStart<'a>>,
+        "content_block" => content_block: Option<RawJson<'a>>,
+        "delta" => delta: Option<MessagesDelta<'a>>,
+        "usage" => usage: Option<RawMessagesUsage>,
+    }
+}
+
+from_json! {
+    /// The `message` of `message_start`.
+    struct MessageStart<'a> {
+        "id" => id: Text<'a>,
+        "model" => model: Text<'a>,
+        "usage" => usage: Option<RawMessagesUsage>,
+    }
+}
+
+from_json! {
+    /// The type of a `content_block`, read first: blocks of hosted tools may have any other field.
+    struct BlockType<'a> {
+        "type" required => kind: Text<'a>,
+    }
+}
+
+from_json! {
+    /// The `content_block` of `content_block_start`.
+    struct BlockStart<'a> {
+        "text" => text: Text<'a>,
+        "thinking" => thinking: Text<'a>,
+        "signature" => signature: Text<'a>,
+        "data" => data: Text<'a>,
+        "id" => id: Text<'a>,
+        "name" => name: Text<'a>,
+        "input" => input: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    /// The `delta` of `content_block_delta` or `message_delta`.
+    struct MessagesDelta<'a> {
+        "type" => kind: Text<'a>,
+        "text" => text: Text<'a>,
+        "thinking" => thinking: Text<'a>,
+        "signature" => signature: Text<'a>,
+        "partial_json" => partial_json: Text<'a>,
+        "citation" => citation: Option<RawJson<'a>>,
+        "stop_reason" => stop_reason: Option<Text<'a>>,
+        "stop_sequence" => stop_sequence: Option<Text<'a>>,
+        "stop_details" => stop_details: Option<RawStopDetails<'a>>,
+    }
+}
+
+from_json! {
+    struct RawStopDetails<'a> {
+        "explanation" => explanation: Option<Text<'a>>,
+    }
+}
+
+/// Decodes a stream into the events of the model.
+#[derive(Debug, Default)]
+pub(in crate::formats::messages) struct MessagesStreamDecoder {
+    phase: MessagesDecoderPhase,
+    blocks: Blocks,
+    running: Vec<RunningBlock>,
+    /// The length of the text so far, which citations refer to.
+    characters: u64,
+    /// Set by `message_delta`.
+    finish: Option<Finish<'static>>,
+    usage: Option<Usage>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum MessagesDecoderPhase {
+    #[default]
+    NotStarted,
+    /// Between `message_start` and `message_stop`, with the id of the response.
+    Running(String),
+    Ended,
+}
+
+/// A block between its `content_block_start` and its `content_block_stop`.
+#[derive(Debug)]
+struct RunningBlock {
+    index: u32,
+    /// The position of its first character in the whole text.
+    start: u64,
+    /// URL and title of each citation.
+    citations: Vec<(String, Option<String>)>,
+}
+
+impl StreamDecoder for MessagesStreamDecoder {
+    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+        // Some servers end a stream of any format with this.
+        if data == "[DONE]" || self.phase == Ended {
+            return Ok(());
+        }
+        let mut event: MessagesEvent<'_> = read_event(data)?;
+        if let Some(usage) = &event.usage {
+            self.usage = Some(usage.merge(self.usage));
+        }
+        match event.kind.as_ref() {
+            "message_start" => self.decode_start(event.message, out)?,
+            "content_block_start" => {
+                self.decode_block_start(event.index, event.content_block, out)?;
+            }
+            "content_block_delta" => {
+                if let Some(delta) = &mut event.delta {
+                    self.decode_delta(event.index, delta, out);
+                }
+            }
+            "content_block_stop" => self.decode_block_stop(event.index, out),
+            "message_delta" => self.decode_message_delta(event.delta),
+            "message_stop" => self.decode_stop(out)?,
+            "error" => return Err(error::decode(200, data.as_bytes())),
+            // `ping`, and events that the format may add.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn usage_so_far(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    fn close(&mut self, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+        if self.phase == Ended {
+            return Ok(());
+        }
+        Err(ended_early())
+    }
+}
+
+fn ended_early() -> ApiError {
+    ApiError::bad_gateway("the upstream's stream ended before its end")
+}
+
+impl MessagesStreamDecoder {
+    /// Decodes `message_start`. Some servers repeat it; one with another id is an error.
+    fn decode_start(
+        &mut self,
+        start: Option<MessageStart<'_>>,
+        out: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), ApiError> {
+        let start = start.unwrap_or_default();
+        if let Running(id) = &self.phase {
+            if *id == start.id {
+                return Ok(());
+            }
+            return Err(ApiError::bad_gateway(
+                "the upstream began a second reply within the first",
+            ));
+        }
+        if let Some(usage) = &start.usage {
+            self.usage = Some(usage.merge(self.usage));
+        }
+        self.phase = Running(start.id.to_string());
+        out(Event::Start {
+            id: start.id,
+            model: start.model,
+            created: 0,
+        });
+        Ok(())
+    }
+
+    fn decode_block_start(
+        &mut self,
+        index: u32,
+        raw: Option<RawJson<'_>>,
+        out: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), ApiError> {
+        let raw = raw.map_or("{\"type\":\"\"}", RawJson::get);
+        let kind: BlockType<'_> = read_event(raw)?;
+        let known = ["text", "thinking", "redacted_thinking", "tool_use"];
+        if self.phase == NotStarted || !known.contains(&kind.kind.as_ref()) {
+            return Ok(());
+        }
+        let start: BlockStart<'_> = read_event(raw)?;
+        self.running.push(RunningBlock {
+            index,
+            start: self.characters,
+            citations: Vec::new(),
+        });
+        let mut open = |block, deltas: [Option<Delta<'_>>; 2]| {
+            self.blocks.push(0, Key::Item(index), || block, None, out);
+            for delta in deltas.into_iter().flatten() {
+                push(&mut self.blocks, index, delta, out);
+            }
+        };
+        match kind.kind.as_ref() {
+            "text" => {
+                self.characters += start.text.chars().count() as u64;
+                open(Block::Text, [text_delta(start.text), None]);
+            }
+            "thinking" => {
+                let signature = signature_delta(start.signature, Issuer::Thinking);
+                open(Block::Reasoning, [text_delta(start.thinking), signature]);
+            }
+            "redacted_thinking" => {
+                open(
+                    Block::Reasoning,
+                    [signature_delta(start.data, Issuer::Redacted), None],
+                );
+            }
+            _ => {
+                let call = Block::Call {
+                    id: Some(start.id).filter(|id| !id.is_empty()),
+                    name: start.name,
+                    kind: ToolKind::Function,
+                };
+                // The arguments follow as deltas, except from servers that send them all here.
+                let input = start.input.map(RawJson::get);
+                let input = input.filter(|json| !matches!(*json, "{}" | "null"));
+                open(
+                    call,
+                    [input.map(|json| Delta::Arguments(json.into())), None],
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn decode_delta(
+        &mut self,
+        index: u32,
+        delta: &mut MessagesDelta<'_>,
+        out: &mut dyn FnMut(Event<'_>),
+    ) {
+        let Some(running) = self.running.iter_mut().find(|block| block.index == index) else {
+            return;
+        };
+        let delta = match delta.kind.as_ref() {
+            "text_delta" => {
+                self.characters += delta.text.chars().count() as u64;
+                text_delta(take(&mut delta.text))
+            }
+            "thinking_delta" => text_delta(take(&mut delta.thinking)),
+            "signature_delta" => signature_delta(take(&mut delta.signature), Issuer::Thinking),
+            "input_json_delta" => Some(take(&mut delta.partial_json))
+                .filter(|json| !json.is_empty())
+                .map(Delta::Arguments),
+            "citations_delta" => {
+                let citation = delta.citation.and_then(decode_streamed_citation);
+                running.citations.extend(citation);
+                None
+            }
+            _ => None,
+        };
+        if let Some(delta) = delta {
+            push(&mut self.blocks, index, delta, out);
+        }
+    }
+
+    /// Decodes `content_block_stop`. Citations cover the whole block, so they are sent at its end.
+    fn decode_block_stop(&mut self, index: u32, out: &mut dyn FnMut(Event<'_>)) {
+        let Some(at) = self.running.iter().position(|block| block.index == index) else {
+            return;
+        };
+        let running = self.running.remove(at);
+        for (url, title) in running.citations {
+            let citation = Citation {
+                url: url.into(),
+                title: title.map(Text::Owned),
+                start: running.start,
+                end: self.characters,
+            };
+            push(&mut self.blocks, index, Delta::Citation(citation), out);
+        }
+        self.blocks.close(0, Key::Item(index), out);
+    }
+
+    fn decode_message_delta(&mut self, delta: Option<MessagesDelta<'_>>) {
+        let delta = delta.unwrap_or_default();
+        if delta.stop_reason.is_none() {
+            self.finish.get_or_insert(Finish::Other);
+            return;
+        }
+        let explanation = delta.stop_details.and_then(|details| details.explanation);
+        self.finish = Some(finish_of(
+            delta.stop_reason.as_deref(),
+            delta.stop_sequence.map(owned),
+            explanation.map(owned),
+        ));
+    }
+
+    fn decode_stop(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+        if self.phase == NotStarted {
+            return Err(ApiError::bad_gateway(
+                "the upstream's stream held no answer",
+            ));
+        }
+        // Without a `message_delta` the response may be incomplete.
+        let reason = self.finish.take().ok_or_else(ended_early)?;
+        self.blocks.finish(0, out);
+        out(Event::Finish { choice: 0, reason });
+        if let Some(usage) = self.usage {
+            out(Event::Usage(usage));
+        }
+        out(Event::End);
+        self.phase = Ended;
+        Ok(())
+    }
+}
+
+/// Pushes a delta to a block that is open already, so the type to open it with is never used.
+fn push(blocks: &mut Blocks, index: u32, delta: Delta<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    blocks.push(0, Key::Item(index), || Block::Text, Some(delta), out);
+}
+
+fn text_delta(text: Text<'_>) -> Option<Delta<'_>> {
+    (!text.is_empty()).then_some(Delta::Text(text))
+}
+
+fn signature_delta(data: Text<'_>, issuer: Issuer) -> Option<Delta<'_>> {
+    (!data.is_empty()).then_some(Delta::Signature(Signature { issuer, data }))
+}
+
+fn owned(text: Text<'_>) -> Text<'static> {
+    Text::Owned(text.into_owned())
+}

@@ -1,0 +1,101 @@
+//! `thinking` and `redacted_thinking` blocks, and the signatures in them.
+
+use std::borrow::Cow;
+
+use super::block_fields::required_text;
+use super::blocks::ContentBlock;
+use crate::json::Fields;
+use crate::model::{ApiError, Issuer, PartKind, Signature, Text};
+
+/// Decodes a `thinking` block of a request.
+pub(super) fn decode_thinking_block<'a>(
+    fields: &mut Fields<'a, '_>,
+) -> Result<PartKind<'a>, ApiError> {
+    let text = required_text(fields, "thinking")?;
+    // Reasoning of upstreams that sign nothing is sent to clients with an empty signature.
+    let signature = fields.text("signature")?.filter(|text| !text.is_empty());
+    let signature = signature.map(|signature| unwrap_or_own(signature, Issuer::Thinking));
+    Ok(PartKind::Reasoning { text, signature })
+}
+
+/// Decodes a `redacted_thinking` block of a request.
+pub(super) fn decode_redacted_thinking<'a>(
+    fields: &mut Fields<'a, '_>,
+) -> Result<PartKind<'a>, ApiError> {
+    let data = required_text(fields, "data")?;
+    Ok(PartKind::Reasoning {
+        text: Text::default(),
+        signature: Some(unwrap_or_own(data, Issuer::Redacted)),
+    })
+}
+
+/// A signature of another format that the gateway has wrapped, or else one of `issuer` itself.
+fn unwrap_or_own(data: Text<'_>, issuer: Issuer) -> Signature<'_> {
+    Signature::unwrap_text(&data).unwrap_or(Signature { issuer, data })
+}
+
+/// Decodes a signature of a response, which is always the upstream's own.
+pub(super) fn decode_signature<'a>(
+    fields: &mut Fields<'a, '_>,
+    key: &str,
+    issuer: Issuer,
+) -> Result<Option<Signature<'a>>, ApiError> {
+    let data = fields.text(key)?.filter(|data| !data.is_empty());
+    Ok(data.map(|data| Signature { issuer, data }))
+}
+
+/// Encodes reasoning for an upstream, which accepts only its own signatures, each with the text that
+/// it was made for. `None`: nothing of it may be sent.
+pub(super) fn encode_own_reasoning<'a>(
+    text: &'a str,
+    signature: Option<&'a Signature<'_>>,
+) -> Option<ContentBlock<'a>> {
+    let Signature { issuer, data } = signature?;
+    match issuer {
+        Issuer::Thinking if !text.is_empty() => Some(ContentBlock::Thinking {
+            thinking: text,
+            signature: Cow::Borrowed(data),
+        }),
+        Issuer::Redacted => Some(ContentBlock::RedactedThinking {
+            data: Cow::Borrowed(data),
+        }),
+        Issuer::Thinking | Issuer::Native | Issuer::Responses => None,
+    }
+}
+
+/// Encodes reasoning for a client. A foreign signature without text becomes a `redacted_thinking`
+/// block, the only one that has no text to show.
+pub(super) fn encode_reasoning<'a>(
+    text: &'a str,
+    signature: Option<&'a Signature<'a>>,
+) -> Option<ContentBlock<'a>> {
+    match signature {
+        None if text.is_empty() => None,
+        Some(signature) if text.is_empty() && signature.issuer != Issuer::Thinking => {
+            Some(encode_redacted_thinking(signature))
+        }
+        _ => Some(ContentBlock::Thinking {
+            thinking: text,
+            signature: signature.map_or(Cow::Borrowed(""), |signature| {
+                encode_signature(signature, Issuer::Thinking)
+            }),
+        }),
+    }
+}
+
+/// Encodes a signature as a `redacted_thinking` block.
+pub(super) fn encode_redacted_thinking<'a>(signature: &'a Signature<'a>) -> ContentBlock<'a> {
+    ContentBlock::RedactedThinking {
+        data: encode_signature(signature, Issuer::Redacted),
+    }
+}
+
+/// Encodes a signature for the field that signatures of `own` come from: those as they are, any other
+/// one wrapped.
+pub(super) fn encode_signature<'a>(signature: &'a Signature<'a>, own: Issuer) -> Cow<'a, str> {
+    if signature.issuer == own {
+        Cow::Borrowed(&signature.data)
+    } else {
+        Cow::Owned(signature.wrap())
+    }
+}
