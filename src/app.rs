@@ -16,18 +16,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
-use pingora_core::apps::HttpServerOptions;
-use pingora_core::connectors::ConnectorOptions;
-use pingora_core::listeners::tls::TlsSettings;
-use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
-use pingora_core::protocols::http::v2::server::default_h2_options;
-use pingora_core::server::configuration::ServerConf;
-use pingora_core::server::{
+use pingora::apps::HttpServerOptions;
+use pingora::connectors::ConnectorOptions;
+use pingora::listeners::tls::TlsSettings;
+use pingora::listeners::{L4BufferSettings, ListenerConfig};
+use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::server::configuration::ServerConf;
+use pingora::server::{
     RunArgs, Server, ShutdownSignal, ShutdownSignalWatch, ShutdownWatch, UnixShutdownSignalWatch,
 };
-use pingora_core::services::background::{BackgroundService, background_service};
-use pingora_core::services::listening::Service;
-use pingora_core::tls;
+use pingora::services::background::{BackgroundService, background_service};
+use pingora::services::listening::Service;
+use pingora::tls;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -42,7 +42,7 @@ use crate::images::{Files, TaskQueue, Tasks};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Archive, Checks, Connections, Door, Front, Gateway};
+use crate::proxy::{AccessLog, ConversationStore, Gateway, HealthChecks, Listener, UpstreamPool};
 use crate::runtime::Runtime;
 
 /// Connections to upstreams that wait to be used again: as many as thousands of clients need at once, who would else
@@ -132,13 +132,13 @@ pub fn run(start: Start) -> Result<()> {
         keyring: keyring.clone(),
         shared_limits: sharing.as_ref().map(|sharing| sharing.limits.clone()),
         leases: leases.clone(),
-        archive: archive.clone(),
+        conversation_store: archive.clone(),
         access_log: access_log.clone(),
         journal: journal.clone(),
-        connections: Connections::new(ConnectorOptions::from_server_conf(&conf)),
+        upstream_pool: UpstreamPool::new(ConnectorOptions::from_server_conf(&conf)),
         stop: stop.clone(),
         stopped: stopped.clone(),
-        desk: desk.clone(),
+        task_queue: desk.clone(),
         files: files.clone(),
     };
     let painting = Painting {
@@ -148,7 +148,7 @@ pub fn run(start: Start) -> Result<()> {
     };
     server.add_service(background_service("image tasks", painting));
     let gateway = gateway();
-    server.add_service(public_service(gateway, &server_settings.listen)?);
+    server.add_service(public_service(gateway, &conf, &server_settings.listen)?);
     server.add_service(background_service(
         "lifecycle",
         Lifecycle {
@@ -166,7 +166,7 @@ pub fn run(start: Start) -> Result<()> {
             greeting: start.greeting,
         },
     ));
-    let checks = Checks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
+    let checks = HealthChecks::new(runtime.clone(), ConnectorOptions::from_server_conf(&conf));
     server.add_service(background_service("health", Watching(checks)));
     let reload = Reload {
         runtime,
@@ -204,7 +204,11 @@ fn server_conf(drain_timeout: Duration) -> ServerConf {
     }
 }
 
-fn public_service(gateway: Gateway, listen: &[Listen]) -> Result<Service<Door>> {
+fn public_service(
+    gateway: Gateway,
+    conf: &Arc<ServerConf>,
+    listen: &[Listen],
+) -> Result<Service<Listener>> {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
     options.h2_idle_timeout = Some(H2_IDLE);
@@ -212,12 +216,8 @@ fn public_service(gateway: Gateway, listen: &[Listen]) -> Result<Service<Door>> 
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
     h2_options.max_header_list_size(H2_HEADER_LIMIT);
-    let front = Front {
-        gateway,
-        options,
-        h2_options,
-    };
-    let mut service = Service::new("gateway".to_owned(), Door(Arc::new(front)));
+    let app = Listener::new(gateway, conf, options, h2_options);
+    let mut service = Service::new("gateway".to_owned(), app);
     for Listen { addr, tls } in listen {
         let buffer = L4BufferSettings::default().read(READ_BUFFER);
         let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);
@@ -282,7 +282,7 @@ struct Lifecycle {
     admin: Arc<Admin>,
     metrics: Arc<Metrics>,
     access_log: Option<AccessLog>,
-    archive: Option<Arc<Archive>>,
+    archive: Option<Arc<ConversationStore>>,
     journal: Option<Arc<Journal>>,
     leases: Option<Arc<Leases>>,
     stop: Arc<Notify>,
@@ -376,7 +376,7 @@ async fn until_reachable(addr: SocketAddr) {
 }
 
 /// The health checks, until the process leaves.
-struct Watching(Checks);
+struct Watching(HealthChecks);
 
 #[async_trait]
 impl BackgroundService for Watching {

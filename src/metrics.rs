@@ -19,7 +19,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
 pub use journal::JournalMetrics;
-pub use served::RequestSummary;
+pub use served::ServedRequest;
 pub use standing::UpstreamStatus;
 
 use cost::Cost;

@@ -25,9 +25,11 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 14] = [
+    ("pingora", &["app.rs", "app/"]),
     ("pingora_core", &["proxy/", "app.rs", "app/"]),
     ("pingora_http", &["proxy/", "app.rs", "app/"]),
+    ("pingora_proxy", &["proxy/"]),
     ("pingora_timeout", &["proxy/", "app.rs", "app/"]),
     ("axum", &["admin.rs", "mock/", "app.rs"]),
     ("serde_saphyr", &["config/tree.rs"]),

@@ -17,7 +17,7 @@ use crate::config;
 use crate::journal::{self, Journal, UsageSink};
 use crate::metrics::Metrics;
 use crate::model::UsageRecord;
-use crate::proxy::Archive;
+use crate::proxy::ConversationStore;
 use crate::runtime::Runtime;
 use crate::store::{LeaseHolder, Store, StoreError};
 
@@ -36,7 +36,7 @@ pub(super) struct Keeping {
     pub(super) keyring: Arc<Keyring>,
     pub(super) leases: Arc<Leases>,
     /// `None`: no replies are kept.
-    pub(super) archive: Option<Arc<Archive>>,
+    pub(super) archive: Option<Arc<ConversationStore>>,
     /// The tasks of the store run here, and end with it.
     _tasks: tokio::runtime::Runtime,
 }
@@ -94,7 +94,7 @@ impl Keeping {
             );
         }
         let archive = conversations.map(|conversations| {
-            let (archive, writing) = Archive::new(store.clone(), conversations.ttl);
+            let (archive, writing) = ConversationStore::new(store.clone(), conversations.ttl);
             tasks.spawn(writing);
             Arc::new(archive)
         });

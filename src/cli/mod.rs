@@ -74,6 +74,8 @@ pub fn main() -> ExitCode {
     // Below warnings pingora prints headers as they came, keys included.
     env_logger::Builder::from_env(filter)
         .filter_module("pingora_core", log::LevelFilter::Warn)
+        // Every failure that a request can have is logged by its hooks.
+        .filter_module("pingora_proxy", log::LevelFilter::Off)
         .init();
     let cli = Cli::parse();
     let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {

@@ -13,7 +13,7 @@ use crate::translate::Metered;
 
 /// One request that has ended, however it ended.
 #[derive(Debug, Clone)]
-pub struct RequestSummary<'a> {
+pub struct ServedRequest<'a> {
     /// Absent for what has no format: the public catalog, an unknown path.
     pub format: Option<Format>,
     /// A configured id, or empty: what clients make up must never become a label.
@@ -34,7 +34,7 @@ pub struct RequestSummary<'a> {
 }
 
 impl Metrics {
-    pub fn record_request(&self, served: &RequestSummary<'_>) {
+    pub fn record_request(&self, served: &ServedRequest<'_>) {
         let (model, upstream) = (served.model, served.upstream);
         let place = served.format.map_or(FORMATS - 1, |format| format as usize);
         let format = served.format.map_or("none", Format::name);
@@ -50,7 +50,7 @@ impl Metrics {
         }
     }
 
-    fn count(&self, row: &Row, served: &RequestSummary<'_>) {
+    fn count(&self, row: &Row, served: &ServedRequest<'_>) {
         match served.status {
             200 => row.well.get_or_init(|| self.answered(row, served)).inc(),
             _ => self.answered(row, served).inc(),
@@ -86,7 +86,7 @@ impl Metrics {
         }
     }
 
-    fn answered(&self, row: &Row, served: &RequestSummary<'_>) -> Counter {
+    fn answered(&self, row: &Row, served: &ServedRequest<'_>) -> Counter {
         self.requests.get_or_create_owned(&RequestLabels {
             format: row.labels.format,
             model: row.labels.model.clone(),

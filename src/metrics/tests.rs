@@ -6,7 +6,7 @@ use super::*;
 use crate::model::{Money, Usage};
 use crate::translate::Metered;
 
-const SERVED: RequestSummary<'static> = RequestSummary {
+const SERVED: ServedRequest<'static> = ServedRequest {
     format: Some(Format::Chat),
     model: "acme-large",
     upstream: "acme",
@@ -40,7 +40,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
     let metrics = Metrics::new();
     // As floats these would not come to 0.3.
     for _ in 0..3 {
-        metrics.record_request(&RequestSummary {
+        metrics.record_request(&ServedRequest {
             metered: Some(Metered {
                 usage: USAGE,
                 estimated: true,
@@ -49,7 +49,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
             ..SERVED
         });
     }
-    metrics.record_request(&RequestSummary {
+    metrics.record_request(&ServedRequest {
         cost: Some(Money::ZERO),
         key: "other",
         ..SERVED
@@ -110,7 +110,7 @@ fn a_served_request_shows_in_every_metric_about_requests() {
     let metrics = Metrics::new();
     metrics.record_request(&SERVED);
     metrics.record_request(&SERVED);
-    metrics.record_request(&RequestSummary {
+    metrics.record_request(&ServedRequest {
         status: 429,
         upstream: "",
         metered: None,
@@ -141,7 +141,7 @@ fn a_served_request_shows_in_every_metric_about_requests() {
 #[test]
 fn a_request_without_format_or_reply_is_counted_too() {
     let metrics = Metrics::new();
-    metrics.record_request(&RequestSummary {
+    metrics.record_request(&ServedRequest {
         format: None,
         model: "",
         first_byte: None,

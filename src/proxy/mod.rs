@@ -1,178 +1,234 @@
-//! From a client's connection to an upstream's and back: the only folder that knows pingora's.
+//! One request through pingora: `impl ProxyHttp for Gateway`, its hooks in the order in which they run.
+//!
+//! pingora calls `new_ctx`, `request_filter`, `fail_to_proxy` and `logging`. `request_filter` ends in
+//! the forwarding loop of `forward.rs`, which calls all other hooks and answers the client itself.
+//! pingora's own loop cannot do that for a model gateway: it can replay no more than 64 KiB of a body
+//! that was read to find the model, it sends the response header before the first byte of the body is
+//! known to be good, it has one timeout for the first byte and for silence, and no keep-alives.
+//!
+//! | hook | called by | what happens | file |
+//! | --- | --- | --- | --- |
+//! | `new_ctx` | pingora | takes the config snapshot and a request id | `context/` |
+//! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs` |
+//! | `upstream_peer` | loop, per attempt | picks the upstream's address | `forward.rs` |
+//! | `upstream_request_filter` | loop | writes the header for the upstream | `upstream_request.rs` |
+//! | `request_body_filter` | loop | translates the request body | `upstream_request.rs` |
+//! | `fail_to_connect` | loop | another address, or the next attempt | `retry.rs` |
+//! | `upstream_response_filter` | loop | chooses how the response is translated | `upstream_response.rs` |
+//! | `response_body_filter` | loop, per chunk | translates the response body | `upstream_response.rs` |
+//! | `response_filter` | loop | adds our headers, just before the header is sent | `response_headers.rs` |
+//! | `error_while_proxy` | loop | gives a failure its meaning; says whether to retry | `retry.rs` |
+//! | `fail_to_proxy` | pingora | encodes the error in the client's format | `local.rs` |
+//! | `logging` | pingora | settles the cost, metrics, access log | `billing.rs`, `access_log.rs` |
+//!
+//! The order is pingora's but for one thing: the header is held until there is something true to
+//! say. `response_body_filter` therefore runs before `response_filter`, until the whole JSON body or
+//! the first content of a stream is there; a failure before that goes to the next upstream.
+//! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
 
-mod answer;
-mod archive;
-mod attempt;
-mod bill;
-mod checks;
-mod connections;
+mod access_log;
+mod billing;
 mod context;
-mod counting;
-mod drive;
-mod entry;
-mod essentials;
-mod files;
-mod front;
-mod head;
-mod intake;
-mod kept;
-mod later;
-mod outgoing;
-mod patience;
-mod plain;
-mod pool;
-mod receipt;
-mod receive;
-mod relay;
+mod conversation;
+mod conversation_store;
+mod decompress;
+mod downstream;
+mod endpoint;
+mod forward;
+mod gateway;
+mod health_check;
+mod image_files;
+mod image_tasks;
+mod keep_alive;
+mod listener;
+mod local;
+mod losses;
+mod redact;
+mod request_body;
+mod request_filter;
+mod respond;
+mod response_headers;
 mod retry;
-mod route;
-mod secrets;
-mod send;
-mod settle;
-mod silence;
-mod steps;
-mod whereabouts;
+mod timer;
+mod upstream_head;
+mod upstream_pool;
+mod upstream_request;
+mod upstream_response;
+mod upstream_session;
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use pingora_core::protocols::http::ServerSession as Session;
-use pingora_core::{Error, ErrorType, Result};
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use async_trait::async_trait;
+use bytes::Bytes;
+use pingora_core::modules::http::HttpModules;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-pub use archive::Archive;
-pub use checks::Checks;
-pub use connections::Connections;
+pub use access_log::AccessLog;
 pub use context::RequestContext;
-pub use front::{Door, Front};
-pub use settle::AccessLog;
+pub use conversation_store::ConversationStore;
+pub use gateway::Gateway;
+pub use health_check::HealthChecks;
+pub use listener::{HttpService, Listener};
+pub use upstream_pool::UpstreamPool;
 
-use patience::Bell;
+#[async_trait]
+impl ProxyHttp for Gateway {
+    /// On the heap, because pingora moves it by value.
+    type CTX = Box<RequestContext>;
 
-use crate::access::{Keyring, Leases, SharedLimits};
-use crate::images::{Files, TaskQueue};
-use crate::journal::Journal;
-use crate::metrics::Metrics;
-use crate::model::{ApiError, ApiErrorKind};
-use crate::runtime::Runtime;
-
-pub struct Gateway {
-    pub runtime: Arc<Runtime>,
-    pub metrics: Arc<Metrics>,
-    /// The keys of the store; `None`: there is no store.
-    pub keyring: Option<Arc<Keyring>>,
-    /// Limits that other gateways keep too; `None`: this process keeps them alone.
-    pub shared_limits: Option<Arc<SharedLimits>>,
-    /// What this process may spend of caps that it shares; `None`: it shares none.
-    pub leases: Option<Arc<Leases>>,
-    /// Where kept replies outlive the process; `None`: nowhere.
-    pub archive: Option<Arc<Archive>>,
-    pub access_log: Option<AccessLog>,
-    /// Absent: what requests took is kept in memory only.
-    pub journal: Option<Arc<Journal>>,
-    pub connections: Connections,
-    /// Told when draining has taken long enough: what is still in flight ends with an error.
-    pub stop: Arc<Notify>,
-    /// And then this says so for good.
-    pub stopped: Arc<AtomicBool>,
-    pub desk: Arc<TaskQueue>,
-    pub files: Arc<Files>,
-}
-
-impl Gateway {
-    /// Requests in flight have been told to end.
-    fn is_leaving(&self) -> bool {
-        self.stopped.load(Ordering::Acquire)
+    fn new_ctx(&self) -> Box<RequestContext> {
+        let timer = listener::request_header_read();
+        let (snapshot, metrics) = (self.runtime.snapshot(), self.metrics.clone());
+        let ctx = RequestContext::new(snapshot, metrics, self.journal.clone(), timer);
+        ctx.trace("new_ctx");
+        Box::new(ctx)
     }
 
-    /// One request of a connection; whether its client has got all of an answer.
-    async fn serve(
+    /// Checks the key, reads the body, finds the model and forwards the request.
+    async fn request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<bool> {
+        ctx.trace("request_filter");
+        self.handle(session, ctx).await?;
+        Ok(true)
+    }
+
+    /// Picks the next upstream of the model, and its address.
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        ctx: &mut Self::CTX,
+    ) -> Result<Box<HttpPeer>> {
+        ctx.start_attempt();
+        ctx.trace("upstream_peer");
+        self.next_peer(ctx).await.map(Box::new)
+    }
+
+    /// Writes the header for the upstream; nothing of the client's header goes on by default.
+    async fn upstream_request_filter(
         &self,
         session: &mut Session,
-        bell: &mut Bell,
-        stop: Pin<&mut Notified<'_>>,
-    ) -> bool {
-        let mut exchange = self.exchange();
-        exchange.bell = std::mem::take(bell);
-        let told = match self.handle(session, &mut exchange, stop).await {
-            Ok(()) => true,
-            Err(error) => self.tell(session, &error, &mut exchange).await,
-        };
-        settle::settle(self, session, &mut exchange);
-        *bell = std::mem::take(&mut exchange.bell);
-        told
-    }
-
-    fn exchange(&self) -> RequestContext {
-        let (metrics, journal) = (self.metrics.clone(), self.journal.clone());
-        RequestContext::new(self.runtime.snapshot(), metrics, journal)
-    }
-
-    /// The request is answered, or it has failed.
-    async fn handle(
-        &self,
-        session: &mut Session,
-        exchange: &mut RequestContext,
-        stop: Pin<&mut Notified<'_>>,
+        upstream_request: &mut RequestHeader,
+        ctx: &mut Self::CTX,
     ) -> Result<()> {
-        tokio::select! {
-            biased;
-            done = self.receive(session, exchange) => return done,
-            () = stop => {}
-        }
-        if exchange.writing {
-            // Half of a piece is out: whatever came now would stand in the middle of it.
-            return Error::e_explain(ErrorType::ConnectionClosed, "stopped while writing")
-                .map_err(|error: Box<Error>| error.into_down());
-        }
-        let api_error = ApiError::new(ApiErrorKind::Overloaded, "the gateway is shutting down");
-        Err(self.park(exchange, api_error))
+        ctx.trace("upstream_request_filter");
+        upstream_request::set_headers(&session.req_header().headers, upstream_request, ctx)
     }
 
-    /// The one place where an error is told; whether the client has got it whole.
-    async fn tell(
+    /// Translates the request body. It is called once per attempt: the whole body is there.
+    async fn request_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        _end_of_stream: bool,
+        ctx: &mut Self::CTX,
+    ) -> Result<()> {
+        ctx.trace("request_body_filter");
+        *body = Some(self.translate_request(ctx)?);
+        Ok(())
+    }
+
+    /// Tries another address of the upstream, or gives the failure its meaning.
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        ctx: &mut Self::CTX,
+        e: Box<Error>,
+    ) -> Box<Error> {
+        ctx.trace("fail_to_connect");
+        self.connect_failed(e, ctx)
+    }
+
+    /// Chooses from the upstream's header how the response is translated.
+    async fn upstream_response_filter(
+        &self,
+        _session: &mut Session,
+        upstream_response: &mut ResponseHeader,
+        ctx: &mut Self::CTX,
+    ) -> Result<()> {
+        ctx.trace("upstream_response_filter");
+        self.choose_translator(upstream_response, ctx)
+    }
+
+    /// Translates a chunk of the response body.
+    fn response_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        ctx: &mut Self::CTX,
+    ) -> Result<Option<Duration>> {
+        ctx.trace("response_body_filter");
+        self.translate_chunk(body, end_of_stream, ctx)?;
+        Ok(None)
+    }
+
+    /// Adds the headers of the gateway.
+    async fn response_filter(
+        &self,
+        _session: &mut Session,
+        upstream_response: &mut ResponseHeader,
+        ctx: &mut Self::CTX,
+    ) -> Result<()> {
+        ctx.trace("response_filter");
+        response_headers::add(upstream_response, ctx)
+    }
+
+    /// Gives a failure after the connection its meaning, once; says whether another attempt may follow.
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        _session: &mut Session,
+        e: Box<Error>,
+        ctx: &mut Self::CTX,
+        _client_reused: bool,
+    ) -> Box<Error> {
+        ctx.trace("error_while_proxy");
+        self.attempt_failed(e, ctx)
+    }
+
+    /// Encodes the error in the client's format: as a response, or inside the stream that has begun.
+    async fn fail_to_proxy(
         &self,
         session: &mut Session,
-        error: &Error,
-        exchange: &mut RequestContext,
-    ) -> bool {
-        exchange.told = exchange.api_error.as_ref().map(|api_error| api_error.kind);
-        match exchange.api_error.take() {
-            Some(api_error) => answer::api_error(session, exchange, &api_error)
-                .await
-                .is_ok(),
-            None if drive::is_downstream(error) => {
-                exchange.client_left = true;
-                exchange.status = 499;
-                false
-            }
-            None => {
-                log::error!("{}: {error}", exchange.request_id);
-                let api_error = ApiError::new(ApiErrorKind::Internal, "the gateway failed");
-                answer::api_error(session, exchange, &api_error)
-                    .await
-                    .is_ok()
-            }
+        e: &Error,
+        ctx: &mut Self::CTX,
+    ) -> FailToProxy {
+        ctx.trace("fail_to_proxy");
+        let is_sent = local::respond_failure(session, ctx, e).await;
+        FailToProxy {
+            error_code: ctx.response.status(),
+            can_reuse_downstream: is_sent,
         }
     }
 
-    /// Keeps an error for `tell`; the error says whether another attempt may follow.
-    fn park(&self, exchange: &mut RequestContext, mut api_error: ApiError) -> Box<Error> {
-        if let Some(attempt) = exchange.attempt() {
-            secrets::hide_in_fault(&attempt.upstream, &mut api_error);
+    /// Settles the cost and writes metrics and the access log.
+    async fn logging(&self, session: &mut Session, _e: Option<&Error>, ctx: &mut Self::CTX) {
+        ctx.trace("logging");
+        let cost = billing::settle(ctx);
+        if let Some(log) = &self.access_log {
+            log.write(session.req_header(), ctx, cost);
         }
-        let mut error = Error::explain(
-            ErrorType::HTTPStatus(api_error.status),
-            api_error.message.clone(),
-        );
-        error.set_retry(
-            exchange.tried > 0
-                && exchange.may_try_again()
-                && retry::may_be_better_elsewhere(api_error.kind),
-        );
-        exchange.api_error = Some(api_error);
-        error
+        listener::return_timer(std::mem::take(&mut ctx.timer));
+    }
+
+    /// None: pingora's default is a compression module, which would hold back events.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    /// Failures are logged by the hooks that give them their meaning.
+    fn suppress_error_log(&self, _session: &Session, _ctx: &Self::CTX, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _session: &Session,
+        _ctx: &Self::CTX,
+        _error: &Error,
+        _context: ProxyWarnLogContext,
+    ) -> bool {
+        true
     }
 }

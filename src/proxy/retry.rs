@@ -1,56 +1,46 @@
-//! What an attempt's outcome means for the next one: whether it is made, where, and after which pause.
+//! What a failed attempt means: for its upstream, for the client, and for the next attempt.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::Session;
 use pingora_core::{Error, ErrorType, Result};
+use pingora_proxy::Session;
 use rand::RngExt as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use super::Gateway;
 use super::context::RequestContext;
-use super::drive::{is_downstream, unless_gone};
+use super::gateway::Gateway;
+use super::redact;
+use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
+use crate::config::UpstreamTimeouts;
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::{QueueError, UpstreamPermit};
 
-/// A client that is told to come back later waits better than one that is kept.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A longer backoff is left to the client, which is told when to come back.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Every pause doubles the one before, but not for ever.
-const DOUBLINGS: usize = 6;
+/// How often the backoff doubles at most.
+const MAX_DOUBLINGS: usize = 6;
 
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Whether another upstream may do better with the same request.
-pub(super) const fn may_be_better_elsewhere(kind: ApiErrorKind) -> bool {
-    matches!(
-        kind,
-        ApiErrorKind::RateLimited
-            | ApiErrorKind::OverQuota
-            | ApiErrorKind::Internal
-            | ApiErrorKind::BadGateway
-            | ApiErrorKind::Overloaded
-            | ApiErrorKind::Timeout
-    )
-}
+/// When a client should come back to an upstream whose queue is full.
+const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    /// The upstream of this attempt has failed: counted, and remembered against it.
+    /// Counts a failure of the current upstream, and remembers it against it.
     pub(super) fn upstream_failed(
         &self,
-        exchange: &mut RequestContext,
+        ctx: &mut RequestContext,
         cause: FailureCause,
         api_error: &ApiError,
     ) {
-        exchange.troubled = true;
-        let Some(attempt) = exchange.attempt() else {
+        ctx.attempt.set_failed();
+        let Some(attempt) = ctx.route.current() else {
             return;
         };
         let name = &attempt.upstream.name;
         self.metrics.upstream_failed(name, cause);
-        let now = std::time::Instant::now();
+        let now = Instant::now();
         if let Some(pause) = api_error.retry_after {
             attempt.health.cool_down(pause, now);
             if api_error.kind == ApiErrorKind::RateLimited {
@@ -66,42 +56,92 @@ impl Gateway {
         }
     }
 
-    /// The attempt is over, and nothing of it was the upstream's error.
-    pub(super) fn upstream_served(&self, exchange: &RequestContext) {
-        let Some(attempt) = exchange.attempt().filter(|_| !exchange.troubled) else {
+    /// Notes that the attempt is over, and that its upstream did not fail.
+    pub(super) fn upstream_succeeded(&self, ctx: &RequestContext) {
+        let Some(attempt) = ctx.route.current().filter(|_| !ctx.attempt.has_failed()) else {
             return;
         };
-        if attempt.health.succeeded(std::time::Instant::now()) {
+        if attempt.health.succeeded(Instant::now()) {
             let (name, model) = (&attempt.upstream.name, &attempt.model);
             log::info!("upstream {name}: {model} works again");
         }
     }
 
-    /// A place among the requests that the upstream gets at once.
-    pub(super) async fn enter_upstream(
+    /// A connection could not be made: another address of the same upstream may be reachable.
+    pub(super) fn connect_failed(&self, error: Box<Error>, ctx: &mut RequestContext) -> Box<Error> {
+        use ErrorType::*;
+        let is_unreachable = matches!(
+            error.etype(),
+            ConnectRefused | ConnectNoRoute | ConnectTimedout | ConnectError | SocketError
+        );
+        if is_unreachable && let Some(address) = ctx.attempt.try_next_address() {
+            let name = ctx.route.upstream_name();
+            log::info!("upstream {name}: {error}; trying {address}");
+            return error;
+        }
+        self.attempt_failed(error, ctx)
+    }
+
+    /// Gives the failure of an attempt its meaning, once.
+    pub(super) fn attempt_failed(
+        &self,
+        mut error: Box<Error>,
+        ctx: &mut RequestContext,
+    ) -> Box<Error> {
+        if is_downstream(&error) {
+            error.set_retry(false);
+            return error;
+        }
+        if ctx.response.has_error() {
+            return error;
+        }
+        let Some(attempt) = ctx.route.current().cloned() else {
+            error.set_retry(false);
+            return error;
+        };
+        let (api_error, cause) = meaning(&error, &attempt.timeouts);
+        let name = &attempt.upstream.name;
+        // What an unreadable header holds may name an account: it is not for the log.
+        match error.etype() {
+            ErrorType::InvalidHTTPHeader => {
+                log::warn!("upstream {name}: unreadable header");
+            }
+            _ => {
+                let text = error.to_string();
+                let text = redact::redact_log(&attempt.upstream, &text);
+                log::warn!("upstream {name}: {text}");
+            }
+        }
+        self.upstream_failed(ctx, cause, &api_error);
+        ctx.set_error(api_error)
+    }
+
+    /// A permit for one of the requests that the upstream gets at once; waits in its queue if need be.
+    pub(super) async fn acquire_permit(
         &self,
         session: &mut Session,
-        exchange: &mut RequestContext,
+        ctx: &mut RequestContext,
     ) -> Result<UpstreamPermit> {
-        let attempt = exchange.attempt();
-        let attempt = attempt.ok_or_else(super::drive::no_attempt)?;
-        if let Some(place) = attempt
+        let Some(attempt) = ctx.route.current() else {
+            return Error::e_explain(ErrorType::InternalError, "no attempt is under way");
+        };
+        if let Some(permit) = attempt
             .upstream
             .load
             .try_acquire(&attempt.upstream.concurrency)
         {
-            return Ok(place);
+            return Ok(permit);
         }
         let upstream = &attempt.upstream.clone();
-        let entering = async { Ok(upstream.load.acquire(&upstream.concurrency).await) };
-        let full = match unless_gone(session, exchange.deadline(), pin!(entering)).await {
-            Ok(Ok(place)) => return Ok(place),
-            Ok(Err(full)) => full,
+        let queued = async { Ok(upstream.load.acquire(&upstream.concurrency).await) };
+        let refused = match unless_gone(session, ctx.deadline(), pin!(queued)).await {
+            Ok(Ok(permit)) => return Ok(permit),
+            Ok(Err(refused)) => refused,
             Err(error) if is_downstream(&error) => return Err(error),
             // The time of the attempt is up before that of the queue.
             Err(_) => QueueError::TimedOut,
         };
-        let reason = match full {
+        let reason = match refused {
             QueueError::Full => "and no more may wait",
             QueueError::TimedOut => "and the wait was too long",
         };
@@ -109,26 +149,25 @@ impl Gateway {
             ApiErrorKind::Overloaded,
             format!("the upstream is serving as many requests as it may, {reason}"),
         );
-        api_error.retry_after = Some(ASK_AGAIN);
+        api_error.retry_after = Some(QUEUE_RETRY_AFTER);
         self.metrics
             .upstream_failed(&upstream.name, FailureCause::Full);
-        exchange.troubled = true;
-        Err(self.park(exchange, api_error))
+        ctx.attempt.set_failed();
+        Err(ctx.set_error(api_error))
     }
 
-    /// Waits before an upstream is asked again; `false`: it is not worth it.
-    pub(super) async fn pause(
+    /// Waits before an upstream is asked again; `false`: the wait would be too long.
+    pub(super) async fn back_off(
         &self,
         session: &mut Session,
-        exchange: &mut RequestContext,
+        ctx: &mut RequestContext,
     ) -> Result<bool> {
-        let Some(pause) = pause_before_next(exchange) else {
+        let Some(pause) = backoff(ctx) else {
             return Ok(true);
         };
-        let left = exchange
-            .give_up
-            .map(|at| at.saturating_duration_since(Instant::now()));
-        if pause > left.unwrap_or(LONGEST_PAUSE) {
+        let left = ctx.route.retry_deadline();
+        let left = left.map(|at| at.saturating_duration_since(tokio::time::Instant::now()));
+        if pause > left.unwrap_or(MAX_BACKOFF) {
             return Ok(false);
         }
         let sleeping = async {
@@ -140,23 +179,59 @@ impl Gateway {
     }
 }
 
-/// Nothing where the next upstream has not been asked yet.
-fn pause_before_next(exchange: &RequestContext) -> Option<Duration> {
-    let next = exchange.attempts.get(exchange.tried)?;
-    let earlier = exchange.attempts[..exchange.tried].iter();
+/// How long to wait before the next attempt; `None` where its upstream has not been asked yet.
+fn backoff(ctx: &RequestContext) -> Option<Duration> {
+    let next = ctx.route.next()?;
+    let earlier = ctx.route.started().iter();
     let times = earlier.filter(|tried| tried.is_same_as(next)).count();
-    let doublings = times.checked_sub(1)?.min(DOUBLINGS);
-    let retries = &exchange.model.as_ref()?.settings.retries;
+    let doublings = times.checked_sub(1)?.min(MAX_DOUBLINGS);
+    let retries = &ctx.route.model()?.settings.retries;
     let backoff = retries.backoff * (1 << doublings);
     // Clients that failed together must not come back together.
     let backoff = backoff.mul_f64(rand::rng().random_range(0.5..=1.0));
-    let asked_for = next.health.cool_down_left(std::time::Instant::now());
-    Some(backoff.max(asked_for))
+    let cool_down = next.health.cool_down_left(Instant::now());
+    Some(backoff.max(cool_down))
 }
 
-/// The error of a step that took longer than the attempt, or the request, may take.
-pub(super) fn too_late() -> Box<Error> {
-    Error::explain(ErrorType::Custom(TOO_LATE), "the attempt took too long").into_up()
+/// What an error on the way to, or from, an upstream means; details stay in the log.
+fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, FailureCause) {
+    use ErrorType::*;
+    let timeout = |message: String| {
+        let api_error = ApiError::new(ApiErrorKind::Timeout, message);
+        (api_error, FailureCause::Timeout)
+    };
+    match error.etype() {
+        ConnectTimedout | TLSHandshakeTimedout => timeout(format!(
+            "the upstream did not accept a connection within {:?}",
+            timeouts.connect
+        )),
+        ReadTimedout => timeout(format!(
+            "the upstream was silent for too long (first_byte {}, idle {})",
+            shown(timeouts.first_byte),
+            shown(timeouts.idle)
+        )),
+        Custom(DEADLINE_EXCEEDED) => timeout("the upstream took too long".to_owned()),
+        WriteTimedout => timeout("the upstream did not take the request in time".to_owned()),
+        TLSHandshakeFailure | InvalidCert | HandshakeError => (
+            ApiError::bad_gateway("no secure connection to the upstream could be made"),
+            FailureCause::Tls,
+        ),
+        ConnectRefused | ConnectNoRoute | ConnectError | BindError | ConnectProxyFailure
+        | SocketError => (
+            ApiError::bad_gateway("the upstream cannot be reached"),
+            FailureCause::Connect,
+        ),
+        InvalidHTTPHeader => (
+            ApiError::bad_gateway("the upstream's reply cannot be read"),
+            FailureCause::Malformed,
+        ),
+        _ => (
+            ApiError::bad_gateway("the connection to the upstream broke"),
+            FailureCause::Reset,
+        ),
+    }
 }
 
-pub(super) const TOO_LATE: &str = "TooLate";
+fn shown(timeout: Option<Duration>) -> String {
+    timeout.map_or_else(|| "off".to_owned(), |timeout| format!("{timeout:?}"))
+}

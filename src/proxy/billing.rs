@@ -1,0 +1,258 @@
+//! What a request may cost, before it is forwarded, and what it has cost; the usage record is written
+//! before the client has the last byte of what it pays for.
+
+use std::time::{Duration, Instant};
+
+use http::HeaderName;
+use jiff::Timestamp;
+
+use super::context::{RequestContext, RequestCost};
+use crate::access::{self, Leases, PendingReservation, Reserve};
+use crate::formats::{HeaderFields, Operation};
+use crate::metrics::ServedRequest;
+use crate::model::{ApiError, MAX_AMOUNT_LEN, UsageRecord};
+use crate::runtime::{Attempt, Prices};
+use crate::translate::{Bulk, Metered};
+
+/// The output of models that do not say how long it may be, where the request does not either.
+const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
+
+/// The longest response where time has a price, and nothing ends an attempt sooner.
+const DEFAULT_DURATION: Duration = Duration::from_secs(60);
+
+const COST: HeaderName = HeaderName::from_static("x-omniglot-cost");
+pub(super) const ESTIMATED: HeaderName = HeaderName::from_static("x-omniglot-estimated");
+
+/// Reserves the highest price that any of the attempts may have, for a key with a cap; or says what to wait for.
+pub(super) fn reserve(
+    leases: Option<&Leases>,
+    ctx: &mut RequestContext,
+) -> Result<Option<PendingReservation>, ApiError> {
+    let Some(key) = ctx.client.key().filter(|key| key.cap.is_some()) else {
+        return Ok(None);
+    };
+    let request = ctx.route.request();
+    let Some(request) = request.filter(|request| request.operation != Operation::CountTokens)
+    else {
+        return Ok(None);
+    };
+    let attempts = ctx.route.attempts();
+    if attempts
+        .iter()
+        .all(|attempt| attempt.settings.prices.is_none())
+    {
+        return Ok(None);
+    }
+    let limit = request.most(ctx.client.codec(), &ctx.route.body);
+    let input = Bulk::of(&ctx.route.body).most_tokens();
+    let highest_of = |attempt: &Attempt| {
+        let prices = attempt.settings.prices?;
+        let usual = attempt.settings.settings.max_output_tokens;
+        let output = limit.output.or(usual).unwrap_or(DEFAULT_OUTPUT_TOKENS);
+        let longest = attempt.timeouts.total.unwrap_or(DEFAULT_DURATION);
+        let output = output.saturating_mul(limit.choices);
+        Some(prices.max_cost(input, output, milliseconds(longest)))
+    };
+    let highest = attempts.iter().filter_map(highest_of).max();
+    let highest = highest.unwrap_or_default();
+    match access::reserve(leases, key, highest, Timestamp::now())? {
+        Reserve::Ready(reservation) => {
+            ctx.billing.set_reservation(reservation);
+            Ok(None)
+        }
+        Reserve::Pending(waiting) => Ok(Some(waiting)),
+    }
+}
+
+/// The cost of a request by the prices of the model that answered, computed once.
+fn cost(ctx: &mut RequestContext) -> Option<RequestCost> {
+    if ctx.billing.cost().is_none() {
+        ctx.billing.set_cost(compute_cost(ctx));
+    }
+    ctx.billing.cost()
+}
+
+fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
+    let metered = metered(ctx)?;
+    let prices = ctx.route.current()?.settings.prices;
+    let took = ctx.attempt.sent_at().map(|since| since.elapsed());
+    let took = milliseconds(took.unwrap_or_default());
+    Some(RequestCost {
+        metered,
+        cost: prices.map(|prices| prices.cost(&metered.usage, took)),
+        milliseconds: prices.filter(Prices::charges_time).map(|_| took),
+    })
+}
+
+/// What is answered with an error costs nothing. A stream that breaks off costs what came of it, and
+/// a client that leaves what it had asked until then.
+fn metered(ctx: &RequestContext) -> Option<Metered> {
+    if ctx.route.is_token_count() {
+        return None;
+    }
+    let left = ctx.client.has_left();
+    let translator = ctx.response.translator.as_ref().filter(|translator| {
+        let observed = translator.watch();
+        let is_whole = observed.ended && observed.api_error.is_none();
+        (is_whole || ctx.response.status() == 200 || left)
+            && (observed.begun || observed.usage.is_some())
+    });
+    match translator {
+        Some(translator) => Some(translator.metered(|| input_tokens(ctx))),
+        None if left && ctx.attempt.sent_at().is_some() => {
+            Some(Metered::unanswered(input_tokens(ctx)))
+        }
+        None => None,
+    }
+}
+
+/// About how many tokens were sent. The body itself is not kept until the end of a stream.
+fn input_tokens(ctx: &RequestContext) -> u64 {
+    let known = ctx.billing.input_tokens();
+    known.unwrap_or_else(|| Bulk::of(&ctx.route.body).tokens())
+}
+
+/// The body is about to be freed; only a stream that breaks off may need its size.
+pub(super) fn before_header(ctx: &mut RequestContext) {
+    let translator = ctx.response.translator.as_ref();
+    let usage = translator.and_then(|translator| translator.watch().usage);
+    if usage.unwrap_or_default().input == 0 {
+        let tokens = input_tokens(ctx);
+        ctx.billing.set_input_tokens(tokens);
+    }
+}
+
+/// A chunk is about to go out. With the last one, or with the one that readers stop at, the cost is
+/// final: nothing that comes later can change it.
+pub(super) fn before_chunk(ctx: &mut RequestContext, is_last: bool) {
+    let translator = ctx.response.translator.as_ref();
+    if is_last || translator.is_some_and(|translator| translator.watch().closed) {
+        record(ctx);
+    }
+}
+
+/// Writes the usage record of a request that took something and pays for it, once.
+fn record(ctx: &mut RequestContext) {
+    if ctx.billing.is_recorded() {
+        return;
+    }
+    let Some(cost) = cost(ctx) else {
+        return;
+    };
+    let now = Timestamp::now();
+    ctx.billing.set_recorded();
+    spend(ctx, &cost, now);
+    if let Some(journal) = &ctx.billing.journal {
+        journal.append(&usage_record(ctx, &cost, now));
+    }
+}
+
+/// Spends the cost before the store can know of it: what the store knows and the account does not
+/// counts as spent by another gateway.
+fn spend(ctx: &mut RequestContext, cost: &RequestCost, now: Timestamp) {
+    let cost = cost.cost.unwrap_or_default();
+    match (ctx.billing.take_reservation(), ctx.client.key()) {
+        (Some(reservation), _) => reservation.settle(cost, now),
+        (None, Some(key)) => key.account.spend(cost, now),
+        (None, None) => {}
+    }
+}
+
+fn usage_record<'a>(
+    ctx: &'a RequestContext,
+    cost: &RequestCost,
+    now: Timestamp,
+) -> UsageRecord<'a> {
+    let translator = ctx.response.translator.as_ref();
+    UsageRecord {
+        id: ctx.client.request_id().into(),
+        at: now.as_millisecond(),
+        key: ctx.client.owner().into(),
+        model: ctx.route.model().map_or("", |model| &*model.label).into(),
+        upstream: ctx.route.upstream_name().into(),
+        format: ctx.client.format().name().into(),
+        stream: ctx.route.is_stream(),
+        status: ctx.response.status(),
+        usage: cost.metered.usage,
+        images: translator.map_or(0, |translator| translator.watch().pictures),
+        estimated: cost.metered.estimated,
+        cost: cost.cost.unwrap_or_default(),
+    }
+}
+
+/// Adds the cost to the header of a JSON response: a stream's cost is known only when its header is long out.
+pub(super) fn add_headers(ctx: &mut RequestContext, fields: &mut HeaderFields) {
+    let Some(cost) = cost(ctx) else {
+        return;
+    };
+    let Some(amount) = cost.cost else {
+        return;
+    };
+    fields.spell(COST, amount.format_into(&mut [0; MAX_AMOUNT_LEN]));
+    if cost.metered.estimated {
+        fields.say(ESTIMATED, true);
+    }
+}
+
+/// The request has ended: it is paid, counted against its key's limits, and in the metrics.
+pub(super) fn settle(ctx: &mut RequestContext) -> Option<RequestCost> {
+    let cost = pay(ctx);
+    count(ctx, cost);
+    cost
+}
+
+/// A context that is dropped, as by a panic, never comes to `logging`: what its request took is paid
+/// all the same. To its client it is as if the client had left.
+impl Drop for RequestContext {
+    fn drop(&mut self) {
+        if self.billing.is_settled() {
+            return;
+        }
+        self.client.set_left();
+        self.response.set_status(499);
+        let cost = pay(self);
+        if cost.is_some() {
+            count(self, cost);
+        }
+    }
+}
+
+fn pay(ctx: &mut RequestContext) -> Option<RequestCost> {
+    ctx.billing.set_settled();
+    record(ctx);
+    let cost = cost(ctx);
+    ctx.billing.set_reservation(None);
+    if let (Some(key), Some(cost)) = (ctx.client.key(), cost) {
+        let usage = cost.metered.usage;
+        let tokens = usage.input.saturating_add(usage.output);
+        key.limiter
+            .charge_tokens(&key.limits, tokens, Instant::now());
+        if let Some(admission) = ctx.client.admission() {
+            admission.charge(tokens);
+        }
+    }
+    cost
+}
+
+fn count(ctx: &RequestContext, cost: Option<RequestCost>) {
+    ctx.billing.metrics.record_request(&ServedRequest {
+        format: ctx.client.path_format(),
+        model: ctx.route.model().map_or("", |model| &model.label),
+        upstream: ctx.route.upstream_name(),
+        status: ctx.response.status(),
+        first_byte: ctx.response.first_byte(),
+        total: ctx.client.elapsed(),
+        received: ctx.client.received_bytes(),
+        sent: ctx.response.sent_bytes(),
+        key: ctx.client.owner(),
+        metered: cost.map(|cost| cost.metered),
+        cost: cost.and_then(|cost| cost.cost),
+    });
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

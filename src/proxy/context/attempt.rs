@@ -1,0 +1,136 @@
+//! The attempt's part of a request: what one upstream is asked, and how that goes.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use tokio::time::Instant as TokioInstant;
+
+use crate::formats::Operation;
+use crate::json::ChunkedBytes;
+use crate::model::{Losses, TranslationState};
+use crate::runtime::UpstreamPermit;
+
+/// One attempt at one upstream.
+#[derive(Default)]
+pub(in crate::proxy) struct AttemptState {
+    /// What the upstream's format cannot express of the request.
+    pub(in crate::proxy) losses: Losses,
+    translated: Option<(TranslationState, Operation)>,
+    /// What follows the first chunk of the request body: long bodies are not copied into one.
+    rest_of_body: ChunkedBytes,
+    /// There must be content by now.
+    first_content_deadline: Option<TokioInstant>,
+    /// The attempt must be over by now.
+    deadline: Option<TokioInstant>,
+    permit: Option<UpstreamPermit>,
+    failed: bool,
+    /// The request was not sent or its response not read to the end: nothing may follow on that connection.
+    unfinished: bool,
+    other_addresses: Vec<SocketAddr>,
+    next_address: Option<SocketAddr>,
+    sent_at: Option<Instant>,
+}
+
+impl AttemptState {
+    /// A new attempt. The losses of the last one stay until this one has its own: an error may report them.
+    pub(super) fn start(
+        &mut self,
+        first_content_deadline: Option<TokioInstant>,
+        deadline: Option<TokioInstant>,
+    ) {
+        *self = AttemptState {
+            losses: std::mem::take(&mut self.losses),
+            first_content_deadline,
+            deadline,
+            ..AttemptState::default()
+        };
+    }
+
+    /// When the attempt has to be over; until content has been sent, that is sooner.
+    pub(super) fn deadline(&self, has_content: bool) -> Option<TokioInstant> {
+        let first = self.first_content_deadline.filter(|_| !has_content);
+        first.into_iter().chain(self.deadline).min()
+    }
+
+    pub(in crate::proxy) fn set_translated(
+        &mut self,
+        losses: Losses,
+        state: TranslationState,
+        operation: Operation,
+    ) {
+        self.losses = losses;
+        self.translated = Some((state, operation));
+    }
+
+    /// What the upstream is asked to do; `None` until the body is translated.
+    pub(in crate::proxy) fn operation(&self) -> Option<Operation> {
+        self.translated.as_ref().map(|(_, operation)| *operation)
+    }
+
+    /// What the response needs of the request's translation; another attempt makes its own.
+    pub(in crate::proxy) fn take_translation_state(&mut self) -> TranslationState {
+        let translated = self.translated.as_mut();
+        translated
+            .map(|(state, _)| std::mem::take(state))
+            .unwrap_or_default()
+    }
+
+    pub(in crate::proxy) fn set_rest_of_body(&mut self, rest: ChunkedBytes) {
+        self.rest_of_body = rest;
+    }
+
+    pub(in crate::proxy) fn take_rest_of_body(&mut self) -> ChunkedBytes {
+        std::mem::take(&mut self.rest_of_body)
+    }
+
+    pub(in crate::proxy) fn set_permit(&mut self, permit: UpstreamPermit) {
+        self.permit = Some(permit);
+    }
+
+    pub(in crate::proxy) fn release_permit(&mut self) {
+        self.permit = None;
+    }
+
+    pub(in crate::proxy) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    pub(in crate::proxy) const fn set_failed(&mut self) {
+        self.failed = true;
+    }
+
+    pub(in crate::proxy) const fn is_unfinished(&self) -> bool {
+        self.unfinished
+    }
+
+    pub(in crate::proxy) const fn set_unfinished(&mut self, unfinished: bool) {
+        self.unfinished |= unfinished;
+    }
+
+    pub(in crate::proxy) fn set_other_addresses(&mut self, addresses: Vec<SocketAddr>) {
+        self.other_addresses = addresses;
+    }
+
+    /// Chooses another address of the same upstream, if one is left.
+    pub(in crate::proxy) fn try_next_address(&mut self) -> Option<SocketAddr> {
+        self.next_address = self.other_addresses.pop();
+        self.next_address
+    }
+
+    pub(in crate::proxy) const fn take_next_address(&mut self) -> Option<SocketAddr> {
+        self.next_address.take()
+    }
+
+    pub(in crate::proxy) fn set_sent(&mut self) {
+        self.sent_at = Some(Instant::now());
+    }
+
+    pub(in crate::proxy) const fn sent_at(&self) -> Option<Instant> {
+        self.sent_at
+    }
+
+    /// Forgets when the request was sent: the attempt has failed, and another follows.
+    pub(in crate::proxy) const fn clear_sent(&mut self) {
+        self.sent_at = None;
+    }
+}

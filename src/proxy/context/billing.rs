@@ -1,0 +1,86 @@
+//! The billing part of a request: what it may cost and has cost.
+
+use std::sync::Arc;
+
+use crate::journal::Journal;
+use crate::metrics::Metrics;
+use crate::model::Money;
+use crate::runtime::Reservation;
+use crate::translate::Metered;
+
+/// What the request may cost and has cost.
+pub(in crate::proxy) struct BillingState {
+    reservation: Option<Reservation>,
+    /// About how many tokens were sent, once the body is gone.
+    input_tokens: Option<u64>,
+    cost: Option<RequestCost>,
+    /// The usage record is written and paid; it cannot change any more.
+    recorded: bool,
+    settled: bool,
+    pub(in crate::proxy) journal: Option<Arc<Journal>>,
+    pub(in crate::proxy) metrics: Arc<Metrics>,
+}
+
+/// Usage and cost of a request, computed once.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::proxy) struct RequestCost {
+    pub(in crate::proxy) metered: Metered,
+    /// `None`: the model has no prices.
+    pub(in crate::proxy) cost: Option<Money>,
+    /// How long the response took, where time has a price.
+    pub(in crate::proxy) milliseconds: Option<u64>,
+}
+
+impl BillingState {
+    pub(super) fn new(metrics: Arc<Metrics>, journal: Option<Arc<Journal>>) -> BillingState {
+        BillingState {
+            reservation: None,
+            input_tokens: None,
+            cost: None,
+            recorded: false,
+            settled: false,
+            journal,
+            metrics,
+        }
+    }
+
+    pub(in crate::proxy) fn set_reservation(&mut self, reservation: Option<Reservation>) {
+        self.reservation = reservation;
+    }
+
+    pub(in crate::proxy) fn take_reservation(&mut self) -> Option<Reservation> {
+        self.reservation.take()
+    }
+
+    pub(in crate::proxy) const fn input_tokens(&self) -> Option<u64> {
+        self.input_tokens
+    }
+
+    pub(in crate::proxy) const fn set_input_tokens(&mut self, tokens: u64) {
+        self.input_tokens = Some(tokens);
+    }
+
+    pub(in crate::proxy) const fn cost(&self) -> Option<RequestCost> {
+        self.cost
+    }
+
+    pub(in crate::proxy) const fn set_cost(&mut self, cost: Option<RequestCost>) {
+        self.cost = cost;
+    }
+
+    pub(in crate::proxy) const fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+
+    pub(in crate::proxy) const fn set_recorded(&mut self) {
+        self.recorded = true;
+    }
+
+    pub(in crate::proxy) const fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    pub(in crate::proxy) const fn set_settled(&mut self) {
+        self.settled = true;
+    }
+}

@@ -1,0 +1,140 @@
+//! The client's part of a request: who asks, and in which format.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::access::Admission;
+use crate::formats::Codec;
+use crate::model::Format;
+use crate::runtime::Key;
+
+/// Who asks, and in which format.
+pub(in crate::proxy) struct ClientState {
+    request_id: String,
+    started: Instant,
+    /// The format of the path; errors are encoded in it.
+    format: Format,
+    /// Whether the path belongs to a format, unlike the public catalog and unknown paths.
+    has_format: bool,
+    key: Option<Arc<Key>>,
+    /// What the request holds of its key's limits and the gateway's.
+    admission: Option<Admission>,
+    task: Option<TaskOrigin>,
+    received: u64,
+    left: bool,
+}
+
+/// An image task that runs: its request was admitted when it was created.
+struct TaskOrigin {
+    key_hash: [u8; 32],
+    /// Scheme and host that the task's client used for the gateway.
+    base_url: String,
+}
+
+impl ClientState {
+    pub(super) fn new(started: Instant) -> ClientState {
+        ClientState {
+            request_id: new_request_id(),
+            started,
+            format: Format::Chat,
+            has_format: false,
+            key: None,
+            admission: None,
+            task: None,
+            received: 0,
+            left: false,
+        }
+    }
+
+    /// Makes this the request of an image task, under an id that is the same at every start.
+    pub(in crate::proxy) fn run_task(
+        &mut self,
+        request_id: String,
+        key_hash: [u8; 32],
+        base_url: String,
+    ) {
+        self.request_id = request_id;
+        self.task = Some(TaskOrigin { key_hash, base_url });
+    }
+
+    pub(in crate::proxy) fn task_key(&self) -> Option<[u8; 32]> {
+        self.task.as_ref().map(|task| task.key_hash)
+    }
+
+    pub(in crate::proxy) fn task_base_url(&self) -> Option<&str> {
+        self.task.as_ref().map(|task| &*task.base_url)
+    }
+
+    pub(in crate::proxy) fn request_id(&self) -> &str {
+        &self.request_id
+    }
+
+    pub(in crate::proxy) const fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(in crate::proxy) fn codec(&self) -> &'static dyn Codec {
+        self.format.codec()
+    }
+
+    pub(in crate::proxy) const fn set_format(&mut self, format: Format) {
+        self.format = format;
+    }
+
+    /// The format, if the path belongs to one.
+    pub(in crate::proxy) fn path_format(&self) -> Option<Format> {
+        self.has_format.then_some(self.format)
+    }
+
+    pub(in crate::proxy) const fn set_has_format(&mut self, has_format: bool) {
+        self.has_format = has_format;
+    }
+
+    pub(in crate::proxy) const fn key(&self) -> Option<&Arc<Key>> {
+        self.key.as_ref()
+    }
+
+    pub(in crate::proxy) fn set_key(&mut self, key: Arc<Key>) {
+        self.key = Some(key);
+    }
+
+    /// The name of the key: what it stored belongs to it.
+    pub(in crate::proxy) fn owner(&self) -> &str {
+        self.key.as_ref().map_or("", |key| &*key.name)
+    }
+
+    pub(in crate::proxy) const fn admission(&self) -> Option<&Admission> {
+        self.admission.as_ref()
+    }
+
+    pub(in crate::proxy) fn set_admission(&mut self, admission: Option<Admission>) {
+        self.admission = admission;
+    }
+
+    pub(in crate::proxy) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(in crate::proxy) const fn received_bytes(&self) -> u64 {
+        self.received
+    }
+
+    pub(in crate::proxy) const fn count_received(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+    }
+
+    pub(in crate::proxy) const fn has_left(&self) -> bool {
+        self.left
+    }
+
+    pub(in crate::proxy) const fn set_left(&mut self) {
+        self.left = true;
+    }
+}
+
+/// Request ids sort by time.
+fn new_request_id() -> String {
+    let mut letters = uuid::Uuid::encode_buffer();
+    let id = uuid::Uuid::now_v7().simple().encode_lower(&mut letters);
+    ["req_", id].concat()
+}

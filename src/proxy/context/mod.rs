@@ -1,0 +1,140 @@
+//! The state of one request, from its header to its last byte, in five parts: client, route,
+//! attempt, response and billing.
+
+mod attempt;
+mod billing;
+mod client;
+mod response;
+mod route;
+
+use std::sync::Arc;
+
+use pingora_core::{Error, ErrorType};
+use tokio::time::Instant;
+
+use attempt::AttemptState;
+use billing::BillingState;
+use client::ClientState;
+use response::ResponseState;
+use route::RouteState;
+
+pub(super) use billing::RequestCost;
+
+use super::conversation_store::ConversationScope;
+use super::redact;
+use super::timer::ReusableTimer;
+use crate::journal::Journal;
+use crate::metrics::{InFlight, Metrics};
+use crate::model::{ApiError, ApiErrorKind};
+use crate::runtime::Snapshot;
+
+/// What pingora hands to every hook.
+pub struct RequestContext {
+    /// Taken once, so that a reload never changes a request halfway.
+    pub(in crate::proxy) snapshot: Arc<Snapshot>,
+    pub(in crate::proxy) client: ClientState,
+    pub(in crate::proxy) route: RouteState,
+    pub(in crate::proxy) attempt: AttemptState,
+    pub(in crate::proxy) response: ResponseState,
+    pub(in crate::proxy) billing: BillingState,
+    /// One timer per connection; it is here while the request runs.
+    pub(in crate::proxy) timer: ReusableTimer,
+    in_flight: Option<InFlight>,
+}
+
+impl RequestContext {
+    pub(in crate::proxy) fn new(
+        snapshot: Arc<Snapshot>,
+        metrics: Arc<Metrics>,
+        journal: Option<Arc<Journal>>,
+        timer: ReusableTimer,
+    ) -> RequestContext {
+        let now = std::time::Instant::now();
+        RequestContext {
+            snapshot,
+            client: ClientState::new(now),
+            route: RouteState::default(),
+            attempt: AttemptState::default(),
+            response: ResponseState::new(now),
+            in_flight: Some(metrics.in_flight()),
+            billing: BillingState::new(metrics, journal),
+            timer,
+        }
+    }
+
+    /// Logs that a hook runs, at the level `trace`.
+    pub(in crate::proxy) fn trace(&self, hook: &str) {
+        log::trace!(target: "omniglot::hooks", "{} {hook}", self.client.request_id());
+    }
+
+    /// Keeps the request counted as in flight for longer than this context lives.
+    pub(in crate::proxy) fn take_in_flight(&mut self) -> Option<InFlight> {
+        self.in_flight.take()
+    }
+
+    /// Whose stored conversations this request may continue.
+    pub(in crate::proxy) fn conversation_scope(&self) -> ConversationScope<'_> {
+        ConversationScope {
+            owner: self.client.owner(),
+            format: self.client.format(),
+            limit: self.snapshot.server.body_limit,
+        }
+    }
+
+    /// Starts the next attempt of the route.
+    pub(in crate::proxy) fn start_attempt(&mut self) {
+        self.route.start_next();
+        let now = Instant::now();
+        let first_content = self.route.per_attempt_timeout().map(|limit| now + limit);
+        let first_content = first_content
+            .into_iter()
+            .chain(self.route.retry_deadline())
+            .min();
+        let total = self
+            .route
+            .current()
+            .and_then(|attempt| attempt.timeouts.total);
+        self.attempt
+            .start(first_content, total.map(|limit| now + limit));
+        self.response.reset();
+    }
+
+    /// When the attempt under way has to be over.
+    pub(in crate::proxy) fn deadline(&self) -> Option<Instant> {
+        self.attempt.deadline(self.response.header_sent())
+    }
+
+    /// Whether another attempt can follow: nothing has been sent, and time and upstreams are left.
+    pub(in crate::proxy) fn may_retry(&self) -> bool {
+        let in_time = |at: Instant| Instant::now() < at;
+        !self.response.header_sent()
+            && self.route.next().is_some()
+            && self.route.retry_deadline().is_none_or(in_time)
+    }
+
+    /// Keeps an error for `fail_to_proxy`. The returned error says whether another attempt may follow.
+    pub(in crate::proxy) fn set_error(&mut self, mut api_error: ApiError) -> Box<Error> {
+        if let Some(attempt) = self.route.current() {
+            redact::redact_error(&attempt.upstream, &mut api_error);
+        }
+        let status = ErrorType::HTTPStatus(api_error.status);
+        let mut error = Error::explain(status, api_error.message.clone());
+        let is_first = self.route.tried() == 0;
+        error.set_retry(!is_first && self.may_retry() && is_retryable(api_error.kind));
+        self.response.set_error(api_error);
+        error
+    }
+}
+
+/// Whether another upstream may do better with the same request.
+pub(in crate::proxy) const fn is_retryable(kind: ApiErrorKind) -> bool {
+    matches!(
+        kind,
+        ApiErrorKind::RateLimited
+            | ApiErrorKind::OverQuota
+            | ApiErrorKind::Internal
+            | ApiErrorKind::BadGateway
+            | ApiErrorKind::Overloaded
+            | ApiErrorKind::Timeout
+    )
+}

@@ -1,0 +1,110 @@
+//! The response's part of a request: what the client gets.
+
+use std::time::{Duration, Instant};
+
+use crate::model::{ApiError, ApiErrorKind};
+use crate::translate::ResponseTranslator;
+
+/// What the client gets.
+pub(in crate::proxy) struct ResponseState {
+    pub(in crate::proxy) translator: Option<ResponseTranslator>,
+    /// Set by the hook that failed, rendered by `fail_to_proxy`.
+    error: Option<ApiError>,
+    /// The kind of the error that the client was told.
+    error_kind: Option<ApiErrorKind>,
+    status: u16,
+    /// From here on a failure can only be told inside the stream.
+    header_sent: bool,
+    /// A chunk is being written to the client.
+    writing: bool,
+    first_byte: Option<Duration>,
+    sent: u64,
+    last_sent: Instant,
+}
+
+impl ResponseState {
+    pub(super) fn new(now: Instant) -> ResponseState {
+        ResponseState {
+            translator: None,
+            error: None,
+            error_kind: None,
+            status: 0,
+            header_sent: false,
+            writing: false,
+            first_byte: None,
+            sent: 0,
+            last_sent: now,
+        }
+    }
+
+    /// Forgets the response of an attempt that failed.
+    pub(in crate::proxy) fn reset(&mut self) {
+        self.translator = None;
+        self.error = None;
+    }
+
+    pub(super) fn set_error(&mut self, error: ApiError) {
+        self.error = Some(error);
+    }
+
+    pub(in crate::proxy) const fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The error that a hook has set, for the client.
+    pub(in crate::proxy) fn take_error(&mut self) -> Option<ApiError> {
+        self.error_kind = self.error.as_ref().map(|error| error.kind);
+        self.error.take()
+    }
+
+    pub(in crate::proxy) const fn error_kind(&self) -> Option<ApiErrorKind> {
+        self.error_kind
+    }
+
+    pub(in crate::proxy) const fn status(&self) -> u16 {
+        self.status
+    }
+
+    pub(in crate::proxy) const fn set_status(&mut self, status: u16) {
+        self.status = status;
+    }
+
+    pub(in crate::proxy) const fn header_sent(&self) -> bool {
+        self.header_sent
+    }
+
+    /// The header is about to be written, `elapsed` after the request came.
+    pub(in crate::proxy) fn start(&mut self, status: u16, elapsed: Duration) {
+        self.status = status;
+        self.header_sent = true;
+        self.first_byte.get_or_insert(elapsed);
+    }
+
+    pub(in crate::proxy) const fn is_writing(&self) -> bool {
+        self.writing
+    }
+
+    pub(in crate::proxy) const fn set_writing(&mut self, writing: bool) {
+        self.writing = writing;
+    }
+
+    pub(in crate::proxy) const fn count_sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    pub(in crate::proxy) const fn sent_bytes(&self) -> u64 {
+        self.sent
+    }
+
+    pub(in crate::proxy) fn touch(&mut self) {
+        self.last_sent = Instant::now();
+    }
+
+    pub(in crate::proxy) const fn last_sent(&self) -> Instant {
+        self.last_sent
+    }
+
+    pub(in crate::proxy) const fn first_byte(&self) -> Option<Duration> {
+        self.first_byte
+    }
+}

@@ -1,0 +1,203 @@
+//! Conversations that continue from a stored response, and the stored responses by their ids.
+
+use bytes::Bytes;
+
+use super::conversation_store::{ConversationScope, ConversationStore};
+use super::endpoint::StoredResponseAction;
+use crate::formats::{ConversationCodec, Items};
+use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
+use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
+use crate::translate::ResponseTranslator;
+
+/// How a request continues its conversation.
+#[derive(Default)]
+pub(super) struct ConversationContext {
+    /// What the request says of its conversation, in formats that have a way to.
+    state: Option<ConversationState>,
+    /// What it adds to the conversation, as the client wrote it.
+    added: Bytes,
+    /// The body holds the whole conversation, instead of what the client sent.
+    is_resumed: bool,
+    /// How many items of earlier requests and responses stand before the request's own.
+    replayed: usize,
+    /// The gateway can store responses at all.
+    can_store: bool,
+    /// The id of a response that is not in memory.
+    missing: Option<String>,
+}
+
+impl ConversationContext {
+    pub(super) const fn misses_a_response(&self) -> bool {
+        self.missing.is_some()
+    }
+
+    /// Frees what was received: nothing will be stored.
+    pub(super) fn discard_added(&mut self) {
+        self.added = Bytes::new();
+    }
+
+    /// What a response of this attempt says of its conversation. An upstream that stores responses
+    /// itself is left alone.
+    pub(super) fn state_for(&self, attempt: &Attempt) -> Option<ConversationState> {
+        let capabilities = &attempt.settings.capabilities;
+        let stores_itself =
+            attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
+        let state = self.state.clone();
+        let state = state.filter(|_| self.can_store && !stores_itself);
+        state.map(|state| ConversationState {
+            previous_response_id: state.previous_response_id.filter(|_| self.is_resumed),
+            ..state
+        })
+    }
+
+    /// Keeps only the losses of what this request added, in the client's own paths: the others were
+    /// reported with the requests before.
+    pub(super) fn retain_own(&self, client: Format, losses: &mut Losses) {
+        if let Some(codec) = client.codec().keeper().filter(|_| self.is_resumed) {
+            losses.0.retain_mut(|loss| {
+                let location = codec.own_place(&loss.location, self.replayed);
+                location.map(|location| loss.location = location).is_some()
+            });
+        }
+    }
+
+    /// Says in an error that stored items come before the request's own.
+    pub(super) fn explain(&self, mut api_error: ApiError) -> ApiError {
+        if self.is_resumed {
+            let earlier = format!(
+                " ({} kept items come before the request's own)",
+                self.replayed
+            );
+            api_error.message.push_str(&earlier);
+        }
+        api_error
+    }
+
+    /// Puts the earlier conversation before what the request adds. `None`: the body stays as it is,
+    /// because it continues nothing, or a response that only its upstream knows.
+    pub(super) fn resume(
+        &mut self,
+        conversations: &Conversations,
+        scope: ConversationScope<'_>,
+        body: &Bytes,
+        state: Option<ConversationState>,
+    ) -> Result<Option<Bytes>, ApiError> {
+        self.can_store = conversations.is_enabled();
+        self.state = state;
+        let state = self.state.as_ref();
+        if let Some(state) = state.filter(|state| state.store && self.can_store) {
+            self.added = body.slice(state.input_range.clone());
+        }
+        let previous = state.and_then(|state| state.previous_response_id.as_deref());
+        let (Some(previous), Some(codec)) = (previous, scope.codec()) else {
+            return Ok(None);
+        };
+        let responses = match conversations.history(scope.owner, previous, scope.limit) {
+            Ok(responses) => responses,
+            Err(ConversationError::Missing(id)) => {
+                let is_first = id == previous;
+                let broken = codec.broken(&id);
+                self.missing = Some(id);
+                return if is_first { Ok(None) } else { Err(broken) };
+            }
+            Err(ConversationError::TooLong) => return Err(too_long(scope.limit)),
+        };
+        let before = responses.iter().flat_map(|turn| turn.items(codec));
+        let before: Vec<Items> = before.collect();
+        let resumed = codec.resume(body, &before)?;
+        if resumed.len() > scope.limit {
+            return Err(too_long(scope.limit));
+        }
+        self.replayed = before.iter().map(|items| items.count).sum();
+        self.is_resumed = true;
+        Ok(Some(resumed))
+    }
+
+    /// Brings the missing response back from the store. `false`: it is not there either.
+    pub(super) async fn restore_missing(
+        &mut self,
+        conversations: &Conversations,
+        store: &ConversationStore,
+        scope: ConversationScope<'_>,
+    ) -> bool {
+        let Some(id) = self.missing.take() else {
+            return false;
+        };
+        store.restore(conversations, scope, &id).await
+    }
+
+    /// Stores what the response leaves behind, before the client can ask for it.
+    pub(super) fn store(
+        &self,
+        conversations: &Conversations,
+        store: Option<&ConversationStore>,
+        scope: ConversationScope<'_>,
+        translator: &mut ResponseTranslator,
+    ) {
+        if let Some(signatures) = translator.take_proofs() {
+            conversations.insert_signed_parts(scope.owner, &signatures);
+            return;
+        }
+        if let Some(response) = translator.take_kept()
+            && let Some(codec) = scope.codec()
+            && let Some((id, turn)) = self.turn(codec, response)
+        {
+            if let Some(store) = store {
+                store.store(scope.owner, &id, &turn, codec);
+            }
+            conversations.insert(scope.owner, &id, &turn);
+        }
+    }
+
+    fn turn(
+        &self,
+        codec: &dyn ConversationCodec,
+        response: Bytes,
+    ) -> Option<(String, StoredConversationTurn)> {
+        let id = codec.id(&response)?;
+        let state = self.state.as_ref().filter(|_| self.is_resumed);
+        let previous = state.and_then(|state| state.previous_response_id.clone());
+        let turn = StoredConversationTurn::new(previous, self.added.clone(), response);
+        Some((id, turn))
+    }
+}
+
+fn too_long(limit: usize) -> ApiError {
+    let message = format!("the whole conversation is longer than {limit} bytes");
+    ApiError::new(ApiErrorKind::TooLarge, message)
+}
+
+/// Answers a request for a stored response. It is in memory by now, if it is stored at all.
+pub(super) fn answer(
+    conversations: &Conversations,
+    scope: ConversationScope<'_>,
+    action: StoredResponseAction,
+    id: &str,
+    query: Option<&str>,
+) -> Result<Vec<u8>, ApiError> {
+    let unknown = || {
+        let id = truncated(id);
+        let message = format!("no response `{id}` is kept here (any more)");
+        ApiError::new(ApiErrorKind::NotFound, message)
+    };
+    let codec = scope.codec().ok_or_else(unknown)?;
+    let turn = conversations.turn(scope.owner, id).ok_or_else(unknown)?;
+    match action {
+        StoredResponseAction::Get => Ok(turn.reply.to_vec()),
+        StoredResponseAction::Delete => {
+            conversations.remove(scope.owner, id);
+            Ok(codec.deleted(id))
+        }
+        StoredResponseAction::ListInput => {
+            let before = turn.previous.as_ref();
+            let before =
+                before.map(|previous| conversations.history(scope.owner, previous, scope.limit));
+            // What is gone cannot be shown; the request itself still can.
+            let before = before.and_then(Result::ok).unwrap_or_default();
+            let before = before.iter().flat_map(|turn| turn.items(codec));
+            let [input, _] = turn.items(codec);
+            let items: Vec<Items> = before.chain([input]).collect();
+            codec.page(id, &items, query)
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! From method and path to the endpoint, and the format that it is answered in.
+
+use http::header::UPGRADE;
+use http::{HeaderMap, Method};
+use percent_encoding::percent_decode_str;
+
+use crate::formats::{Framing, Operation};
+use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    /// A model is to answer.
+    Model {
+        format: Format,
+        operation: Operation,
+        /// Where the path names the model.
+        model: Option<String>,
+    },
+    /// A stored response of the responses format, by its id.
+    StoredResponse(StoredResponseAction, String),
+    /// A stored image, by its id.
+    ImageFile(String),
+    ImageTasks(ImageTaskAction),
+    ListModels(Format),
+    GetModel(Format, String),
+    Catalog,
+}
+
+/// What is asked of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StoredResponseAction {
+    Get,
+    ListInput,
+    Delete,
+}
+
+/// What is asked of the image tasks of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ImageTaskAction {
+    List,
+    Get(String),
+    Cancel(String),
+}
+
+/// Where clients of the native format upload files.
+const UPLOAD: &str = "/upload";
+const FILES: &str = "/v1beta/files";
+
+const OPERATORS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
+
+impl Endpoint {
+    /// On native paths the key may stand in the query too.
+    pub(super) fn key_in_query(&self) -> bool {
+        matches!(
+            self,
+            Endpoint::Model {
+                format: Format::Native,
+                ..
+            } | Endpoint::ListModels(Format::Native)
+                | Endpoint::GetModel(Format::Native, _)
+        )
+    }
+}
+
+/// The format that errors are encoded in, known from the path alone.
+pub(super) fn error_format(path: &str) -> Format {
+    if is_below(path, "/v1/messages") {
+        Format::Messages
+    } else if is_below(path, "/v1/responses") {
+        Format::Responses
+    } else if is_below(path, "/v1/images") {
+        Format::Images
+    } else if is_below(path, "/v1beta")
+        || is_below(path, UPLOAD)
+        || (path.starts_with("/v1/models/") && operator(path).is_some())
+    {
+        Format::Native
+    } else {
+        Format::Chat
+    }
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Finds the endpoint of a request; the error is 404 for the path or 405 for the method.
+pub(super) fn parse(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Endpoint, ApiError> {
+    refuse_upgrade(method, path, headers)?;
+    if let Some(rest) = path.strip_prefix("/v1/responses/")
+        && !matches!(rest, "" | "input_tokens")
+    {
+        return stored_response(method, path, rest);
+    }
+    if let Some(rest) = path.strip_prefix("/v1/images/tasks/") {
+        return image_task(method, path, rest);
+    }
+    if let Some(id) = path.strip_prefix("/v1/images/files/") {
+        return match *method {
+            Method::GET => Ok(Endpoint::ImageFile(id.to_owned())),
+            _ => Err(not_allowed(method, "GET")),
+        };
+    }
+    let (endpoint, allowed) = match path {
+        "/v1/chat/completions" => (
+            model_endpoint(Format::Chat, Operation::Generate),
+            Method::POST,
+        ),
+        "/v1/messages" => (
+            model_endpoint(Format::Messages, Operation::Generate),
+            Method::POST,
+        ),
+        "/v1/messages/count_tokens" => (
+            model_endpoint(Format::Messages, Operation::CountTokens),
+            Method::POST,
+        ),
+        "/v1/responses" => (
+            model_endpoint(Format::Responses, Operation::Generate),
+            Method::POST,
+        ),
+        "/v1/responses/input_tokens" => (
+            model_endpoint(Format::Responses, Operation::CountTokens),
+            Method::POST,
+        ),
+        "/v1/images/generations" => (
+            model_endpoint(Format::Images, Operation::Generate),
+            Method::POST,
+        ),
+        "/v1/images/edits" => (
+            model_endpoint(Format::Images, Operation::Edit),
+            Method::POST,
+        ),
+        "/v1/images/tasks" => (Endpoint::ImageTasks(ImageTaskAction::List), Method::GET),
+        "/api/models" => (Endpoint::Catalog, Method::GET),
+        "/v1/models" => (Endpoint::ListModels(list_format(headers)), Method::GET),
+        "/v1beta/models" => (Endpoint::ListModels(Format::Native), Method::GET),
+        _ => below_models(method, path, query, headers)?,
+    };
+    if *method == allowed {
+        return Ok(endpoint);
+    }
+    Err(not_allowed(method, allowed.as_str()))
+}
+
+fn not_allowed(method: &Method, allowed: &str) -> ApiError {
+    let message = format!("{method} is not allowed here, use {allowed}");
+    let mut api_error = ApiError::new(ApiErrorKind::MethodNotAllowed, message);
+    api_error.allowed = Some(allowed.to_owned());
+    api_error
+}
+
+/// Refuses a websocket: some clients of the responses format try one first, and use POST when it is refused.
+fn refuse_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+    let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
+    let is_websocket = upgrade.is_some_and(|word| word.eq_ignore_ascii_case("websocket"));
+    if *method == Method::GET && path == "/v1/responses" && is_websocket {
+        let message = "there is no websocket here, use POST";
+        let mut api_error = ApiError::new(ApiErrorKind::MethodNotAllowed, message);
+        api_error.status = 426;
+        return Err(api_error);
+    }
+    Ok(())
+}
+
+fn stored_response(method: &Method, path: &str, rest: &str) -> Result<Endpoint, ApiError> {
+    let (id, below) = rest.split_once('/').unwrap_or((rest, ""));
+    let action = match (below, method) {
+        ("", &Method::GET) => StoredResponseAction::Get,
+        ("", &Method::DELETE) => StoredResponseAction::Delete,
+        ("", _) => return Err(not_allowed(method, "GET, DELETE")),
+        ("input_items", &Method::GET) => StoredResponseAction::ListInput,
+        ("input_items", _) => return Err(not_allowed(method, "GET")),
+        _ => return Err(unknown_path(path)),
+    };
+    Ok(Endpoint::StoredResponse(action, decode_id(id, path)?))
+}
+
+fn image_task(method: &Method, path: &str, id: &str) -> Result<Endpoint, ApiError> {
+    if id.is_empty() || id.contains('/') {
+        return Err(unknown_path(path));
+    }
+    let id = decode_id(id, path)?;
+    match *method {
+        Method::GET => Ok(Endpoint::ImageTasks(ImageTaskAction::Get(id))),
+        Method::DELETE => Ok(Endpoint::ImageTasks(ImageTaskAction::Cancel(id))),
+        _ => Err(not_allowed(method, "GET, DELETE")),
+    }
+}
+
+/// Decodes an id. The gateway gives out none with characters that a store refuses.
+fn decode_id(segment: &str, path: &str) -> Result<String, ApiError> {
+    let id = percent_decode_str(segment).decode_utf8_lossy();
+    if id.chars().any(char::is_control) {
+        return Err(unknown_path(path));
+    }
+    Ok(id.into_owned())
+}
+
+fn model_endpoint(format: Format, operation: Operation) -> Endpoint {
+    Endpoint::Model {
+        format,
+        operation,
+        model: None,
+    }
+}
+
+/// The format of a model list. Three formats share `/v1/models`; their clients differ in the headers they send.
+fn list_format(headers: &HeaderMap) -> Format {
+    if headers.contains_key("anthropic-version") {
+        Format::Messages
+    } else if headers.contains_key("x-goog-api-key") || headers.contains_key("x-goog-api-client") {
+        Format::Native
+    } else {
+        Format::Chat
+    }
+}
+
+fn below_models(
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<(Endpoint, Method), ApiError> {
+    let (rest, shape) = if let Some(rest) = path.strip_prefix("/v1beta/models/") {
+        (rest, Format::Native)
+    } else if let Some(rest) = path.strip_prefix("/v1/models/") {
+        (rest, list_format(headers))
+    } else if is_below(path, UPLOAD) || is_below(path, FILES) {
+        return Err(no_file_storage());
+    } else {
+        return Err(unknown_path(path));
+    };
+    // GET is for a model, whose id may end like `:latest`; POST has an operator.
+    let known = |verb: &&str| *method != Method::GET || OPERATORS.contains(verb);
+    let Some(verb) = operator(path).filter(known) else {
+        let id = decode_model_id(rest)?;
+        return Ok((Endpoint::GetModel(shape, id), Method::GET));
+    };
+    let (model, _) = split_operator(rest).ok_or_else(|| unknown_path(path))?;
+    let operation = match verb {
+        "generateContent" => json_only(Operation::Generate, query)?,
+        "streamGenerateContent" => Operation::Stream(framing(query)?),
+        "countTokens" => json_only(Operation::CountTokens, query)?,
+        other => {
+            let known = OPERATORS.join(", ");
+            let other = truncated(other);
+            let message = format!("unknown operator `{other}`: use one of {known}");
+            return Err(ApiError::new(ApiErrorKind::NotFound, message));
+        }
+    };
+    let model = decode_model_id(model)?;
+    let endpoint = Endpoint::Model {
+        format: Format::Native,
+        operation,
+        // Some clients write the resource name in full.
+        model: Some(model.strip_prefix("models/").unwrap_or(&model).to_owned()),
+    };
+    Ok((endpoint, Method::POST))
+}
+
+/// Splits `{model}:{operator}`, where some clients write the colon as `%3A`.
+fn split_operator(path: &str) -> Option<(&str, &str)> {
+    let upper = path.rsplit_once("%3A");
+    let lower = path.rsplit_once("%3a");
+    [path.rsplit_once(':'), upper, lower]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(_, verb)| verb.len())
+}
+
+/// What looks like an operator; ids may hold colons too, but none that reads like one.
+fn operator(path: &str) -> Option<&str> {
+    let (_, verb) = split_operator(path)?;
+    let starts_small = verb.starts_with(|letter: char| letter.is_ascii_lowercase());
+    (starts_small && verb.bytes().all(|byte| byte.is_ascii_alphabetic())).then_some(verb)
+}
+
+/// Refuses `alt=sse` for an operation that answers with one JSON document.
+fn json_only(operation: Operation, query: Option<&str>) -> Result<Operation, ApiError> {
+    match framing(query)? {
+        Framing::Array => Ok(operation),
+        Framing::Sse => {
+            let message = "alt: sse goes with streamGenerateContent only";
+            Err(ApiError::invalid(message).at("alt"))
+        }
+    }
+}
+
+fn framing(query: Option<&str>) -> Result<Framing, ApiError> {
+    match parameter(query, "alt").as_deref() {
+        Some("sse") => Ok(Framing::Sse),
+        None | Some("json") => Ok(Framing::Array),
+        Some(other) => {
+            let other = truncated(other);
+            Err(ApiError::invalid(format!("alt: `{other}` is unknown, use sse or json")).at("alt"))
+        }
+    }
+}
+
+fn parameter(query: Option<&str>, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.unwrap_or("").as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+fn decode_model_id(segment: &str) -> Result<String, ApiError> {
+    let text = percent_decode_str(segment)
+        .decode_utf8()
+        .map_err(|_| ApiError::invalid("the model id in the path is not valid text").at("model"))?;
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err(ApiError::invalid("the path does not name a model").at("model"));
+    }
+    Ok(text.into_owned())
+}
+
+fn no_file_storage() -> ApiError {
+    let message = "files cannot be stored here: send media in the request, as inlineData, \
+                   or as a public https URL in fileData.fileUri";
+    ApiError::new(ApiErrorKind::Unsupported, message)
+}
+
+fn unknown_path(path: &str) -> ApiError {
+    let message = format!("unknown path {}", truncated(path));
+    let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
+    api_error.code = Some("unknown_path".to_owned());
+    api_error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(method: &Method, path: &str, query: Option<&str>) -> Result<Endpoint, u16> {
+        parse(method, path, query, &HeaderMap::new()).map_err(|api_error| api_error.status)
+    }
+
+    fn native(operation: Operation, model: &str) -> Endpoint {
+        Endpoint::Model {
+            format: Format::Native,
+            operation,
+            model: Some(model.to_owned()),
+        }
+    }
+
+    #[test]
+    fn native_operators_are_found_under_both_prefixes_and_spellings() {
+        for prefix in ["/v1beta/models", "/v1/models"] {
+            for colon in [":", "%3A", "%3a"] {
+                let path = format!("{prefix}/a%2Fb-1.5{colon}generateContent");
+                assert_eq!(
+                    parsed(&Method::POST, &path, None),
+                    Ok(native(Operation::Generate, "a/b-1.5"))
+                );
+            }
+        }
+        let path = "/v1beta/models/org/name:tag:streamGenerateContent";
+        let sse = Operation::Stream(Framing::Sse);
+        assert_eq!(
+            parsed(&Method::POST, path, Some("alt=sse&x=1")),
+            Ok(native(sse, "org/name:tag"))
+        );
+        let array = Operation::Stream(Framing::Array);
+        assert_eq!(
+            parsed(&Method::POST, path, None),
+            Ok(native(array, "org/name:tag"))
+        );
+        assert_eq!(parsed(&Method::POST, path, Some("alt=xml")), Err(400));
+        for (verb, query, status) in [
+            ("generateContent", "alt=sse", 400),
+            ("generateContent", "alt=xml", 400),
+            ("generateContent", "alt=", 400),
+            ("countTokens", "alt=sse", 400),
+            ("countTokens", "x=1&alt=media", 400),
+        ] {
+            let path = format!("/v1beta/models/m:{verb}");
+            assert_eq!(
+                parsed(&Method::POST, &path, Some(query)),
+                Err(status),
+                "{verb} {query}"
+            );
+        }
+        let path = "/v1beta/models/m:generateContent";
+        let json = parsed(&Method::POST, path, Some("alt=json"));
+        assert_eq!(json, Ok(native(Operation::Generate, "m")));
+        assert_eq!(
+            parsed(&Method::POST, "/v1beta/models/m:predict", None),
+            Err(404)
+        );
+        assert_eq!(
+            parsed(&Method::GET, "/v1beta/models/m:generateContent", None),
+            Err(405)
+        );
+    }
+
+    #[test]
+    fn ids_with_colons_are_not_operators() {
+        let id = "ft:gpt-4o:acme:7Q2";
+        assert_eq!(
+            parsed(&Method::GET, &format!("/v1/models/{id}"), None),
+            Ok(Endpoint::GetModel(Format::Chat, id.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_model_id_may_end_like_an_operator() {
+        let path = "/v1/models/llama:latest";
+        assert_eq!(
+            parsed(&Method::GET, path, None),
+            Ok(Endpoint::GetModel(Format::Chat, "llama:latest".to_owned()))
+        );
+        assert_eq!(parsed(&Method::POST, path, None), Err(404));
+    }
+
+    #[test]
+    fn files_are_not_stored() {
+        for path in [
+            "/upload/v1beta/files",
+            "/upload/v1/files",
+            "/v1beta/files",
+            "/v1beta/files/abc",
+        ] {
+            for method in [Method::POST, Method::GET, Method::DELETE] {
+                assert_eq!(parsed(&method, path, None), Err(501), "{method} {path}");
+            }
+            assert_eq!(error_format(path), Format::Native);
+        }
+        assert_eq!(parsed(&Method::POST, "/v1beta/filesx", None), Err(404));
+    }
+
+    #[test]
+    fn errors_are_encoded_in_the_format_of_the_path() {
+        for (path, format) in [
+            ("/v1/messages", Format::Messages),
+            ("/v1/messages/nowhere", Format::Messages),
+            ("/v1/messagesx", Format::Chat),
+            ("/v1/responses/nowhere", Format::Responses),
+            ("/v1beta/nowhere", Format::Native),
+            ("/v1/models/m:generateContent", Format::Native),
+            ("/v1/models/m", Format::Chat),
+            ("/", Format::Chat),
+        ] {
+            assert_eq!(error_format(path), format, "{path}");
+        }
+    }
+}

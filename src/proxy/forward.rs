@@ -1,0 +1,220 @@
+//! The forwarding loop: it calls the hooks of each attempt, and hands every failure before the
+//! response header to the next attempt.
+
+use std::pin::pin;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::Method;
+use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+use pingora_proxy::{ProxyHttp as _, Session};
+use tokio::time::timeout;
+
+use super::context::RequestContext;
+use super::decompress::Decompressor;
+use super::gateway::Gateway;
+use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
+use super::upstream_pool::{UpstreamConnection, http_peer};
+use super::upstream_request::set_target_and_length;
+use super::upstream_session::{self, UpstreamRequest};
+use super::{local, upstream_head};
+use crate::metrics::FailureCause;
+use crate::model::ApiError;
+
+impl Gateway {
+    /// Makes attempts in order, until one has answered or none is left.
+    pub(super) async fn forward(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<()> {
+        loop {
+            let outcome = self.attempt(session, ctx).await;
+            ctx.attempt.release_permit();
+            match outcome {
+                // A hook may have allowed it before the header went out.
+                Err(error) if error.retry() && ctx.may_retry() => {
+                    ctx.response.reset();
+                    ctx.attempt.clear_sent();
+                    if !self.back_off(session, ctx).await? {
+                        return Err(error);
+                    }
+                    let (id, name) = (ctx.client.request_id(), ctx.route.upstream_name());
+                    log::info!("{id}: upstream {name} failed, trying the next: {error}");
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn attempt(&self, session: &mut Session, ctx: &mut Box<RequestContext>) -> Result<()> {
+        if local::counts_tokens_here(ctx) {
+            return self.estimate_tokens(session, ctx).await;
+        }
+        let mut peer = self.upstream_peer(session, ctx).await?;
+        let request = self.upstream_request(session, ctx).await?;
+        let permit = self.acquire_permit(session, ctx).await?;
+        ctx.attempt.set_permit(permit);
+        // On the heap, like all that is large and soon over: in place it would make every stream
+        // hold it, and every call from here outwards copy it.
+        let sending = Box::pin(self.send(session, ctx, &mut peer, request));
+        let mut upstream = sending.await?;
+        let outcome = match self.respond_from(session, ctx, &mut upstream).await {
+            Ok(()) if ctx.attempt.is_unfinished() => {
+                upstream.shutdown().await;
+                Ok(())
+            }
+            Ok(()) => {
+                Box::pin(self.upstream_pool.release(*upstream, &peer)).await;
+                Ok(())
+            }
+            Err(error) => {
+                upstream.shutdown().await;
+                Err(self.error_while_proxy(&peer, session, error, ctx, false))
+            }
+        };
+        if !outcome.as_ref().is_err_and(|error| is_downstream(error)) {
+            self.upstream_succeeded(ctx);
+        }
+        outcome
+    }
+
+    /// The address of the attempt that has started.
+    pub(super) async fn next_peer(&self, ctx: &mut RequestContext) -> Result<HttpPeer> {
+        let attempt = ctx.route.current().ok_or_else(no_attempt)?;
+        attempt.health.begin(Instant::now());
+        let (upstream, limit) = (attempt.upstream.clone(), attempt.timeouts.connect);
+        if let Some(address) = upstream.literal {
+            return Ok(http_peer(&upstream, address, limit));
+        }
+        let resolving = Box::pin(self.runtime.resolver.resolve(&upstream));
+        let resolved = timeout(limit, resolving).await;
+        match resolved.unwrap_or_else(|_| Err("its name is not resolved in time".to_owned())) {
+            Ok(mut addresses) => {
+                let address = addresses.remove(0);
+                ctx.attempt.set_other_addresses(addresses);
+                Ok(http_peer(&upstream, address, limit))
+            }
+            Err(reason) => {
+                log::warn!("upstream {}: {reason}", upstream.name);
+                let api_error = ApiError::bad_gateway("the upstream cannot be reached");
+                self.upstream_failed(ctx, FailureCause::Connect, &api_error);
+                Err(ctx.set_error(api_error))
+            }
+        }
+    }
+
+    /// The request as the upstream gets it, made by the hooks. Target and length of the header
+    /// follow from the translated body.
+    async fn upstream_request(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<UpstreamRequest> {
+        let mut header = RequestHeader::build_no_case(Method::POST, b"/", None)?;
+        self.upstream_request_filter(session, &mut header, ctx)
+            .await?;
+        let mut body: Option<Bytes> = None;
+        self.request_body_filter(session, &mut body, true, ctx)
+            .await?;
+        let body = (body.unwrap_or_default(), ctx.attempt.take_rest_of_body());
+        let length = body.0.len() + body.1.len();
+        let header = set_target_and_length(session.req_header(), header, ctx, length)?;
+        Ok(UpstreamRequest { header, body })
+    }
+
+    /// Connects, sends the request and waits for the header. An idle connection that turns out to
+    /// be dead is no failure of the upstream: the same request goes out on a new one, and only once
+    /// more, since a new one cannot have died in the pool.
+    async fn send(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        peer: &mut HttpPeer,
+        request: UpstreamRequest,
+    ) -> Result<Box<UpstreamSession>> {
+        let mut only_new = false;
+        loop {
+            let connected = {
+                let connecting = pin!(self.connect(peer, only_new));
+                unless_gone(session, ctx.deadline(), connecting).await
+            };
+            let (connection, reused) = match connected {
+                Ok(connected) => connected,
+                Err(error) if is_downstream(&error) => return Err(error),
+                Err(error) => {
+                    let error = self.fail_to_connect(session, peer, ctx, error);
+                    let Some(address) = ctx.attempt.take_next_address() else {
+                        return Err(error);
+                    };
+                    peer._address = address.into();
+                    continue;
+                }
+            };
+            let attempt = ctx.route.current().ok_or_else(no_attempt)?;
+            let timeouts = attempt.timeouts;
+            ctx.attempt.set_sent();
+            let deadline = ctx.deadline();
+            let sent = {
+                let timer = &mut ctx.timer;
+                let sending = upstream_session::send(connection, peer, &request, &timeouts, timer);
+                unless_gone(session, deadline, pin!(sending)).await
+            };
+            match sent {
+                Ok(response) => {
+                    ctx.attempt.set_unfinished(!response.is_sent);
+                    return Ok(response.session);
+                }
+                Err(error) if reused && may_be_stale(&error) => only_new = true,
+                Err(error) => {
+                    return Err(self.error_while_proxy(peer, session, error, ctx, reused));
+                }
+            }
+        }
+    }
+
+    /// A connection, and whether it has been used before.
+    async fn connect(&self, peer: &HttpPeer, only_new: bool) -> Result<(UpstreamConnection, bool)> {
+        if !only_new && let Some(connection) = self.upstream_pool.reuse(peer).await? {
+            return Ok((connection, true));
+        }
+        // The largest of all futures by far, and few requests need it.
+        let connecting = Box::pin(self.upstream_pool.connect(peer));
+        Ok((connecting.await?, false))
+    }
+
+    /// Passes the response on, by what its header says.
+    async fn respond_from(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        upstream: &mut UpstreamSession,
+    ) -> Result<()> {
+        let header = upstream.response_header().ok_or_else(no_attempt)?;
+        let mut header = upstream_head::allowed(header);
+        let limit = ctx.snapshot.server.body_limit;
+        let decompressor = Decompressor::new(upstream_head::content_encoding(&header), limit)?;
+        self.upstream_response_filter(session, &mut header, ctx)
+            .await?;
+        self.respond(session, ctx, upstream, header, decompressor)
+            .await
+    }
+}
+
+/// Whether the error is what an idle connection shows that has died in the pool.
+fn may_be_stale(error: &Error) -> bool {
+    !is_downstream(error)
+        && !matches!(
+            error.etype(),
+            ErrorType::ReadTimedout
+                | ErrorType::WriteTimedout
+                | ErrorType::Custom(DEADLINE_EXCEEDED)
+        )
+}
+
+fn no_attempt() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "no attempt is under way")
+}

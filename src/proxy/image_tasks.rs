@@ -1,0 +1,183 @@
+//! Image tasks: requests whose response is fetched later, and the requests that run them.
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderMap, HeaderName, Method};
+use pingora_core::protocols::http::v1::client::HttpSession;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+use pingora_proxy::{ProxyHttp as _, Session};
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::Notify;
+
+use super::context::RequestContext;
+use super::endpoint::ImageTaskAction;
+use super::gateway::Gateway;
+use super::{image_files, local};
+use crate::formats::HeaderFields;
+use crate::images::{self, ImageWorker, Job, TaskResult};
+use crate::model::{ApiError, Format};
+
+/// How much is buffered between the two ends of a task's request.
+const PIPE: usize = 64 << 10;
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// How many tasks a list shows, by default and at most.
+const DEFAULT_LIMIT: usize = 20;
+const MAX_LIMIT: usize = 100;
+
+/// Whether the client wants to fetch the response later.
+pub(super) fn is_requested(ctx: &RequestContext, client: &HeaderMap) -> bool {
+    if ctx.client.format() != Format::Images || ctx.client.task_key().is_some() {
+        return false;
+    }
+    let mut preferences = client.get_all("prefer").iter();
+    let prefers = preferences.any(|value| {
+        let value = value.to_str().unwrap_or_default();
+        let mut preferences = value.split(',').map(str::trim);
+        preferences.any(|preference| preference.eq_ignore_ascii_case("respond-async"))
+    });
+    let request = ctx.route.request();
+    prefers || request.is_some_and(|request| request.later)
+}
+
+impl Gateway {
+    /// Creates a task of a request that could be forwarded as well, and says where its result will be.
+    pub(super) async fn create_image_task(
+        &self,
+        session: &mut Session,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        let task = match self.enqueue(session, ctx).await {
+            Ok(task) => task,
+            Err(api_error) => return Err(ctx.set_error(api_error)),
+        };
+        let mut fields = HeaderFields::default();
+        fields.say(LOCATION, format_args!("/v1/images/tasks/{}", task.id));
+        fields.say(PREFERENCE_APPLIED, "respond-async");
+        ctx.route.clear_attempts();
+        local::respond_json(session, ctx, 202, images::accepted(&task), fields).await
+    }
+
+    async fn enqueue(
+        &self,
+        session: &Session,
+        ctx: &mut RequestContext,
+    ) -> Result<images::Task, ApiError> {
+        let (Some(request), Some(key)) = (ctx.route.request(), ctx.client.key().cloned()) else {
+            return Err(ApiError::invalid("nothing is asked for"));
+        };
+        if request.stream {
+            let message = "stream: a reply that is fetched later is no stream";
+            return Err(ApiError::invalid(message).at("stream"));
+        }
+        let header = session.req_header();
+        let job = Job {
+            path: header.uri.path().to_owned(),
+            key: key.hash(),
+            origin: image_files::base_url(session, ctx),
+            body: request.without_aside(&ctx.route.body),
+        };
+        let model = request.model.clone();
+        // Whether the cap has room for it is known now; it is reserved again when the task runs.
+        self.reserve(ctx).await?;
+        ctx.billing.set_reservation(None);
+        self.task_queue.hand_in(&key.name, &model, &job).await
+    }
+
+    /// Answers a request for the tasks of a key.
+    pub(super) async fn image_tasks(
+        &self,
+        ctx: &RequestContext,
+        action: &ImageTaskAction,
+        query: Option<&str>,
+    ) -> Result<(u16, Vec<u8>), ApiError> {
+        let owner = ctx.client.owner();
+        match action {
+            ImageTaskAction::List => {
+                let tasks = self.task_queue.list(owner, limit(query)?).await?;
+                Ok((200, images::listed(&tasks)))
+            }
+            ImageTaskAction::Get(id) => Ok(images::shown(&self.task_queue.task(owner, id).await?)),
+            ImageTaskAction::Cancel(id) => {
+                Ok(images::shown(&self.task_queue.cancel(owner, id).await?))
+            }
+        }
+    }
+
+    /// Serves the request of a task, whose client is this process, by the hooks that pingora would call.
+    async fn serve_task(&self, server: DuplexStream, task: &str, job: &Job) -> Box<RequestContext> {
+        let mut session = Session::new_h1(Box::new(server));
+        let mut ctx = self.new_ctx();
+        // The id is the same whenever the task is started: nothing of it is paid for twice.
+        let request_id = format!("req_{}", task.trim_start_matches("task_"));
+        ctx.client.run_task(request_id, job.key, job.origin.clone());
+        let outcome = match session.read_request().await {
+            Ok(true) => self.request_filter(&mut session, &mut ctx).await,
+            Ok(false) => Error::e_explain(ErrorType::ConnectionClosed, "nothing was asked")
+                .map_err(|error: Box<Error>| error.into_down()),
+            Err(error) => Err(error.into_down()),
+        };
+        let error = outcome.err();
+        if let Some(error) = &error {
+            self.fail_to_proxy(&mut session, error, &mut ctx).await;
+        }
+        self.logging(&mut session, error.as_deref(), &mut ctx).await;
+        ctx
+    }
+}
+
+#[async_trait]
+impl ImageWorker for Gateway {
+    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<TaskResult> {
+        let (client, server) = duplex(PIPE);
+        let sending = async {
+            // Without a client the upstream is cancelled at once, as for any other.
+            tokio::select! {
+                response = send(client, &job) => response.ok(),
+                () = stop.notified() => None,
+            }
+        };
+        let (response, mut ctx) = tokio::join!(sending, self.serve_task(server, task, &job));
+        let (status, body) = response?;
+        let busy = ctx.take_in_flight();
+        // A process that stops has not done the work: another will.
+        let is_cut = status != 200 && self.is_stopping();
+        (!is_cut).then_some(TaskResult { status, body, busy })
+    }
+}
+
+async fn send(client: DuplexStream, job: &Job) -> Result<(u16, Bytes)> {
+    let mut session = HttpSession::new(Box::new(client));
+    let mut header = RequestHeader::build(Method::POST, job.path.as_bytes(), Some(4))?;
+    let kind = Format::Images.codec().content_type(&job.body);
+    header.insert_header(CONTENT_TYPE, &*kind)?;
+    header.insert_header(CONTENT_LENGTH, job.body.len())?;
+    let (_, host) = job.origin.split_once("://").unwrap_or_default();
+    header.insert_header(HOST, host)?;
+    session.write_request_header(Box::new(header)).await?;
+    for chunk in job.body.chunks(PIPE) {
+        session.write_body(chunk).await?;
+    }
+    session.finish_body().await?;
+    session.read_response().await?;
+    let status = session.get_status().map_or(0, |status| status.as_u16());
+    let mut body = BytesMut::new();
+    while let Some(chunk) = session.read_body_bytes().await? {
+        body.extend_from_slice(&chunk);
+    }
+    Ok((status, body.freeze()))
+}
+
+fn limit(query: Option<&str>) -> Result<usize, ApiError> {
+    let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let Some((_, limit)) = pairs.into_iter().find(|(name, _)| name == "limit") else {
+        return Ok(DEFAULT_LIMIT);
+    };
+    let limit = limit.parse().ok();
+    let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+    let message = format!("limit: expected 1 to {MAX_LIMIT}");
+    limit.ok_or_else(|| ApiError::invalid(message).at("limit"))
+}

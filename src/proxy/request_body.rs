@@ -1,0 +1,129 @@
+//! Reads the client's body, bounded, and whole, so that every attempt can send it again.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use pingora_core::Error;
+use pingora_core::protocols::http::ServerSession;
+
+use super::context::RequestContext;
+use super::timer::within;
+use crate::model::{ApiError, ApiErrorKind, Format, truncated};
+use crate::translate::Gathered;
+
+/// Why a body was not read.
+pub(super) enum BodyError {
+    Invalid(ApiError),
+    ClientGone(Box<Error>),
+}
+
+/// Reads the whole body within its limits of size and time.
+pub(super) async fn read(
+    session: &mut ServerSession,
+    ctx: &mut RequestContext,
+) -> Result<Bytes, BodyError> {
+    let limit = ctx.snapshot.server.body_limit;
+    let length = content_length(session);
+    if length.is_some_and(|length| length > limit as u64) {
+        return Err(BodyError::Invalid(too_large(limit)));
+    }
+    let takes_forms = ctx.client.format() == Format::Images;
+    check_content_type(session, takes_forms).map_err(BodyError::Invalid)?;
+    check_content_encoding(session).map_err(BodyError::Invalid)?;
+    // pingora would set a timer for every read, also for what has long arrived.
+    session.set_read_timeout(None);
+    if session.get_header(EXPECT).is_some() {
+        // pingora would take the 100 for an early answer and close the connection after the response.
+        session.set_close_on_response_before_downstream_finish(false);
+        let written = session.write_continue_response().await;
+        written.map_err(|error| BodyError::ClientGone(error.into_down()))?;
+    }
+    let timeouts = ctx.snapshot.server.timeouts;
+    let reading = pin!(read_chunks(session, ctx, length, limit));
+    let read = within(timeouts.body, reading).await;
+    read.unwrap_or_else(|| Err(BodyError::Invalid(too_slow())))
+}
+
+async fn read_chunks(
+    session: &mut ServerSession,
+    ctx: &mut RequestContext,
+    length: Option<u64>,
+    limit: usize,
+) -> Result<Bytes, BodyError> {
+    let idle = ctx.snapshot.server.timeouts.body_idle;
+    let mut body = Gathered::expecting(length.map_or(0, |length| length as usize));
+    while let Some(chunk) = next_chunk(session, idle).await? {
+        ctx.client.count_received(chunk.len());
+        if body.len() + chunk.len() > limit {
+            return Err(BodyError::Invalid(too_large(limit)));
+        }
+        body.add(chunk);
+    }
+    Ok(body.take())
+}
+
+async fn next_chunk(
+    session: &mut ServerSession,
+    idle: Duration,
+) -> Result<Option<Bytes>, BodyError> {
+    match within(idle, pin!(session.read_request_body())).await {
+        Some(chunk) => chunk.map_err(|error| BodyError::ClientGone(error.into_down())),
+        None => Err(BodyError::Invalid(too_slow())),
+    }
+}
+
+fn too_slow() -> ApiError {
+    let mut api_error = ApiError::new(ApiErrorKind::Timeout, "the body did not arrive in time");
+    api_error.status = 408;
+    api_error
+}
+
+fn content_length(session: &ServerSession) -> Option<u64> {
+    let value = session.get_header(CONTENT_LENGTH)?;
+    value.to_str().ok()?.trim().parse().ok()
+}
+
+/// Refuses a content type that is neither JSON nor, where forms are taken, a form.
+fn check_content_type(session: &ServerSession, takes_forms: bool) -> Result<(), ApiError> {
+    let Some(value) = session.get_header(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    if value == "application/json" {
+        return Ok(());
+    }
+    let mime = value.to_str().unwrap_or("").split(';').next().unwrap_or("");
+    let mime = mime.trim().to_ascii_lowercase();
+    if mime == "application/json" || (mime.starts_with("application/") && mime.ends_with("+json")) {
+        return Ok(());
+    }
+    if takes_forms && mime == "multipart/form-data" {
+        return Ok(());
+    }
+    let mut api_error = ApiError::invalid(format!(
+        "the content type `{mime}` is not accepted here, send application/json"
+    ));
+    api_error.status = 415;
+    Err(api_error)
+}
+
+/// Refuses compressed bodies: a small one could expand to any size.
+fn check_content_encoding(session: &ServerSession) -> Result<(), ApiError> {
+    let coding = session.get_header(CONTENT_ENCODING);
+    let coding = coding.map_or("identity", |value| value.to_str().unwrap_or("?").trim());
+    if coding.is_empty() || coding.eq_ignore_ascii_case("identity") {
+        return Ok(());
+    }
+    let coding = truncated(coding);
+    let mut api_error = ApiError::invalid(format!(
+        "the content encoding `{coding}` is not accepted here, send the body as it is"
+    ));
+    api_error.status = 415;
+    Err(api_error)
+}
+
+fn too_large(limit: usize) -> ApiError {
+    let message = format!("the body is larger than {limit} bytes (server.body_limit)");
+    ApiError::new(ApiErrorKind::TooLarge, message)
+}

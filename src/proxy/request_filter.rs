@@ -1,0 +1,334 @@
+//! The work of `request_filter`: endpoint, key, body, model and reservation, then the forwarding loop.
+
+use std::pin::pin;
+
+use http::HeaderMap;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+use pingora_proxy::Session;
+
+use super::context::RequestContext;
+use super::conversation;
+use super::endpoint::{self, Endpoint, StoredResponseAction};
+use super::gateway::Gateway;
+use super::request_body::{self, BodyError};
+use super::{billing, image_tasks, local};
+use crate::access::{self, KeyLookup};
+use crate::config::{Balance, Limits};
+use crate::formats::{HeaderFields, Operation};
+use crate::model::{ApiError, ApiErrorKind, Format};
+use crate::runtime::{Conversations, Model, attempts};
+use crate::translate::RequestSummary;
+
+/// More than any client needs; what is longer is an accident or an attack.
+const HEADER_LIMIT: usize = 64 << 10;
+
+impl Gateway {
+    /// Answers a request, or fails; when the gateway stops, whatever is under way ends with an error.
+    pub(super) async fn handle(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<()> {
+        let stop = pin!(self.stop.notified());
+        if !self.is_stopping() {
+            tokio::select! {
+                biased;
+                done = self.route_and_forward(session, ctx) => return done,
+                () = stop => {}
+            }
+        }
+        if ctx.response.is_writing() {
+            // Half of a chunk is out: whatever came now would stand in the middle of it.
+            return Error::e_explain(ErrorType::ConnectionClosed, "stopped while writing")
+                .map_err(|error: Box<Error>| error.into_down());
+        }
+        let api_error = ApiError::new(ApiErrorKind::Overloaded, "the gateway is shutting down");
+        Err(ctx.set_error(api_error))
+    }
+
+    async fn route_and_forward(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<()> {
+        let endpoint = match self.authenticate(session, ctx) {
+            Ok((endpoint, caller)) => match self.admit(ctx, &endpoint, caller).await {
+                Ok(()) => endpoint,
+                Err(api_error) => return Err(ctx.set_error(api_error)),
+            },
+            Err(api_error) => return Err(ctx.set_error(api_error)),
+        };
+        let Endpoint::Model {
+            operation, model, ..
+        } = &endpoint
+        else {
+            return self.answer_locally(session, ctx, &endpoint).await;
+        };
+        ctx.route.body = match request_body::read(session, ctx).await {
+            Ok(body) => body,
+            Err(BodyError::ClientGone(error)) => return Err(error),
+            Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
+        };
+        let routed = self.route(session, ctx, *operation, model.as_deref()).await;
+        let client = &session.req_header().headers;
+        if routed.is_ok() && image_tasks::is_requested(ctx, client) {
+            return Box::pin(self.create_image_task(session, ctx)).await;
+        }
+        let reserved = match routed {
+            Ok(()) => self.reserve(ctx).await,
+            Err(api_error) => Err(api_error),
+        };
+        match reserved {
+            Ok(()) => self.forward(session, ctx).await,
+            Err(api_error) => Err(ctx.set_error(api_error)),
+        }
+    }
+
+    /// The endpoint, and the caller where the endpoint needs a key.
+    fn authenticate(
+        &self,
+        session: &Session,
+        ctx: &mut RequestContext,
+    ) -> Result<(Endpoint, Option<KeyLookup>), ApiError> {
+        let header = session.req_header();
+        let (path, query) = (header.uri.path(), header.uri.query());
+        ctx.client.set_format(endpoint::error_format(path));
+        check_header_size(header)?;
+        let endpoint = endpoint::parse(&header.method, path, query, &header.headers)?;
+        if endpoint == Endpoint::Catalog {
+            return Ok((endpoint, None));
+        }
+        ctx.client.set_has_format(true);
+        let query = query.filter(|_| endpoint.key_in_query());
+        let keyring = self.keyring.as_deref();
+        let caller = match ctx.client.task_key() {
+            Some(hash) => access::reauthenticate(&ctx.snapshot, keyring, hash)?,
+            None => access::authenticate(&ctx.snapshot, keyring, &header.headers, query)?,
+        };
+        Ok((endpoint, Some(caller)))
+    }
+
+    /// Looks the caller's key up and counts the request against its limits.
+    async fn admit(
+        &self,
+        ctx: &mut RequestContext,
+        endpoint: &Endpoint,
+        caller: Option<KeyLookup>,
+    ) -> Result<(), ApiError> {
+        let key = match (caller, &self.keyring) {
+            (None, _) => return Ok(()),
+            (Some(KeyLookup::Found(key)), _) => key,
+            (Some(KeyLookup::Unknown(hashes)), Some(keyring)) => {
+                let snapshot = ctx.snapshot.clone();
+                Box::pin(keyring.look_up(&self.runtime, &snapshot, &hashes)).await?
+            }
+            (Some(KeyLookup::Unknown(_)), None) => return Err(access::invalid_key()),
+        };
+        ctx.client.set_key(key.clone());
+        if !matches!(endpoint, Endpoint::Model { .. }) {
+            return Ok(());
+        }
+        let snapshot = ctx.snapshot.clone();
+        let shared = self.shared_limits.as_deref();
+        let shared = shared.filter(|_| key.limits != Limits::default());
+        let admission = match (shared, ctx.client.task_key()) {
+            // An image task was counted when it was created.
+            (None, Some(_)) => None,
+            (Some(shared), Some(_)) => Some(access::admit_task(shared, &key)),
+            (None, None) => Some(access::admit(&self.runtime, &snapshot, &key)?),
+            (Some(shared), None) => {
+                let entering = access::admit_shared(shared, &self.runtime, &snapshot, &key);
+                Some(Box::pin(entering).await?)
+            }
+        };
+        ctx.client.set_admission(admission);
+        Ok(())
+    }
+
+    /// Answers what needs no model: lists, image tasks and files, stored responses.
+    async fn answer_locally(
+        &self,
+        session: &mut Session,
+        ctx: &mut RequestContext,
+        endpoint: &Endpoint,
+    ) -> Result<()> {
+        if let Endpoint::ImageFile(id) = endpoint {
+            return match self.files.get(ctx.client.owner(), id) {
+                Ok(file) => local::respond_file(session, ctx, file.mime, file.bytes).await,
+                Err(api_error) => Err(ctx.set_error(api_error)),
+            };
+        }
+        let query = session.req_header().uri.query();
+        let answered = match endpoint {
+            Endpoint::ImageTasks(action) => Box::pin(self.image_tasks(ctx, action, query)).await,
+            Endpoint::StoredResponse(action, id) => {
+                let answered = Box::pin(self.stored_response(ctx, *action, id, query)).await;
+                answered.map(|body| (200, body))
+            }
+            _ => local::list_models(ctx, endpoint, query).map(|body| (200, body)),
+        };
+        match answered {
+            Ok((status, body)) => {
+                local::respond_json(session, ctx, status, body, HeaderFields::default()).await
+            }
+            Err(api_error) => Err(ctx.set_error(api_error)),
+        }
+    }
+
+    async fn stored_response(
+        &self,
+        ctx: &RequestContext,
+        action: StoredResponseAction,
+        id: &str,
+        query: Option<&str>,
+    ) -> Result<Vec<u8>, ApiError> {
+        let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
+        let store = self.conversation_store.as_deref();
+        if let Some(store) = store {
+            store.restore(conversations, scope, id).await;
+        }
+        let answer = conversation::answer(conversations, scope, action, id, query)?;
+        if let (Some(store), StoredResponseAction::Delete) = (store, action) {
+            store.delete(scope.owner, id).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Finds the model and its attempts; a stored response that memory has lost is restored first.
+    async fn route(
+        &self,
+        session: &Session,
+        ctx: &mut RequestContext,
+        operation: Operation,
+        path_model: Option<&str>,
+    ) -> Result<(), ApiError> {
+        let conversations = &self.runtime.conversations;
+        let client = &session.req_header().headers;
+        let routed = route(conversations, ctx, client, operation, path_model);
+        if let Some(store) = self.conversation_store.as_deref()
+            && ctx.route.conversation.misses_a_response()
+            && Box::pin(restore_conversation(conversations, store, ctx)).await
+        {
+            return route(conversations, ctx, client, operation, path_model);
+        }
+        routed
+    }
+
+    /// Reserves what the request may cost; where another gateway has leased the rest of the cap, this waits for it.
+    pub(super) async fn reserve(&self, ctx: &mut RequestContext) -> Result<(), ApiError> {
+        if let Some(waiting) = billing::reserve(self.leases.as_deref(), ctx)? {
+            let reservation = Box::pin(waiting.wait()).await?;
+            ctx.billing.set_reservation(Some(reservation));
+        }
+        Ok(())
+    }
+}
+
+async fn restore_conversation(
+    conversations: &Conversations,
+    store: &super::ConversationStore,
+    ctx: &mut RequestContext,
+) -> bool {
+    let mut conversation = std::mem::take(&mut ctx.route.conversation);
+    let scope = ctx.conversation_scope();
+    let restored = conversation
+        .restore_missing(conversations, store, scope)
+        .await;
+    ctx.route.conversation = conversation;
+    restored
+}
+
+/// Finds the model that is asked for, if the key may use it, and the attempts that may answer.
+pub(super) fn route(
+    conversations: &Conversations,
+    ctx: &mut RequestContext,
+    client: &HeaderMap,
+    operation: Operation,
+    path_model: Option<&str>,
+) -> Result<(), ApiError> {
+    let codec = ctx.client.codec();
+    let mut request = RequestSummary::of(codec, operation, path_model, &ctx.route.body)?;
+    if resume_conversation(conversations, ctx, &mut request)? {
+        request = RequestSummary::of(codec, operation, path_model, &ctx.route.body)?;
+    }
+    if let Some(key) = ctx.client.key() {
+        access::authorize_model(key, &request.model)?;
+    }
+    let model = ctx.snapshot.models.get(&request.model);
+    let model = model
+        .ok_or_else(|| local::unknown_model(&request.model))?
+        .clone();
+    let attempts = attempts(&ctx.snapshot, &model, affinity(ctx, client, &model));
+    let format = ctx.client.format();
+    if format == Format::Images {
+        check_image_output(&model)?;
+    }
+    let is_passthrough = attempts
+        .iter()
+        .any(|attempt| attempt.upstream.format == format);
+    ctx.route.set_model(model, attempts);
+    if is_passthrough {
+        let strict = ctx.snapshot.server.validate_native;
+        request.inspect(codec, &ctx.route.body, &ctx.route.model_traits(), strict)?;
+    }
+    ctx.route.set_request(request);
+    Ok(())
+}
+
+/// Puts the stored conversation before the request's own items; whether the body has changed.
+fn resume_conversation(
+    conversations: &Conversations,
+    ctx: &mut RequestContext,
+    request: &mut RequestSummary,
+) -> Result<bool, ApiError> {
+    let mut conversation = std::mem::take(&mut ctx.route.conversation);
+    let (scope, state) = (ctx.conversation_scope(), request.thread.take());
+    let resumed = conversation.resume(conversations, scope, &ctx.route.body, state);
+    ctx.route.conversation = conversation;
+    Ok(match resumed? {
+        Some(body) => {
+            ctx.route.body = body;
+            true
+        }
+        None => false,
+    })
+}
+
+fn check_image_output(model: &Model) -> Result<(), ApiError> {
+    if model.settings.has_image_output() {
+        return Ok(());
+    }
+    let id = &model.settings.id;
+    let message = format!("invalid model: `{id}` makes no pictures");
+    let mut api_error = ApiError::invalid(message).at("model");
+    api_error.code = Some("invalid_model".to_owned());
+    Err(api_error)
+}
+
+/// What ties a conversation to one of several upstreams.
+fn affinity<'a>(ctx: &'a RequestContext, client: &'a HeaderMap, model: &Model) -> Option<&'a [u8]> {
+    let key = || ctx.client.key().map(|key| key.name.as_bytes());
+    match &model.settings.balance {
+        Balance::Weighted | Balance::LeastInFlight => None,
+        Balance::Key => key(),
+        // Without the header it is still the same caller.
+        Balance::Header(name) => client.get(name).map(|value| value.as_bytes()).or_else(key),
+    }
+}
+
+fn check_header_size(header: &RequestHeader) -> Result<(), ApiError> {
+    let fields = header.headers.iter();
+    let fields: usize = fields
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let target = header.uri.path_and_query();
+    let target = target.map_or(0, |path| path.as_str().len());
+    if fields + target <= HEADER_LIMIT {
+        return Ok(());
+    }
+    let message = format!("the header is longer than {HEADER_LIMIT} bytes");
+    let mut api_error = ApiError::invalid(message);
+    api_error.status = 431;
+    Err(api_error)
+}

@@ -1,0 +1,447 @@
+//! The response on its way to the client: a JSON document, a stream, or the upstream's error.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use http::header::{CACHE_CONTROL, RETRY_AFTER, TRANSFER_ENCODING};
+use http::{HeaderValue, Version};
+use pingora_core::protocols::http::client::HttpSession as UpstreamSession;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::{ProxyHttp as _, Session};
+use tokio::time::Instant as TokioInstant;
+
+use super::context::{RequestContext, is_retryable};
+use super::decompress::Decompressor;
+use super::downstream::{write_body, write_header};
+use super::gateway::Gateway;
+use super::keep_alive::{Idle, IdleTimeout};
+use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
+use super::upstream_response::{client_error, is_failure};
+use super::{billing, image_files, local, redact, response_headers};
+use crate::formats::HeaderFields;
+use crate::metrics::FailureCause;
+use crate::model::{ApiError, ApiErrorKind};
+use crate::translate::{Gathered, ResponseMode, ResponseTranslator};
+
+/// A stream's first events hold no content. They are held this long for some, so that a stream
+/// which fails at once can still be answered by another upstream.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// How much of a stream may go out in one write.
+const BATCH_LIMIT: usize = 64 << 10;
+
+/// How long the body of an error is waited for while another upstream could be asked.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
+
+/// Error bodies are short; longer ones are not worth reading.
+const ERROR_BODY_LIMIT: usize = 1 << 20;
+
+impl Gateway {
+    /// Passes a response on to the client.
+    pub(super) async fn respond(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        upstream: &mut UpstreamSession,
+        header: ResponseHeader,
+        decompressor: Decompressor,
+    ) -> Result<()> {
+        let translator = ctx.response.translator.as_ref();
+        match translator.map(ResponseTranslator::kind) {
+            None => {
+                self.respond_error(session, ctx, upstream, header, decompressor)
+                    .await
+            }
+            Some(ResponseMode::Whole) => {
+                self.respond_json(session, ctx, upstream, header, decompressor)
+                    .await
+            }
+            Some(ResponseMode::Stream) => {
+                self.respond_stream(session, ctx, upstream, header, decompressor)
+                    .await
+            }
+        }
+    }
+
+    /// One JSON document: nothing goes out before all of it is there and translated.
+    async fn respond_json(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        upstream: &mut UpstreamSession,
+        mut header: ResponseHeader,
+        mut decompressor: Decompressor,
+    ) -> Result<()> {
+        // A header is no byte of the body: until one comes, the upstream may still be at work.
+        let mut limit = first_byte_timeout(ctx);
+        let mut body = loop {
+            let reading = pin!(read_chunk(upstream, limit));
+            let chunk = unless_gone(session, ctx.deadline(), reading).await?;
+            limit = idle_timeout(ctx);
+            let end = chunk.is_none();
+            let mut chunk = decompressor.decompress(chunk)?;
+            self.response_body_filter(session, &mut chunk, end, ctx)?;
+            if end {
+                break chunk.unwrap_or_default();
+            }
+        };
+        if image_files::are_stored(ctx) {
+            // On the heap: no other response need hold room for connections to somewhere else.
+            body = Box::pin(self.store_images(session, ctx, body)).await?;
+        }
+        let translator = ctx.response.translator.as_mut();
+        let rest = translator.map(ResponseTranslator::take_rest);
+        let mut rest = rest.unwrap_or_default();
+        header.set_content_length(body.len() + rest.len())?;
+        self.send_header(session, ctx, header).await?;
+        while let Some(next) = rest.next_chunk() {
+            let chunk = std::mem::replace(&mut body, next);
+            write_body(session, ctx, Some(chunk), false).await?;
+        }
+        write_body(session, ctx, Some(body), true).await
+    }
+
+    /// A stream: the header is held for the first content, then every chunk goes out as it comes.
+    async fn respond_stream(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        upstream: &mut UpstreamSession,
+        mut header: ResponseHeader,
+        mut decompressor: Decompressor,
+    ) -> Result<()> {
+        header.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache"))?;
+        if session.req_header().version == Version::HTTP_11 {
+            let chunked = HeaderValue::from_static("chunked");
+            header.insert_header(TRANSFER_ENCODING, chunked)?;
+        }
+        let mut held = HeldHeader::new(header);
+        let mut limit = first_byte_timeout(ctx);
+        let keep_alive = ctx.snapshot.server.timeouts.keep_alive;
+        let mut idle = IdleTimeout::new(keep_alive, idle_timeout(ctx));
+        loop {
+            let chunk = if ctx.response.header_sent() {
+                read_or_keep_alive(session, ctx, upstream, &mut idle).await
+            } else {
+                match read_or_release(session, upstream, limit, held.since, ctx.deadline()).await {
+                    Ok(Some(chunk)) => Ok(chunk),
+                    Ok(None) => {
+                        held.release(self, session, ctx).await?;
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                }
+            };
+            limit = idle_timeout(ctx);
+            let mut batch = Gathered::default();
+            let mut last = self.translate_into(session, ctx, &mut decompressor, chunk, &mut batch);
+            // What has arrived meanwhile goes out in the same write.
+            while matches!(last, Ok(false)) && batch.len() < BATCH_LIMIT {
+                let Some(chunk) = upstream.read_response_body().now_or_never() else {
+                    break;
+                };
+                let chunk = chunk.map_err(|error| error.into_up());
+                last = self.translate_into(session, ctx, &mut decompressor, chunk, &mut batch);
+            }
+            let end = matches!(last, Ok(true));
+            let chunk = (!batch.is_empty()).then(|| batch.take());
+            held.pass(self, session, ctx, chunk, end).await?;
+            if last? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes one chunk through the filters and into the batch; `true`: it was the last.
+    fn translate_into(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        decompressor: &mut Decompressor,
+        chunk: Result<Option<Bytes>>,
+        batch: &mut Gathered,
+    ) -> Result<bool> {
+        let chunk = match chunk {
+            // The stream is complete; how the upstream closes the connection does not matter.
+            Err(error) if !is_downstream(&error) && is_complete(ctx) => None,
+            chunk => chunk?,
+        };
+        let end = chunk.is_none();
+        let mut chunk = match decompressor.decompress(chunk) {
+            Err(_) if end && is_complete(ctx) => None,
+            chunk => chunk?,
+        };
+        let filtered = self.response_body_filter(session, &mut chunk, end, ctx);
+        if let Some(chunk) = chunk {
+            batch.add(chunk);
+        }
+        filtered.map(|_| end)
+    }
+
+    /// Sends the header of an upstream's response, with ours. From here on no other attempt can follow.
+    async fn send_header(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        mut header: ResponseHeader,
+    ) -> Result<()> {
+        self.response_filter(session, &mut header, ctx).await?;
+        billing::before_header(ctx);
+        ctx.route.body = Bytes::new();
+        let translator = ctx.response.translator.as_ref();
+        if !translator.is_some_and(ResponseTranslator::is_to_be_kept) {
+            ctx.route.conversation.discard_added();
+        }
+        write_header(session, ctx, header).await
+    }
+
+    /// An upstream's error: passed on as it is where the client may see it, an error of ours otherwise.
+    async fn respond_error(
+        &self,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        upstream: &mut UpstreamSession,
+        header: ResponseHeader,
+        mut decompressor: Decompressor,
+    ) -> Result<()> {
+        let status = header.status.as_u16();
+        let body = read_error_body(session, ctx, upstream, &mut decompressor).await?;
+        let client_format = ctx.client.format();
+        let attempt = ctx.route.current();
+        let upstream_format = attempt.map_or(client_format, |attempt| attempt.upstream.format);
+        let api_error = upstream_format.codec().decode_error(status, &body);
+        // What cannot be read here cannot be estimated either: then the refusal stands.
+        if local::has_no_token_counter(ctx, status, &api_error)
+            && let Ok(body) = local::estimated_tokens(ctx)
+        {
+            return local::respond_token_count(session, ctx, body).await;
+        }
+        let mut api_error = client_error(api_error, ctx, &header);
+        if is_failure(status) {
+            self.upstream_failed(ctx, FailureCause::Status, &api_error);
+        }
+        if matches!(api_error.kind, ApiErrorKind::OverQuota) || matches!(status, 401 | 403) {
+            ctx.route.skip_upstream();
+        }
+        let is_own_format = upstream_format == client_format;
+        let retries = is_retryable(api_error.kind) && ctx.may_retry();
+        if retries || !(is_own_format && passes_through(&api_error, status, &body)) {
+            if is_own_format && api_error.kind != ApiErrorKind::BadGateway {
+                api_error.status = status;
+            }
+            return Err(ctx.set_error(api_error));
+        }
+        let mut fields = HeaderFields::default();
+        response_headers::add_upstream(ctx, &mut fields);
+        if let Some(value) = header.headers.get(RETRY_AFTER) {
+            fields.spell(RETRY_AFTER, value.as_bytes());
+        }
+        let attempt = ctx.route.current();
+        let redacted = attempt.and_then(|attempt| redact::redact(&attempt.upstream, &body));
+        let body = redacted.unwrap_or_else(|| body.to_vec());
+        local::respond_json(session, ctx, status, body, fields).await
+    }
+}
+
+/// Whether the upstream's own error body may reach the client.
+fn passes_through(api_error: &ApiError, status: u16, body: &[u8]) -> bool {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    (400..=599).contains(&status)
+        && api_error.kind != ApiErrorKind::BadGateway
+        && serde_json::from_slice::<Object>(body).is_ok()
+}
+
+fn first_byte_timeout(ctx: &RequestContext) -> Option<Duration> {
+    ctx.route.current()?.timeouts.first_byte
+}
+
+fn idle_timeout(ctx: &RequestContext) -> Option<Duration> {
+    ctx.route.current()?.timeouts.idle
+}
+
+fn is_complete(ctx: &RequestContext) -> bool {
+    let translator = ctx.response.translator.as_ref();
+    let observed = translator.map(ResponseTranslator::watch);
+    observed.is_some_and(|observed| {
+        observed.ended && (observed.api_error.is_none() || ctx.response.header_sent())
+    })
+}
+
+/// The next chunk of a body, unless the upstream is silent for too long.
+async fn read_chunk(
+    upstream: &mut UpstreamSession,
+    limit: Option<Duration>,
+) -> Result<Option<Bytes>> {
+    match within(limit, pin!(upstream.read_response_body())).await {
+        Some(chunk) => chunk,
+        None => Error::e_explain(ErrorType::ReadTimedout, "no chunk of the body in time"),
+    }
+}
+
+/// The next chunk of a stream whose header is held; `None` in the first place: it was held for long enough.
+async fn read_or_release(
+    session: &mut Session,
+    upstream: &mut UpstreamSession,
+    limit: Option<Duration>,
+    held_since: Option<TokioInstant>,
+    deadline: Option<TokioInstant>,
+) -> Result<Option<Option<Bytes>>> {
+    let mut read = pin!(read_chunk(upstream, limit));
+    let release = held_since.map(|since| since + HOLD);
+    tokio::select! {
+        biased;
+        chunk = &mut read => chunk.map(Some).map_err(|error| error.into_up()),
+        gone = session.read_body_or_idle(true) => Err(client_gone(gone)),
+        () = sleep_to(deadline), if deadline.is_some() => Err(deadline_exceeded()),
+        () = sleep_to(release), if release.is_some() => Ok(None),
+    }
+}
+
+/// The next chunk of a stream whose header is out. Reading is not interrupted by the keep-alives
+/// that are sent meanwhile: the time of the upstream goes on.
+async fn read_or_keep_alive(
+    session: &mut Session,
+    ctx: &mut RequestContext,
+    upstream: &mut UpstreamSession,
+    idle: &mut IdleTimeout,
+) -> Result<Option<Bytes>> {
+    let deadline = ctx.deadline();
+    let since = Instant::now();
+    let mut read = pin!(upstream.read_response_body());
+    loop {
+        let passed = tokio::select! {
+            biased;
+            chunk = &mut read => return chunk.map_err(|error| error.into_up()),
+            gone = session.read_body_or_idle(true) => return Err(client_gone(gone)),
+            () = sleep_to(deadline), if deadline.is_some() => return Err(deadline_exceeded()),
+            passed = idle.passed(ctx.response.last_sent(), since) => passed,
+        };
+        let translator = ctx.response.translator.as_ref();
+        let keep_alive = match passed {
+            Idle::UpstreamTimedOut => return Err(stream_timed_out()),
+            Idle::SendKeepAlive => translator.and_then(ResponseTranslator::keep_alive),
+        };
+        if keep_alive.is_some() {
+            write_body(session, ctx, keep_alive, false).await?;
+        } else {
+            // This format has none; it counts as sent.
+            ctx.response.touch();
+        }
+    }
+}
+
+fn stream_timed_out() -> Box<Error> {
+    Error::explain(ErrorType::ReadTimedout, "no event of the stream in time").into_up()
+}
+
+/// The header of a stream and what came before its first content.
+struct HeldHeader {
+    header: Option<ResponseHeader>,
+    bytes: BytesMut,
+    since: Option<TokioInstant>,
+}
+
+impl HeldHeader {
+    fn new(header: ResponseHeader) -> HeldHeader {
+        HeldHeader {
+            header: Some(header),
+            bytes: BytesMut::new(),
+            since: None,
+        }
+    }
+
+    async fn pass(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+        chunk: Option<Bytes>,
+        end: bool,
+    ) -> Result<()> {
+        if ctx.response.header_sent() {
+            return write_body(session, ctx, chunk, end).await;
+        }
+        let translator = ctx.response.translator.as_ref();
+        let begun = translator.is_some_and(|translator| translator.watch().begun);
+        let too_much = self.bytes.len() > ctx.snapshot.server.body_limit;
+        if !(begun || end || too_much) {
+            if let Some(chunk) = chunk {
+                self.since.get_or_insert_with(TokioInstant::now);
+                self.bytes.extend_from_slice(&chunk);
+            }
+            return Ok(());
+        }
+        if self.bytes.is_empty() {
+            self.send(gateway, session, ctx).await?;
+            return write_body(session, ctx, chunk, end).await;
+        }
+        self.bytes.extend_from_slice(&chunk.unwrap_or_default());
+        self.release(gateway, session, ctx).await?;
+        if end {
+            write_body(session, ctx, None, true).await?;
+        }
+        Ok(())
+    }
+
+    async fn release(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<()> {
+        self.send(gateway, session, ctx).await?;
+        let bytes = self.bytes.split().freeze();
+        write_body(session, ctx, Some(bytes), false).await
+    }
+
+    async fn send(
+        &mut self,
+        gateway: &Gateway,
+        session: &mut Session,
+        ctx: &mut Box<RequestContext>,
+    ) -> Result<()> {
+        match self.header.take() {
+            Some(header) => gateway.send_header(session, ctx, header).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The body of an error, or as much of it as came in time: it is no reason to wait when another
+/// upstream is there.
+async fn read_error_body(
+    session: &mut Session,
+    ctx: &mut RequestContext,
+    upstream: &mut UpstreamSession,
+    decompressor: &mut Decompressor,
+) -> Result<BytesMut> {
+    let limit = idle_timeout(ctx);
+    let mut body = BytesMut::new();
+    let may_retry = ctx.may_retry();
+    let hurry = may_retry.then(|| TokioInstant::now() + ERROR_BODY_WAIT);
+    loop {
+        let deadline = hurry.or(ctx.deadline());
+        let reading = pin!(read_chunk(upstream, limit));
+        let chunk = match unless_gone(session, deadline, reading).await {
+            Err(error) if hurry.is_some() && !is_downstream(&error) => {
+                ctx.attempt.set_unfinished(true);
+                return Ok(body);
+            }
+            chunk => chunk?,
+        };
+        let end = chunk.is_none();
+        let Ok(chunk) = decompressor.decompress(chunk) else {
+            // The status says enough.
+            ctx.attempt.set_unfinished(true);
+            return Ok(body);
+        };
+        body.extend_from_slice(&chunk.unwrap_or_default());
+        if end || body.len() > ERROR_BODY_LIMIT {
+            ctx.attempt.set_unfinished(!end);
+            return Ok(body);
+        }
+    }
+}

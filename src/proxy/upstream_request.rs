@@ -1,0 +1,270 @@
+//! The request for an upstream: its header (`upstream_request_filter`) and its translated body (`request_body_filter`).
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use percent_encoding::percent_decode_str;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::RequestHeader;
+
+use super::context::RequestContext;
+use super::gateway::Gateway;
+use super::losses;
+use crate::access::KEY_PARAMETER;
+use crate::config::OnUnsupported;
+use crate::formats::{Operation, RequestHead, UpstreamTarget};
+use crate::json::{ChunkedBytes, splice};
+use crate::model::{Action, ApiError, ApiErrorKind, Losses, Signature, TranslationState};
+use crate::runtime::{Attempt, Conversations, Upstream, key_hash};
+use crate::translate::{self, RequestSummary, TranslatedRequest};
+
+pub(super) const USER_AGENT_VALUE: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
+
+/// Room for the headers that upstreams commonly get.
+const HEADERS: usize = 16;
+
+/// A header with the fields that every request to this upstream has: credentials and configured headers.
+pub(super) fn upstream_header(method: Method, upstream: &Upstream) -> Result<RequestHeader> {
+    let (mut parts, ()) = http::Request::new(()).into_parts();
+    parts.method = method;
+    let headers = &mut parts.headers;
+    headers.reserve(HEADERS);
+    let host = HeaderValue::from_str(&upstream.base.authority);
+    headers.insert(
+        HOST,
+        host.map_err(|error| invalid_header("upstream address", error))?,
+    );
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE));
+    for (name, value) in &upstream.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    Ok(parts.into())
+}
+
+/// Writes the header of the attempt under way. Only headers that are named here go to an upstream:
+/// a client's key cannot leak by being forgotten.
+pub(super) fn set_headers(
+    client: &HeaderMap,
+    header: &mut RequestHeader,
+    ctx: &RequestContext,
+) -> Result<()> {
+    let attempt = ctx.route.current().ok_or_else(no_attempt)?;
+    let upstream = &attempt.upstream;
+    let mut parts: http::request::Parts = upstream_header(Method::POST, upstream)?.into();
+    let headers = &mut parts.headers;
+    let is_configured = |name: &HeaderName| upstream.headers.iter().any(|(known, _)| known == name);
+    let codec = upstream.format.codec();
+    let is_passthrough = upstream.format == ctx.client.format();
+    let client_body = if is_passthrough {
+        &ctx.route.body[..]
+    } else {
+        &[]
+    };
+    // What was translated is JSON; only the client's own bytes can be a form.
+    match codec.content_type(client_body) {
+        Cow::Borrowed(_) if headers.contains_key(CONTENT_TYPE) => {}
+        Cow::Borrowed(json) => {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(json));
+        }
+        Cow::Owned(form) => {
+            let form = HeaderValue::try_from(form);
+            let form = form.map_err(|error| invalid_header("content type of a form", error))?;
+            headers.insert(CONTENT_TYPE, form);
+        }
+    }
+    if is_passthrough {
+        for name in codec
+            .own_headers()
+            .iter()
+            .filter(|name| !is_configured(name))
+        {
+            for value in client.get_all(name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+    } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities)
+        && !is_configured(&name)
+    {
+        headers.append(name, HeaderValue::from_static(value));
+    }
+    *header = parts.into();
+    Ok(())
+}
+
+/// Completes the header with what follows from the translated body: the request target and the length.
+pub(super) fn set_target_and_length(
+    client: &RequestHeader,
+    header: RequestHeader,
+    ctx: &RequestContext,
+    length: usize,
+) -> Result<RequestHeader> {
+    let attempt = ctx.route.current().ok_or_else(no_attempt)?;
+    let target = target(ctx, attempt, client.uri.query())?;
+    let mut parts: http::request::Parts = header.into();
+    let uri = target.parse();
+    parts.uri = uri.map_err(|error| invalid_header("upstream address", error))?;
+    parts.headers.insert(CONTENT_LENGTH, length.into());
+    Ok(parts.into())
+}
+
+fn target(ctx: &RequestContext, attempt: &Attempt, query: Option<&str>) -> Result<String> {
+    let request = ctx.route.request().ok_or_else(no_attempt)?;
+    let codec = attempt.upstream.format.codec();
+    let (operation, query) = if attempt.upstream.format == ctx.client.format() {
+        let key = ctx.client.key().map(|key| key.hash());
+        let query = query.and_then(|query| without_key(query, key));
+        (request.operation, query)
+    } else {
+        let query = codec.upstream_query(request.stream);
+        let operation = ctx.attempt.operation().unwrap_or(request.operation);
+        (operation, query.map(str::to_owned))
+    };
+    let mut target = attempt.upstream.base.prefix.clone();
+    target.push_str(&codec.upstream_path(operation, &attempt.model));
+    if let Some(query) = query {
+        target.push('?');
+        target.push_str(&query);
+    }
+    Ok(target)
+}
+
+/// The client's query without the key that may stand in it, under whatever name.
+fn without_key(query: &str, key: Option<[u8; 32]>) -> Option<String> {
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            let value: Cow<'_, [u8]> = percent_decode_str(value).into();
+            !pair.is_empty() && name != KEY_PARAMETER && Some(key_hash(&value)) != key
+        })
+        .collect();
+    (!kept.is_empty()).then(|| kept.join("&"))
+}
+
+impl Gateway {
+    /// Translates the client's body for the upstream of the attempt under way. The first chunk is
+    /// returned, the others stay in the attempt's state.
+    pub(super) fn translate_request(&self, ctx: &mut RequestContext) -> Result<Bytes> {
+        match translated_body(&self.runtime.conversations, ctx) {
+            Ok((mut body, losses, translated)) => {
+                ctx.attempt
+                    .set_translated(losses, translated.memory, translated.operation);
+                let first = body.next_chunk().unwrap_or_default();
+                ctx.attempt.set_rest_of_body(body);
+                Ok(first)
+            }
+            Err(api_error) => {
+                ctx.route.withdraw_attempt();
+                let mut error = ctx.set_error(api_error);
+                error.set_retry(ctx.may_retry());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The client's own bytes for its own format, a translation for any other.
+fn translated_body(
+    conversations: &Conversations,
+    ctx: &RequestContext,
+) -> Result<(ChunkedBytes, Losses, TranslatedRequest), ApiError> {
+    let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
+        let message = "no attempt is under way";
+        return Err(ApiError::new(ApiErrorKind::Internal, message));
+    };
+    let mut losses = Losses::default();
+    let (body, mut translated) = if attempt.upstream.format == ctx.client.format() {
+        let body = passthrough_body(ctx, request, attempt, &mut losses);
+        let translated = TranslatedRequest {
+            body: Vec::new(),
+            memory: TranslationState::default(),
+            operation: request.operation,
+        };
+        (body, translated)
+    } else {
+        let mut translated = translate_body(conversations, ctx, request, attempt, &mut losses)?;
+        let body = Bytes::from(std::mem::take(&mut translated.body)).into();
+        (body, translated)
+    };
+    let dropped = losses::paths(ctx, &losses, |action| action == Action::Dropped);
+    if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
+        let message = format!(
+            "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
+        );
+        return Err(ApiError::invalid(message).at(dropped));
+    }
+    translated.memory.conversation = ctx.route.conversation.state_for(attempt);
+    Ok((body, losses, translated))
+}
+
+/// The client's bytes with the upstream's name of the model, and without signatures that another
+/// upstream issued: this one would refuse them.
+fn passthrough_body(
+    ctx: &RequestContext,
+    request: &RequestSummary,
+    attempt: &Attempt,
+    losses: &mut Losses,
+) -> ChunkedBytes {
+    let (upstream, codec) = (&attempt.upstream, ctx.client.codec());
+    let body = request.body_for(codec, &ctx.route.body, &attempt.model, &upstream.brand);
+    if !Signature::may_be_in(&ctx.route.body) {
+        return body;
+    }
+    let whole = body.into_bytes();
+    let text = std::str::from_utf8(&whole).unwrap_or_default();
+    splice(&whole, &codec.strip_foreign_signatures(text, losses))
+}
+
+fn translate_body(
+    conversations: &Conversations,
+    ctx: &RequestContext,
+    request: &RequestSummary,
+    attempt: &Attempt,
+    losses: &mut Losses,
+) -> Result<TranslatedRequest, ApiError> {
+    let upstream = &attempt.upstream;
+    let recall = conversations.signatures_of(ctx.client.owner());
+    let head = RequestHead {
+        keeps: conversations.is_enabled(),
+        recall: Some(&recall),
+        ..request.head(&ctx.route.model_traits())
+    };
+    let target = UpstreamTarget {
+        model: &attempt.model,
+        stream: request.stream,
+        max_output_tokens: attempt.settings.settings.max_output_tokens,
+        capabilities: &attempt.settings.capabilities,
+        brand: &upstream.brand,
+        pictures_only: attempt.settings.settings.is_image_model(),
+    };
+    let (from, to, body) = (ctx.client.format(), upstream.format, &ctx.route.body);
+    let translated = if request.operation == Operation::CountTokens {
+        let question = translate::question(from, to, body, &target, losses)?;
+        TranslatedRequest {
+            // An upstream without a counter is not asked; then only the losses matter.
+            body: question.unwrap_or_default(),
+            memory: TranslationState::default(),
+            operation: Operation::CountTokens,
+        }
+    } else {
+        let translated = translate::request(from, to, &head, body, &target, losses);
+        translated.map_err(|api_error| ctx.route.conversation.explain(api_error))?
+    };
+    ctx.route.conversation.retain_own(from, losses);
+    Ok(translated)
+}
+
+fn invalid_header(
+    what: &'static str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Box<Error> {
+    Error::because(ErrorType::InvalidHTTPHeader, what, error)
+}
+
+fn no_attempt() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "no attempt is under way")
+}

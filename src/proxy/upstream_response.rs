@@ -1,0 +1,166 @@
+//! The response of an upstream: its header (`upstream_response_filter`), its body
+//! (`response_body_filter`), and what its errors mean.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use pingora_core::Result;
+use pingora_http::ResponseHeader;
+
+use super::context::{RequestContext, is_retryable};
+use super::gateway::Gateway;
+use super::{losses, redact, upstream_head};
+use crate::formats::{Framing, Operation, ResponseOptions};
+use crate::metrics::FailureCause;
+use crate::model::{ApiError, ApiErrorKind, TranslationState};
+use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
+
+impl Gateway {
+    /// Chooses the translator of a response from its header, and leaves in the header what the
+    /// client gets of it. An error gets no translator: its body is read first.
+    pub(super) fn choose_translator(
+        &self,
+        header: &mut ResponseHeader,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        if header.status != StatusCode::OK {
+            return Ok(());
+        }
+        let state = ctx.attempt.take_translation_state();
+        let (Some(request), Some(attempt)) = (ctx.route.request(), ctx.route.current()) else {
+            return Ok(());
+        };
+        let options = response_options(ctx, request, state);
+        let (client, upstream) = (ctx.client.format(), attempt.upstream.format);
+        let content_type = upstream_head::content_type(header);
+        let limit = ctx.snapshot.server.body_limit;
+        let chosen =
+            ResponseTranslator::choose(client, upstream, request, options, content_type, limit);
+        let mut translator = match chosen {
+            Ok(translator) => translator,
+            Err(api_error) => {
+                self.upstream_failed(ctx, FailureCause::Malformed, &api_error);
+                return Err(ctx.set_error(api_error));
+            }
+        };
+        translator.expect(upstream_head::content_length(header));
+        for name in [CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
+            header.remove_header(&name);
+        }
+        if let Some(content_type) = translator.content_type() {
+            header.insert_header(CONTENT_TYPE, HeaderValue::from_static(content_type))?;
+        }
+        ctx.response.translator = Some(translator);
+        Ok(())
+    }
+
+    /// Translates one chunk of the response in place.
+    pub(super) fn translate_chunk(
+        &self,
+        body: &mut Option<Bytes>,
+        end: bool,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        let Some(translator) = &mut ctx.response.translator else {
+            return Ok(());
+        };
+        let mode = translator.kind();
+        let translated = translator.push(body, end);
+        let observed = translator.watch();
+        let (begun, sent_error) = (observed.begun, observed.api_error.clone());
+        if let (Some(_), Some(attempt), Some(chunk)) = (&sent_error, ctx.route.current(), &*body)
+            && let Some(redacted) = redact::redact(&attempt.upstream, chunk)
+        {
+            *body = Some(redacted.into());
+        }
+        // An error that comes before any content can still be answered by another upstream.
+        let early = sent_error.filter(|_| !begun && !ctx.response.header_sent());
+        let (mut api_error, cause) = match (translated, early) {
+            (_, Some(api_error)) => (api_error, FailureCause::Status),
+            (Ok(()), None) => {
+                losses::log_response(ctx);
+                self.store_response(ctx);
+                return Ok(());
+            }
+            (Err(api_error), None) if end && mode == ResponseMode::Stream => {
+                (api_error, FailureCause::Cut)
+            }
+            (Err(api_error), None) => (api_error, FailureCause::Malformed),
+        };
+        if is_about_credentials(api_error.kind) {
+            api_error = refused_credentials(ctx.route.upstream_name(), api_error.status);
+        }
+        if is_retryable(api_error.kind) {
+            self.upstream_failed(ctx, cause, &api_error);
+        }
+        Err(ctx.set_error(api_error))
+    }
+
+    /// Stores a response that its client may continue from, once all of it is there.
+    fn store_response(&self, ctx: &mut RequestContext) {
+        let Some(mut translator) = ctx.response.translator.take() else {
+            return;
+        };
+        let (conversations, scope) = (&self.runtime.conversations, ctx.conversation_scope());
+        let store = self.conversation_store.as_deref();
+        let conversation = &ctx.route.conversation;
+        conversation.store(conversations, store, scope, &mut translator);
+        ctx.response.translator = Some(translator);
+    }
+}
+
+fn response_options(
+    ctx: &RequestContext,
+    request: &RequestSummary,
+    memory: TranslationState,
+) -> ResponseOptions {
+    ResponseOptions {
+        model: request.model.clone(),
+        stream: request.stream,
+        framing: match request.operation {
+            Operation::Stream(framing) => framing,
+            Operation::Generate | Operation::CountTokens | Operation::Edit => Framing::Sse,
+        },
+        include_usage: !request.hides_usage(),
+        request_id: ctx.client.request_id().to_owned(),
+        at: jiff::Timestamp::now().as_second(),
+        memory,
+    }
+}
+
+/// What a client may know of an upstream's error.
+pub(super) fn client_error(
+    mut api_error: ApiError,
+    ctx: &RequestContext,
+    header: &ResponseHeader,
+) -> ApiError {
+    let status = header.status.as_u16();
+    if matches!(status, 401 | 403) || is_about_credentials(api_error.kind) {
+        return refused_credentials(ctx.route.upstream_name(), status);
+    }
+    if !(400..=599).contains(&status) {
+        let message = format!("the upstream answered with status {status}, which is not followed");
+        return ApiError::bad_gateway(message);
+    }
+    api_error.retry_after = upstream_head::retry_after(header).or(api_error.retry_after);
+    api_error
+}
+
+/// Whether a status is a failure of the upstream: a client's own mistake is none.
+pub(super) const fn is_failure(status: u16) -> bool {
+    !matches!(status, 400..500) || matches!(status, 401 | 402 | 403 | 408 | 429)
+}
+
+/// Only the gateway has credentials at an upstream, so no client can have presented wrong ones.
+const fn is_about_credentials(kind: ApiErrorKind) -> bool {
+    matches!(
+        kind,
+        ApiErrorKind::Unauthenticated | ApiErrorKind::Forbidden
+    )
+}
+
+/// What a client is told of refused credentials; the upstream's own words may name an account.
+fn refused_credentials(upstream: &str, status: u16) -> ApiError {
+    log::error!("upstream {upstream} refuses the gateway's credentials with status {status}");
+    ApiError::bad_gateway("the upstream refuses the gateway's own credentials")
+}
