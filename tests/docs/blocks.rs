@@ -14,6 +14,8 @@ pub struct Block {
 pub enum Kind {
     /// `sh`: commands that must succeed.
     Command,
+    /// `sh start`: a script of the repository that starts the demo.
+    Start,
     /// `sh no-run`, `yaml no-run`: cannot be tried here, and is on a list of such blocks.
     NotRun,
     /// `yaml`, or `yaml file=NAME`: a whole config, saved under the name for later commands.
@@ -45,6 +47,7 @@ pub fn of_page(text: &str) -> Vec<Block> {
 fn kind(info: &str) -> Option<Kind> {
     Some(match info {
         "sh" => Kind::Command,
+        "sh start" => Kind::Start,
         "sh no-run" | "yaml no-run" => Kind::NotRun,
         "yaml" => Kind::Config(None),
         "json output" => Kind::JsonOutput,

@@ -15,8 +15,7 @@ use crate::process::Demo;
 use crate::{read, root};
 
 /// Blocks that cannot be tried: a build, all tests, a process that runs until it is stopped, files of another machine.
-const NOT_RUN: [(&str, &str); 9] = [
-    ("README.md", "scripts/demo"),
+const NOT_RUN: [(&str, &str); 7] = [
     ("README.md", "cargo install --path . --locked"),
     ("README.md", "omniglot run -c omniglot.yaml"),
     ("README.md", "scripts/test"),
@@ -24,7 +23,6 @@ const NOT_RUN: [(&str, &str); 9] = [
     ("CONTRIBUTING.md", "cargo test --lib formats::chat"),
     ("docs/benchmark.md", "cargo bench --bench gateway"),
     ("docs/operations.md", "server:"),
-    ("docs/quickstart.md", "scripts/demo"),
 ];
 
 pub fn check(page: &str) {
@@ -50,7 +48,7 @@ pub fn check(page: &str) {
                     "{place}"
                 );
             }
-            Kind::NotRun | Kind::Drawing => {}
+            Kind::Start | Kind::NotRun | Kind::Drawing => {}
         }
     }
     if let Some(demo) = &mut demo {
@@ -125,8 +123,14 @@ impl Reader {
         let calls = |block: &Block| {
             block.kind == Kind::Command && block.text.contains("http://127.0.0.1:808")
         };
-        let is_called = blocks.iter().any(calls);
-        is_called.then(|| Demo::start(&self.folder.path().join("bin")))
+        if !blocks.iter().any(calls) {
+            return None;
+        }
+        let started = blocks.iter().find(|block| block.kind == Kind::Start);
+        let script = started.map(|block| root().join(&block.text));
+        // A folder without conf/omniglot.yaml, which would be taken for the config.
+        let folder = self.folder.path().join("bin");
+        Some(Demo::start(script.as_deref(), &folder))
     }
 
     /// What the commands print; they must succeed and print something.

@@ -93,15 +93,17 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Starts it in a folder without a config, and waits until it takes requests.
-    pub fn start(folder: &Path) -> Demo {
+    /// Starts it in a folder without a config, by a script where one is given, and waits until it takes requests.
+    pub fn start(script: Option<&Path>, folder: &Path) -> Demo {
         let path = std::env::temp_dir().join("omniglot-demo-test.lock");
         let lock = File::options().create(true).append(true).open(path);
         let lock = lock.expect("a file to lock");
         lock.lock().expect("the lock");
         let end = Instant::now() + TIMEOUT;
         loop {
-            let command = &mut omniglot();
+            let mut command = script.map_or_else(omniglot, Command::new);
+            // The script would build one of its own.
+            command.env("OMNIGLOT", env!("CARGO_BIN_EXE_omniglot"));
             let mut process = Process::start(command.current_dir(folder), folder.join("log"));
             while !process.has_ended() {
                 let is_ready = process.output().contains(READY);
