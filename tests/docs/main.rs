@@ -7,6 +7,7 @@ mod command_line;
 mod config_keys;
 mod links;
 mod metrics;
+mod modules;
 mod page;
 mod process;
 
@@ -33,12 +34,13 @@ fn main() -> ExitCode {
         let name = format!("example {example}");
         trials.push(trial(name, move || page::check_example(&example)));
     }
-    let complete: [(&str, fn()); 5] = [
+    let complete: [(&str, fn()); 6] = [
         ("links resolve", links::check),
         ("every page is in the index", links::check_index),
         ("every key of the config is described", config_keys::check),
         ("every command and flag is described", command_line::check),
         ("every metric and log field is described", metrics::check),
+        ("every module is described", modules::check),
     ];
     for (name, check) in complete {
         trials.push(trial(name.to_owned(), check));
