@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use super::candidate::{arguments, report_finish};
 use super::error;
 use super::grounding::Run;
-use super::incoming::{arguments, report_finish};
 use super::partial::PartialCall;
-use super::wire::{CallIn, Candidate, END_ELSEWHERE, Piece, Said, read_finish};
+use super::response_parts::{CallIn, Candidate, END_ELSEWHERE, Piece, Said, read_finish};
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{

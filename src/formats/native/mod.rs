@@ -1,40 +1,40 @@
 //! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
 
-mod contents_out;
-mod count;
+mod call_ids;
+mod calls;
+mod candidate;
+mod contents;
+mod count_tokens;
 mod decoder;
 mod error;
+mod field_names;
+mod field_paths;
+mod finish_reason;
 mod framing;
+mod generation_config;
 mod grounding;
-mod incoming;
-mod json_schema_out;
-mod media_out;
-mod outgoing;
-mod pairing;
+mod image_config;
+mod json_schema;
+mod media;
 mod partial;
-mod pass;
-mod picture_out;
-mod reply_losses;
+mod parts;
+mod passthrough;
 mod request;
 mod response;
+mod response_parts;
 mod rules;
 mod schema;
-mod schema_out;
-mod sealed;
+mod schema_encoder;
 mod setting_rules;
 mod settings;
-mod settings_out;
+mod signatures;
 mod sources;
-mod spelling;
-mod steps_out;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod tools_out;
-mod turns;
 mod usage;
-mod wire;
 
 use std::ops::Range;
 
@@ -93,11 +93,11 @@ impl Codec for Native {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        outgoing::encode(request, target, losses)
+        field_paths::encode(request, target, losses)
     }
 
     fn path_of(&self, place: &FieldLocation) -> String {
-        outgoing::path_of(place)
+        field_paths::path_of(place)
     }
 
     fn decode_response<'a>(
@@ -105,7 +105,7 @@ impl Codec for Native {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        incoming::decode(body, losses)
+        candidate::decode(body, losses)
     }
 
     fn encode_response(
@@ -142,7 +142,7 @@ impl Codec for Native {
     }
 
     fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        Ok(pass::PEEK)
+        Ok(passthrough::PEEK)
     }
 
     fn inspect(
@@ -158,15 +158,15 @@ impl Codec for Native {
     }
 
     fn most(&self, body: &[u8]) -> OutputLimit {
-        pass::most(body)
+        passthrough::most(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_reply(body, watch)
+        passthrough::glance_reply(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_event(data, watch)
+        passthrough::glance_event(data, watch)
     }
 
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
@@ -193,10 +193,10 @@ impl Codec for Native {
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {
-        Some(&count::Count)
+        Some(&count_tokens::Count)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        sealed::take_out(body, losses)
+        signatures::take_out(body, losses)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::wire::{CallIn, PartialArg};
+use super::response_parts::{CallIn, PartialArg};
 use crate::model::{Signature, Text};
 
 pub(super) struct PartialCall {

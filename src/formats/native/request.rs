@@ -1,8 +1,8 @@
 //! Requests, read into the model. They are read only on the way to another format: what no other
 //! format can say is refused or reported here. What the rules refuse has been refused before.
 
-use super::spelling::{self, Spellings};
-use super::{pairing, rules, settings, tools, turns};
+use super::field_names::{self, Spellings};
+use super::{call_ids, parts, rules, settings, tools};
 use crate::formats::RequestHead;
 use crate::json::{Fields, Node, Path};
 use crate::model::{ApiError, FieldLocation, Losses, Request, Text};
@@ -22,34 +22,34 @@ pub(super) fn read<'a>(
     let mut request = Request::default();
     // Some clients repeat what stands in the path.
     fields.take("model");
-    if let Some(node) = spelling::node(&mut fields, spelling::SYSTEM) {
-        let turn = node.fields(|fields| turns::read_system(fields, losses))?;
+    if let Some(node) = field_names::node(&mut fields, field_names::SYSTEM) {
+        let turn = node.fields(|fields| parts::read_system(fields, losses))?;
         request.turns.extend(turn);
     }
     if let Some(node) = fields.node("contents") {
         node.each(|at, node| {
-            let turn = node.fields(|fields| turns::read_content(at, fields, losses))?;
+            let turn = node.fields(|fields| parts::read_content(at, fields, losses))?;
             request.turns.push(turn);
             Ok(())
         })?;
-        pairing::pair(&mut request.turns);
+        call_ids::pair(&mut request.turns);
     }
     if let Some(node) = fields.node("tools") {
         tools::read_tools(node, &mut request, losses)?;
     }
-    if let Some(node) = spelling::node(&mut fields, spelling::TOOL_CONFIG) {
+    if let Some(node) = field_names::node(&mut fields, field_names::TOOL_CONFIG) {
         tools::read_config(node, &mut request, losses)?;
     }
-    spelling::report(&mut fields, spelling::SAFETY, losses);
-    if let Some(node) = spelling::node(&mut fields, spelling::GENERATION) {
+    field_names::report(&mut fields, field_names::SAFETY, losses);
+    if let Some(node) = field_names::node(&mut fields, field_names::GENERATION) {
         settings::read(node, &mut request, losses)?;
     }
     for stateful in STATEFUL {
-        if let Some(node) = spelling::node(&mut fields, stateful) {
+        if let Some(node) = field_names::node(&mut fields, stateful) {
             return Err(no_counterpart(&node.path));
         }
     }
-    if let Some(node) = spelling::node(&mut fields, &["serviceTier", "service_tier"]) {
+    if let Some(node) = field_names::node(&mut fields, &["serviceTier", "service_tier"]) {
         request.labels.service_tier = read_tier(node, losses)?;
     }
     fields.finish(losses);
@@ -57,7 +57,7 @@ pub(super) fn read<'a>(
 }
 
 const STATEFUL: [Spellings; 2] = [
-    spelling::CACHED,
+    field_names::CACHED,
     &["continuationToken", "continuation_token"],
 ];
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json_borrow::ObjectAsVec as Object;
 
+use super::finish_reason::{self, keeps_call, part_place};
 use super::grounding::{Grounding, Run, ground};
-use super::reply_losses::{self, keeps_call, part_place};
 use super::usage::UsageMetadata;
 use crate::formats::ResponseOptions;
 use crate::formats::written::written;
@@ -154,7 +154,7 @@ pub(super) fn encode(
     asked: &ResponseOptions,
     losses: &mut Losses,
 ) -> Vec<u8> {
-    reply_losses::report(response, losses);
+    finish_reason::report(response, losses);
     let blocked = response.blocked_prompt();
     let created = if response.created == 0 {
         asked.at

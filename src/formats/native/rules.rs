@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use super::field_names::{self, Spellings};
 use super::setting_rules::{CONFIG_OF_TOOLS, GENERATION_CONFIG, SAFETY_SETTING};
-use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
 use crate::formats::public_address::is_public_https;
 use crate::json::{
@@ -35,7 +35,7 @@ pub(super) fn read(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>, 
 }
 
 fn refuse_pictures(noted: &[NotedField], text_only: bool) -> Result<(), ApiError> {
-    let is_picture = |noted: &&NotedField| noted.field == spelling::IMAGE_CONFIG[0];
+    let is_picture = |noted: &&NotedField| noted.field == field_names::IMAGE_CONFIG[0];
     match noted.iter().find(is_picture) {
         Some(NotedField { path, .. }) if text_only => {
             let message = format!("{path}: the model has no image output");
@@ -92,21 +92,24 @@ pub(super) fn clash(field: &'static str, expected: &'static str) -> Option<Field
 pub(super) static ANYTHING: ObjectRules = shape(&[]);
 
 static ANY_REQUEST: ObjectRules = shape(&[
-    field(spelling::WRAPPED, Rule::Object(&ANY_REQUEST)),
+    field(field_names::WRAPPED, Rule::Object(&ANY_REQUEST)),
     field(&["tools"], Rule::List(&Rule::Object(&ANY_TOOL))),
 ]);
 
 /// What most requests hold stands first: it is looked for in this order.
 static REQUEST: ObjectRules = shape(&[
     field(&["contents"], Rule::List(&Rule::Object(&CONTENT))),
-    field(spelling::GENERATION, Rule::Object(&GENERATION_CONFIG)),
-    field(spelling::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
+    field(field_names::GENERATION, Rule::Object(&GENERATION_CONFIG)),
+    field(field_names::SYSTEM, Rule::Object(&SYSTEM_CONTENT)),
     field(&["tools"], Rule::List(&Rule::Object(&TOOL))),
-    field(spelling::TOOL_CONFIG, Rule::Object(&CONFIG_OF_TOOLS)),
-    field(spelling::SAFETY, Rule::List(&Rule::Object(&SAFETY_SETTING))),
-    field(spelling::WRAPPED, Rule::Object(&REQUEST)),
+    field(field_names::TOOL_CONFIG, Rule::Object(&CONFIG_OF_TOOLS)),
     field(
-        spelling::CACHED,
+        field_names::SAFETY,
+        Rule::List(&Rule::Object(&SAFETY_SETTING)),
+    ),
+    field(field_names::WRAPPED, Rule::Object(&REQUEST)),
+    field(
+        field_names::CACHED,
         Rule::Form(is_cached_content, "a name like cachedContents/{id}"),
     ),
 ]);
@@ -126,12 +129,12 @@ static CONTENT: ObjectRules = shape(&[
 static PART: ObjectRules = ObjectRules::new(
     &[
         field(&["text"], Rule::Text),
-        field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
-        field(spelling::FILE, Rule::Object(&FILE_DATA)),
-        field(spelling::CALL, Rule::Object(&FUNCTION_CALL)),
-        field(spelling::RESPONSE, Rule::Object(&FUNCTION_RESPONSE)),
-        field(spelling::CODE, Rule::Object(&ANYTHING)),
-        field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
+        field(field_names::INLINE, Rule::Object(&INLINE_DATA)),
+        field(field_names::FILE, Rule::Object(&FILE_DATA)),
+        field(field_names::CALL, Rule::Object(&FUNCTION_CALL)),
+        field(field_names::RESPONSE, Rule::Object(&FUNCTION_RESPONSE)),
+        field(field_names::CODE, Rule::Object(&ANYTHING)),
+        field(field_names::CODE_RESULT, Rule::Object(&ANYTHING)),
     ],
     one_payload,
 );
@@ -147,12 +150,12 @@ static SYSTEM_CONTENT: ObjectRules =
 static SYSTEM_PART: ObjectRules = ObjectRules::new(
     &[
         field(&["text"], Rule::Text),
-        field(spelling::INLINE, Rule::Object(&ANYTHING)),
-        field(spelling::FILE, Rule::Object(&ANYTHING)),
-        field(spelling::CALL, Rule::Object(&ANYTHING)),
-        field(spelling::RESPONSE, Rule::Object(&ANYTHING)),
-        field(spelling::CODE, Rule::Object(&ANYTHING)),
-        field(spelling::CODE_RESULT, Rule::Object(&ANYTHING)),
+        field(field_names::INLINE, Rule::Object(&ANYTHING)),
+        field(field_names::FILE, Rule::Object(&ANYTHING)),
+        field(field_names::CALL, Rule::Object(&ANYTHING)),
+        field(field_names::RESPONSE, Rule::Object(&ANYTHING)),
+        field(field_names::CODE, Rule::Object(&ANYTHING)),
+        field(field_names::CODE_RESULT, Rule::Object(&ANYTHING)),
     ],
     |seen| {
         (!seen.all().eq(["text"])).then_some(FieldConflict {
@@ -163,21 +166,21 @@ static SYSTEM_PART: ObjectRules = ObjectRules::new(
 );
 
 static INLINE_DATA: ObjectRules = shape(&[
-    required(spelling::MIME_TYPE, Rule::Text),
+    required(field_names::MIME_TYPE, Rule::Text),
     required(
         &["data"],
         Rule::Form(base64_text::is_base64, "base64 without a data: prefix"),
     ),
-    field(spelling::DISPLAY_NAME, Rule::Text),
+    field(field_names::DISPLAY_NAME, Rule::Text),
 ]);
 
 static FILE_DATA: ObjectRules = shape(&[
-    field(spelling::MIME_TYPE, Rule::Text),
+    field(field_names::MIME_TYPE, Rule::Text),
     required(
-        spelling::FILE_URI,
+        field_names::FILE_URI,
         Rule::Form(is_public_https, "a public https URL"),
     ),
-    field(spelling::DISPLAY_NAME, Rule::Text),
+    field(field_names::DISPLAY_NAME, Rule::Text),
 ]);
 
 static FUNCTION_CALL: ObjectRules = shape(&[
@@ -195,16 +198,16 @@ static FUNCTION_RESPONSE: ObjectRules = shape(&[
 
 static RESULT_PART: ObjectRules = ObjectRules::new(
     &[
-        field(spelling::INLINE, Rule::Object(&INLINE_DATA)),
-        field(spelling::FILE, Rule::Object(&FILE_DATA)),
+        field(field_names::INLINE, Rule::Object(&INLINE_DATA)),
+        field(field_names::FILE, Rule::Object(&FILE_DATA)),
     ],
     one_payload,
 );
 
 /// Named after the vendor: their names are those of the upstream in the end.
-const SEARCH: Field = own_tool(spelling::SEARCH);
-const SEARCH_RETRIEVAL: Field = own_tool(spelling::SEARCH_RETRIEVAL);
-const MAPS: Field = own_tool(spelling::MAPS);
+const SEARCH: Field = own_tool(field_names::SEARCH);
+const SEARCH_RETRIEVAL: Field = own_tool(field_names::SEARCH_RETRIEVAL);
+const MAPS: Field = own_tool(field_names::MAPS);
 
 static OPTIONS: Rule = Rule::Object(&ANYTHING);
 
@@ -219,10 +222,10 @@ static TOOL: ObjectRules = shape(&[
     SEARCH_RETRIEVAL,
     MAPS,
     field(
-        spelling::DECLARATIONS,
+        field_names::DECLARATIONS,
         Rule::List(&Rule::Object(&DECLARATION)),
     ),
-    field(spelling::CODE_EXECUTION, Rule::Object(&ANYTHING)),
+    field(field_names::CODE_EXECUTION, Rule::Object(&ANYTHING)),
 ]);
 
 static DECLARATION: ObjectRules = ObjectRules::new(
@@ -236,7 +239,7 @@ static DECLARATION: ObjectRules = ObjectRules::new(
         ),
         field(&["description"], Rule::Text),
         field(&["parameters"], Rule::Object(&ANYTHING)),
-        field(spelling::JSON_PARAMETERS, Rule::Object(&ANYTHING)),
+        field(field_names::JSON_PARAMETERS, Rule::Object(&ANYTHING)),
     ],
     |seen| {
         let both = seen.has("parameters") && seen.has("parametersJsonSchema");

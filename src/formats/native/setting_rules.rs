@@ -1,8 +1,8 @@
 //! The part of the table that is about settings: how the reply is made, which calls and which
 //! harm are allowed in it.
 
+use super::field_names;
 use super::rules::{ANYTHING, clash, field, shape};
-use super::spelling;
 use crate::json::{FieldConflict, ObjectRules, PresentFields, Rule};
 
 pub(super) const MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
@@ -50,26 +50,35 @@ const COUNT: Rule = Rule::Whole(1, i64::MAX);
 pub(super) static GENERATION_CONFIG: ObjectRules = ObjectRules::new(
     &[
         field(&["temperature"], Rule::Number(0.0, 2.0)),
-        field(spelling::MAX_OUTPUT_TOKENS, COUNT),
-        field(spelling::TOP_P, Rule::Number(0.0, 1.0)),
-        field(spelling::TOP_K, Rule::Whole(0, i64::MAX)),
-        field(spelling::CANDIDATE_COUNT, Rule::Whole(1, u32::MAX as i64)),
-        field(spelling::STOP_SEQUENCES, Rule::Few(&Rule::Text, MOST_STOPS)),
-        field(&["seed"], Rule::Whole(i64::MIN, i64::MAX)),
-        field(spelling::PRESENCE_PENALTY, Rule::Number(-2.0, 2.0)),
-        field(spelling::FREQUENCY_PENALTY, Rule::Number(-2.0, 2.0)),
-        field(spelling::RESPONSE_MIME_TYPE, Rule::Word(KINDS)),
-        field(spelling::RESPONSE_SCHEMA, Rule::Object(&ANYTHING)),
-        field(spelling::RESPONSE_JSON_SCHEMA, Rule::Object(&ANYTHING)),
+        field(field_names::MAX_OUTPUT_TOKENS, COUNT),
+        field(field_names::TOP_P, Rule::Number(0.0, 1.0)),
+        field(field_names::TOP_K, Rule::Whole(0, i64::MAX)),
         field(
-            spelling::RESPONSE_MODALITIES,
+            field_names::CANDIDATE_COUNT,
+            Rule::Whole(1, u32::MAX as i64),
+        ),
+        field(
+            field_names::STOP_SEQUENCES,
+            Rule::Few(&Rule::Text, MOST_STOPS),
+        ),
+        field(&["seed"], Rule::Whole(i64::MIN, i64::MAX)),
+        field(field_names::PRESENCE_PENALTY, Rule::Number(-2.0, 2.0)),
+        field(field_names::FREQUENCY_PENALTY, Rule::Number(-2.0, 2.0)),
+        field(field_names::RESPONSE_MIME_TYPE, Rule::Word(KINDS)),
+        field(field_names::RESPONSE_SCHEMA, Rule::Object(&ANYTHING)),
+        field(field_names::RESPONSE_JSON_SCHEMA, Rule::Object(&ANYTHING)),
+        field(
+            field_names::RESPONSE_MODALITIES,
             Rule::List(&Rule::Word(MODALITIES)),
         ),
-        field(spelling::RESPONSE_LOGPROBS, Rule::Flag),
+        field(field_names::RESPONSE_LOGPROBS, Rule::Flag),
         field(&["logprobs"], Rule::Whole(0, 20)),
-        field(spelling::THINKING_CONFIG, Rule::Object(&THINKING)),
-        field(spelling::IMAGE_CONFIG, Rule::Noted(&Rule::Object(&IMAGE))),
-        field(spelling::MEDIA_RESOLUTION, Rule::Word(RESOLUTIONS)),
+        field(field_names::THINKING_CONFIG, Rule::Object(&THINKING)),
+        field(
+            field_names::IMAGE_CONFIG,
+            Rule::Noted(&Rule::Object(&IMAGE)),
+        ),
+        field(field_names::MEDIA_RESOLUTION, Rule::Word(RESOLUTIONS)),
     ],
     |seen| schemas(seen).or_else(|| logprobs(seen)),
 );
@@ -95,9 +104,9 @@ fn schemas(seen: &PresentFields) -> Option<FieldConflict> {
 
 static THINKING: ObjectRules = ObjectRules::new(
     &[
-        field(spelling::INCLUDE_THOUGHTS, Rule::Flag),
-        field(spelling::THINKING_BUDGET, Rule::Whole(-1, i64::MAX)),
-        field(spelling::THINKING_LEVEL, Rule::Word(LEVELS)),
+        field(field_names::INCLUDE_THOUGHTS, Rule::Flag),
+        field(field_names::THINKING_BUDGET, Rule::Whole(-1, i64::MAX)),
+        field(field_names::THINKING_LEVEL, Rule::Word(LEVELS)),
     ],
     |seen| {
         let both = seen.has("thinkingBudget") && seen.has("thinkingLevel");
@@ -106,8 +115,8 @@ static THINKING: ObjectRules = ObjectRules::new(
 );
 
 static IMAGE: ObjectRules = shape(&[
-    field(spelling::ASPECT_RATIO, Rule::Word(ASPECT_RATIOS)),
-    field(spelling::IMAGE_SIZE, Rule::Word(IMAGE_SIZES)),
+    field(field_names::ASPECT_RATIO, Rule::Word(ASPECT_RATIOS)),
+    field(field_names::IMAGE_SIZE, Rule::Word(IMAGE_SIZES)),
 ]);
 
 pub(super) static SAFETY_SETTING: ObjectRules = shape(&[
@@ -116,16 +125,16 @@ pub(super) static SAFETY_SETTING: ObjectRules = shape(&[
 ]);
 
 pub(super) static CONFIG_OF_TOOLS: ObjectRules = shape(&[
-    field(spelling::FUNCTION_CALLING, Rule::Object(&CALLING)),
-    field(spelling::RETRIEVAL_CONFIG, Rule::Object(&RETRIEVAL)),
+    field(field_names::FUNCTION_CALLING, Rule::Object(&CALLING)),
+    field(field_names::RETRIEVAL_CONFIG, Rule::Object(&RETRIEVAL)),
 ]);
 
 static CALLING: ObjectRules = shape(&[
     field(&["mode"], Rule::Word(MODES)),
-    field(spelling::ALLOWED_NAMES, Rule::List(&Rule::Text)),
+    field(field_names::ALLOWED_NAMES, Rule::List(&Rule::Text)),
 ]);
 
-static RETRIEVAL: ObjectRules = shape(&[field(spelling::LAT_LNG, Rule::Object(&PLACE))]);
+static RETRIEVAL: ObjectRules = shape(&[field(field_names::LAT_LNG, Rule::Object(&PLACE))]);
 
 static PLACE: ObjectRules = shape(&[
     field(&["latitude"], Rule::Number(-90.0, 90.0)),

@@ -1,10 +1,10 @@
 //! `generationConfig`: how the reply is to be made.
 
-use super::picture_out::{ratio_of, scale_of};
+use super::field_names::{self, Spellings};
+use super::image_config::{ratio_of, scale_of};
 use super::setting_rules::{
     ASPECT_RATIOS, ENUM, IMAGE_SIZES, JSON, KINDS, LEVELS, MODALITIES, PLAIN,
 };
-use super::spelling::{self, Spellings};
 use super::tools::read_schema;
 use crate::json::{Fields, Node};
 use crate::model::{
@@ -20,10 +20,10 @@ pub(super) fn read<'a>(
     node.fields(|mut fields| {
         request.sampling = read_sampling(&mut fields)?;
         request.output = read_output(&mut fields, &mut request.aliases, losses)?;
-        if let Some(node) = spelling::node(&mut fields, spelling::THINKING_CONFIG) {
+        if let Some(node) = field_names::node(&mut fields, field_names::THINKING_CONFIG) {
             request.thinking = node.fields(|fields| read_thinking(fields, losses))?;
         }
-        spelling::report(&mut fields, spelling::MEDIA_RESOLUTION, losses);
+        field_names::report(&mut fields, field_names::MEDIA_RESOLUTION, losses);
         fields.finish(losses);
         Ok(())
     })
@@ -31,16 +31,16 @@ pub(super) fn read<'a>(
 
 fn read_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, ApiError> {
     Ok(Sampling {
-        max_tokens: value(fields, spelling::MAX_OUTPUT_TOKENS, Node::u64)?,
+        max_tokens: value(fields, field_names::MAX_OUTPUT_TOKENS, Node::u64)?,
         temperature: value(fields, &["temperature"], Node::f64)?,
-        top_p: value(fields, spelling::TOP_P, Node::f64)?,
-        top_k: value(fields, spelling::TOP_K, Node::u64)?,
+        top_p: value(fields, field_names::TOP_P, Node::f64)?,
+        top_k: value(fields, field_names::TOP_K, Node::u64)?,
         seed: fields.i64("seed")?,
         stop: read_stop(fields)?,
-        presence_penalty: value(fields, spelling::PRESENCE_PENALTY, Node::f64)?,
-        frequency_penalty: value(fields, spelling::FREQUENCY_PENALTY, Node::f64)?,
-        choices: small(value(fields, spelling::CANDIDATE_COUNT, Node::u64)?),
-        logprobs: value(fields, spelling::RESPONSE_LOGPROBS, Node::bool)?.unwrap_or(false),
+        presence_penalty: value(fields, field_names::PRESENCE_PENALTY, Node::f64)?,
+        frequency_penalty: value(fields, field_names::FREQUENCY_PENALTY, Node::f64)?,
+        choices: small(value(fields, field_names::CANDIDATE_COUNT, Node::u64)?),
+        logprobs: value(fields, field_names::RESPONSE_LOGPROBS, Node::bool)?.unwrap_or(false),
         top_logprobs: small(fields.u64("logprobs")?),
     })
 }
@@ -50,7 +50,7 @@ fn value<'a, 's, T>(
     spellings: Spellings,
     read: impl FnOnce(Node<'a, 's>) -> Result<T, ApiError>,
 ) -> Result<Option<T>, ApiError> {
-    spelling::node(fields, spellings).map(read).transpose()
+    field_names::node(fields, spellings).map(read).transpose()
 }
 
 fn small(count: Option<u64>) -> Option<u32> {
@@ -58,7 +58,7 @@ fn small(count: Option<u64>) -> Option<u32> {
 }
 
 fn read_stop<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
-    let stop = spelling::node(fields, spelling::STOP_SEQUENCES).map(spelling::texts);
+    let stop = field_names::node(fields, field_names::STOP_SEQUENCES).map(field_names::texts);
     Ok(stop.transpose()?.unwrap_or_default())
 }
 
@@ -86,9 +86,12 @@ fn read_shape<'a>(
     spelled: &mut SettingAliases,
     losses: &mut Losses,
 ) -> Result<OutputFormat<'a>, ApiError> {
-    let kind = spelling::word(fields, spelling::RESPONSE_MIME_TYPE, KINDS);
-    let plain = read_schema(spelling::node(fields, spelling::RESPONSE_SCHEMA), losses)?;
-    let exact = spelling::node(fields, spelling::RESPONSE_JSON_SCHEMA);
+    let kind = field_names::word(fields, field_names::RESPONSE_MIME_TYPE, KINDS);
+    let plain = read_schema(
+        field_names::node(fields, field_names::RESPONSE_SCHEMA),
+        losses,
+    )?;
+    let exact = field_names::node(fields, field_names::RESPONSE_JSON_SCHEMA);
     let exact = read_schema(exact, losses)?;
     spelled.shape = match (&plain, &exact) {
         (Some(_), _) => None,
@@ -112,8 +115,8 @@ fn read_shape<'a>(
 /// Whether images and whether sound is wanted; film nobody else can answer with.
 fn read_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), ApiError> {
     let (mut images, mut sound) = (false, false);
-    spelling::each(fields, spelling::RESPONSE_MODALITIES, |_, node| {
-        match spelling::listed(&node.value, MODALITIES) {
+    field_names::each(fields, field_names::RESPONSE_MODALITIES, |_, node| {
+        match field_names::listed(&node.value, MODALITIES) {
             Some("IMAGE") => images = true,
             Some("AUDIO") => sound = true,
             _ => {}
@@ -128,12 +131,12 @@ fn read_size(
     fields: &mut Fields<'_, '_>,
     losses: &mut Losses,
 ) -> Result<Option<ImageSize>, ApiError> {
-    let Some(node) = spelling::node(fields, spelling::IMAGE_CONFIG) else {
+    let Some(node) = field_names::node(fields, field_names::IMAGE_CONFIG) else {
         return Ok(None);
     };
     node.fields(|mut fields| {
-        let ratio = spelling::word(&mut fields, spelling::ASPECT_RATIO, ASPECT_RATIOS);
-        let scale = spelling::word(&mut fields, spelling::IMAGE_SIZE, IMAGE_SIZES);
+        let ratio = field_names::word(&mut fields, field_names::ASPECT_RATIO, ASPECT_RATIOS);
+        let scale = field_names::word(&mut fields, field_names::IMAGE_SIZE, IMAGE_SIZES);
         fields.finish(losses);
         let size = ImageSize::Shape {
             ratio: ratio.and_then(ratio_of),
@@ -144,9 +147,9 @@ fn read_size(
 }
 
 fn read_thinking(mut fields: Fields<'_, '_>, losses: &mut Losses) -> Result<Thinking, ApiError> {
-    let show = value(&mut fields, spelling::INCLUDE_THOUGHTS, Node::bool)?;
-    let budget = value(&mut fields, spelling::THINKING_BUDGET, Node::i64)?;
-    let level = spelling::word(&mut fields, spelling::THINKING_LEVEL, LEVELS);
+    let show = value(&mut fields, field_names::INCLUDE_THOUGHTS, Node::bool)?;
+    let budget = value(&mut fields, field_names::THINKING_BUDGET, Node::i64)?;
+    let level = field_names::word(&mut fields, field_names::THINKING_LEVEL, LEVELS);
     fields.finish(losses);
     let depth = match (budget, level) {
         (Some(-1), _) => Some(Depth::Dynamic),

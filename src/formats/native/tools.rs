@@ -1,9 +1,9 @@
 //! What the model may call, and whether it must.
 
+use super::field_names::{self, Spellings};
 use super::request::no_counterpart;
 use super::schema::to_json_schema;
 use super::setting_rules::MODES;
-use super::spelling::{self, Spellings};
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, FieldLocation, Json, Losses, Request, Search, Tool, ToolChoice, ToolKind,
@@ -11,7 +11,7 @@ use crate::model::{
 
 /// Kinds of tools that only this format's own upstreams have.
 const FOREIGN: [Spellings; 6] = [
-    spelling::MAPS,
+    field_names::MAPS,
     &["urlContext", "url_context"],
     &["fileSearch", "file_search"],
     &["computerUse", "computer_use"],
@@ -19,7 +19,7 @@ const FOREIGN: [Spellings; 6] = [
     &["retrieval"],
 ];
 
-const SEARCHES: [Spellings; 2] = [spelling::SEARCH, spelling::SEARCH_RETRIEVAL];
+const SEARCHES: [Spellings; 2] = [field_names::SEARCH, field_names::SEARCH_RETRIEVAL];
 
 pub(super) fn read_tools<'a>(
     node: Node<'a, '_>,
@@ -35,23 +35,23 @@ fn read_tool<'a>(
     request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
-    spelling::each(&mut fields, spelling::DECLARATIONS, |at, node| {
+    field_names::each(&mut fields, field_names::DECLARATIONS, |at, node| {
         let tool = node.fields(|fields| read_declaration(place(number, at), fields, losses))?;
         request.tools.push(tool);
         Ok(())
     })?;
     for search in SEARCHES {
-        if let Some(node) = spelling::node(&mut fields, search) {
+        if let Some(node) = field_names::node(&mut fields, search) {
             report_details(node, losses)?;
             request.search = Some(Search::default());
         }
     }
-    if let Some(node) = spelling::node(&mut fields, spelling::CODE_EXECUTION) {
+    if let Some(node) = field_names::node(&mut fields, field_names::CODE_EXECUTION) {
         report_details(node, losses)?;
         request.code_execution = true;
     }
     for foreign in FOREIGN {
-        if let Some(node) = spelling::node(&mut fields, foreign) {
+        if let Some(node) = field_names::node(&mut fields, foreign) {
             return Err(no_counterpart(&node.path));
         }
     }
@@ -81,7 +81,7 @@ fn read_declaration<'a>(
     let name = fields.need("name", name)?;
     let description = fields.text("description")?;
     let plain = read_schema(fields.node("parameters"), losses)?;
-    let exact = spelling::node(&mut fields, spelling::JSON_PARAMETERS);
+    let exact = field_names::node(&mut fields, field_names::JSON_PARAMETERS);
     let schema = plain.or(read_schema(exact, losses)?);
     fields.finish(losses);
     Ok(Tool {
@@ -114,10 +114,10 @@ pub(super) fn read_config<'a>(
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
     node.fields(|mut fields| {
-        if let Some(node) = spelling::node(&mut fields, spelling::FUNCTION_CALLING) {
+        if let Some(node) = field_names::node(&mut fields, field_names::FUNCTION_CALLING) {
             request.tool_choice = node.fields(|fields| read_choice(fields, losses))?;
         }
-        spelling::report(&mut fields, spelling::RETRIEVAL_CONFIG, losses);
+        field_names::report(&mut fields, field_names::RETRIEVAL_CONFIG, losses);
         fields.finish(losses);
         Ok(())
     })
@@ -127,11 +127,11 @@ fn read_choice<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<ToolChoice<'a>>, ApiError> {
-    let mode = spelling::word(&mut fields, &["mode"], MODES);
+    let mode = field_names::word(&mut fields, &["mode"], MODES);
     let mut names = Vec::new();
-    if let Some(node) = spelling::node(&mut fields, spelling::ALLOWED_NAMES) {
+    if let Some(node) = field_names::node(&mut fields, field_names::ALLOWED_NAMES) {
         let path = node.path.to_string();
-        names = spelling::texts(node)?;
+        names = field_names::texts(node)?;
         // Names count only beside a mode that restricts.
         if !names.is_empty() && !matches!(mode, Some("ANY" | "VALIDATED")) {
             losses.dropped(FieldLocation::Path(path.into()));

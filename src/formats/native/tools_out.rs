@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::schema_out::{self, Written, report};
+use super::schema_encoder::{self, Written, report};
 use crate::formats::free_text::grammar_in_words;
 use crate::model::{
     FieldLocation, Json, Losses, Request, Search, Setting, Text, Tool, ToolChoice, ToolKind,
@@ -107,7 +107,7 @@ fn declare<'a>(tool: &'a Tool<'_>, losses: &mut Losses) -> Declaration<'a> {
         declaration.parameters = Some(free_text(tool.schema.as_ref()));
         return declaration;
     }
-    match tool.schema.as_ref().map(schema_out::write) {
+    match tool.schema.as_ref().map(schema_encoder::write) {
         None => {}
         Some(Written::Plain { schema, exact }) => {
             declaration.parameters_json_schema = Some(schema);

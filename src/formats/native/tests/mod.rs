@@ -1,13 +1,13 @@
 //! What the format reads and writes, by examples.
 
-mod count;
-mod incoming;
-mod outgoing;
-mod refusals;
-mod replies;
+mod client_responses;
+mod client_streams;
+mod contents;
+mod count_tokens;
 mod requests;
 mod schemas;
-mod streams;
+mod upstream_responses;
+mod validation;
 
 use serde_json::{Value, json};
 

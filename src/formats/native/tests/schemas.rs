@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::formats::native::schema_out::{Written, write};
+use crate::formats::native::schema_encoder::{Written, write};
 
 /// The schema as sent, and whether nothing was left out; `None`: it must be sent as it is.
 fn written(schema: &Value) -> Option<(Value, bool)> {

@@ -2,8 +2,8 @@
 
 use super::error;
 use super::grounding::Run;
-use super::turns::push_thought;
-use super::wire::{Candidate, PartIn, Piece, Said, is_exact, read_finish};
+use super::parts::push_thought;
+use super::response_parts::{Candidate, PartIn, Piece, Said, is_exact, read_finish};
 use crate::formats::read_reply;
 use crate::model::{
     ApiError, Arguments, Call, Choice, FieldLocation, Finish, Json, Losses, Part, PartKind,

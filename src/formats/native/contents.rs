@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use super::media_out::{self, FileData, InlineData};
-use super::steps_out::{CallNames, CallOut, ResultOut, write_call, write_result};
+use super::calls::{CallNames, CallOut, ResultOut, write_call, write_result};
+use super::media::{self, FileData, InlineData};
 use crate::formats::Capabilities;
 use crate::model::{
     ApiError, FieldLocation, Issuer, Losses, Part, PartField, PartKind, Role, Signature, Text, Turn,
@@ -192,7 +192,7 @@ impl<'a> Writer<'a> {
                     self.step.said.extend(words);
                 }
                 PartKind::Media(media) => {
-                    let payload = media_out::write(media, &place(turn, part), losses)?;
+                    let payload = media::write(media, &place(turn, part), losses)?;
                     self.step.said.push(payload.into());
                 }
                 PartKind::Result(result) => {
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
                     parts.push(Payload::Text(text), None);
                 }
                 PartKind::Media(media) => {
-                    parts.push(media_out::write(media, &place(), losses)?, None);
+                    parts.push(media::write(media, &place(), losses)?, None);
                 }
                 PartKind::Call(call) => {
                     self.names.note(call);

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::contents_out::{self, Content, SystemText};
-use super::settings_out::{self, GenerationConfig};
+use super::contents::{self, Content, SystemText};
+use super::generation_config::{self, GenerationConfig};
 use super::tools_out::{self, ToolConfig, ToolEntry};
 use crate::formats::UpstreamTarget;
 use crate::formats::written::written;
@@ -59,7 +59,7 @@ pub(super) fn body<'a>(
         let message = "the upstream of this model cannot answer with images";
         return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images)));
     }
-    let conversation = contents_out::write(&request.turns, target.capabilities, losses)?;
+    let conversation = contents::write(&request.turns, target.capabilities, losses)?;
     let (tools, tool_config) = tools_out::write(request, target.brand, losses);
     let system = conversation.system;
     Ok(Body {
@@ -67,7 +67,7 @@ pub(super) fn body<'a>(
         contents: conversation.contents,
         tools,
         tool_config,
-        generation_config: settings_out::write(request, target.capabilities, losses),
+        generation_config: generation_config::write(request, target.capabilities, losses),
         service_tier: write_labels(&request.labels, losses),
     })
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::picture_out::{self, ImageConfig};
-use super::schema_out::{self, Written, report};
+use super::image_config::{self, ImageConfig};
+use super::schema_encoder::{self, Written, report};
 use crate::formats::{Capabilities, ThinkingStyle};
 use crate::model::{
     Depth, Detail, Effort, FieldLocation, Json, Losses, OutputFormat, Part, PartField, PartKind,
@@ -85,7 +85,7 @@ pub(super) fn write<'a>(
         losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
     config.thinking_config = write_thinking(request.thinking, capabilities, losses);
-    config.image_config = picture_out::write(&request.output.image_options, losses);
+    config.image_config = image_config::write(&request.output.image_options, losses);
     config.media_resolution = write_resolution(&request.turns, losses);
     (config != GenerationConfig::default()).then_some(config)
 }
@@ -164,7 +164,7 @@ fn write_shape<'a>(
         OutputFormat::Enum(schema) => (ENUM, Some(schema)),
     };
     config.response_mime_type = Some(kind);
-    match schema.map(schema_out::write) {
+    match schema.map(schema_encoder::write) {
         None => {}
         Some(Written::Plain { schema, exact }) => {
             config.response_json_schema = Some(schema);

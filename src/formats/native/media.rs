@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::contents_out::Payload;
+use super::contents::Payload;
 use crate::formats::base64_text;
 use crate::formats::media_kind::{type_of_address, type_of_name};
 use crate::formats::public_address::is_public_https;

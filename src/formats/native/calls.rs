@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::contents_out::{Payload, Step};
-use super::media_out;
+use super::contents::{Payload, Step};
+use super::media;
 use crate::model::{
     ApiError, Arguments, Call, FieldLocation, Json, Losses, Part, PartKind, Source, Text, ToolKind,
     ToolResult,
@@ -147,7 +147,7 @@ pub(super) fn write_result<'a>(
         let place = &place.in_tool_result(*at);
         match kind {
             PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
-                let payload = media_out::write(media, place, losses)?;
+                let payload = media::write(media, place, losses)?;
                 if media_inside && matches!(payload, Payload::InlineData(_)) {
                     parts.push(payload);
                 } else {

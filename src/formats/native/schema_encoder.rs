@@ -3,7 +3,7 @@
 //! `{"type":["string","null"]}` → `{"type":"STRING","nullable":true}`. Only keywords are touched:
 //! a property may well be called `type`.
 
-use super::json_schema_out;
+use super::json_schema;
 use crate::model::{FieldLocation, Json, Losses};
 
 pub(super) enum Written<'a> {
@@ -79,7 +79,7 @@ pub(super) fn write<'a>(schema: &'a Json<'a>) -> Written<'a> {
             exact: writer.exact,
         },
         Err(Unfit) => {
-            let (schema, exact) = json_schema_out::write(schema);
+            let (schema, exact) = json_schema::write(schema);
             Written::Plain { schema, exact }
         }
     }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::field_names::{self, Spellings};
 use super::rules::ROLES;
-use super::spelling::{self, Spellings};
 use crate::formats::base64_text;
 use crate::formats::media_kind::small_letters;
 use crate::json::{Fields, Node};
@@ -47,7 +47,7 @@ pub(super) fn read_content<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Turn<'a>, ApiError> {
-    let role = match spelling::word(&mut fields, &["role"], ROLES) {
+    let role = match field_names::word(&mut fields, &["role"], ROLES) {
         Some("model") => Role::Model,
         _ => Role::User,
     };
@@ -73,21 +73,21 @@ static PAYLOADS: [(Spellings, Reader); 7] = [
     (&["text"], |node, _, _| {
         Ok(Some(PartKind::Text(node.text()?)))
     }),
-    (spelling::INLINE, |node, _, losses| {
+    (field_names::INLINE, |node, _, losses| {
         let media = node.fields(|fields| read_inline(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (spelling::FILE, |node, _, losses| {
+    (field_names::FILE, |node, _, losses| {
         let media = node.fields(|fields| read_file(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (spelling::CALL, read_call),
-    (spelling::RESPONSE, read_result),
-    (spelling::CODE, |node, _, losses| {
+    (field_names::CALL, read_call),
+    (field_names::RESPONSE, read_result),
+    (field_names::CODE, |node, _, losses| {
         losses.dropped(FieldLocation::Path(node.path.to_string().into()));
         Ok(None)
     }),
-    (spelling::CODE_RESULT, read_execution),
+    (field_names::CODE_RESULT, read_execution),
 ];
 
 fn read_part<'a>(
@@ -101,13 +101,13 @@ fn read_part<'a>(
     let (mut thought, mut signature) = (false, None);
     if role == Role::Model {
         thought = fields.bool("thought")?.unwrap_or(false);
-        signature = spelling::text(&mut fields, &["thoughtSignature", "thought_signature"])?
+        signature = field_names::text(&mut fields, &["thoughtSignature", "thought_signature"])?
             .filter(|data| !data.is_empty())
             .map(read_seal);
     }
     let mut payload = None;
     for (spellings, reader) in &PAYLOADS {
-        if let Some(node) = spelling::node(&mut fields, spellings) {
+        if let Some(node) = field_names::node(&mut fields, spellings) {
             payload = reader(node, role, losses)?;
             break;
         }
@@ -166,11 +166,11 @@ fn read_seal(data: Text<'_>) -> Signature<'_> {
 }
 
 fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
-    let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
+    let mime = field_names::text(&mut fields, field_names::MIME_TYPE)?;
     let mime = small_letters(fields.need("mimeType", mime)?);
     let data = fields.text("data")?.map(standard);
     let data = fields.need("data", data)?;
-    let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
+    let name = field_names::text(&mut fields, field_names::DISPLAY_NAME)?;
     fields.finish(losses);
     // Text is text to the other formats, not a file of bytes.
     let plain = mime.starts_with("text/").then(|| plain_text(&data));
@@ -200,10 +200,10 @@ fn plain_text(base64: &str) -> Option<String> {
 }
 
 fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
-    let mime = spelling::text(&mut fields, spelling::MIME_TYPE)?;
-    let address = spelling::text(&mut fields, spelling::FILE_URI)?;
+    let mime = field_names::text(&mut fields, field_names::MIME_TYPE)?;
+    let address = field_names::text(&mut fields, field_names::FILE_URI)?;
     let address = fields.need("fileUri", address)?;
-    let name = spelling::text(&mut fields, spelling::DISPLAY_NAME)?;
+    let name = field_names::text(&mut fields, field_names::DISPLAY_NAME)?;
     fields.finish(losses);
     Ok(Media {
         mime: small_letters(mime.unwrap_or_default()),
@@ -311,10 +311,10 @@ fn read_result_media<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<Media<'a>>, ApiError> {
-    let inline = spelling::node(&mut fields, spelling::INLINE)
+    let inline = field_names::node(&mut fields, field_names::INLINE)
         .map(|node| node.fields(|fields| read_inline(fields, losses)))
         .transpose()?;
-    let file = spelling::node(&mut fields, spelling::FILE)
+    let file = field_names::node(&mut fields, field_names::FILE)
         .map(|node| node.fields(|fields| read_file(fields, losses)))
         .transpose()?;
     fields.finish(losses);

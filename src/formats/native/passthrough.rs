@@ -1,8 +1,8 @@
 //! What pass-through reads: usage and the end of a reply. Model and stream stand in the path.
 
 use super::error;
+use super::response_parts::END_ELSEWHERE;
 use super::usage::RawUsage;
-use super::wire::END_ELSEWHERE;
 use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,

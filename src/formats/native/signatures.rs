@@ -1,7 +1,7 @@
 //! What other upstreams have sealed, in the history of a native client: always a thought.
 
-use super::contents_out::CONTINUED;
-use crate::formats::sealed::{is_wrapped, thinned};
+use super::contents::CONTINUED;
+use crate::formats::signatures::{is_wrapped, thinned};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Text};
 

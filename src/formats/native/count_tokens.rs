@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::outgoing::{self, Body};
-use super::{error, request, rules, spelling};
+use super::field_paths::{self, Body};
+use super::{error, field_names, request, rules};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, UpstreamTarget, quoted, read_reply, read_request};
 use crate::json::{Edit, Present, RawJson, from_json};
@@ -50,7 +50,7 @@ impl Counter for Count {
         losses: &mut Losses,
     ) -> Result<Question<'a>, ApiError> {
         let mut fields = rules::read(body, false)?;
-        let Some(inner) = spelling::node(&mut fields, spelling::WRAPPED) else {
+        let Some(inner) = field_names::node(&mut fields, field_names::WRAPPED) else {
             let request = request::read(fields, losses)?;
             let within = None;
             return Ok(Question { request, within });
@@ -60,7 +60,7 @@ impl Counter for Count {
             return Err(node.path.wrong("no generateContentRequest beside it"));
         }
         fields.finish(losses);
-        let within = spelling::WRAPPED.first().copied();
+        let within = field_names::WRAPPED.first().copied();
         Ok(Question { request, within })
     }
 
@@ -70,7 +70,7 @@ impl Counter for Count {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        let body = outgoing::body(request, target, losses)?;
+        let body = field_paths::body(request, target, losses)?;
         // Some counters of this format know no other shape than this one.
         if body.is_bare() {
             return Ok(written(&body, request.size()));
