@@ -1,46 +1,46 @@
-//! Calls and their results, joined where the client left the ids out.
+//! Ids of calls and results, for clients that leave them out.
 
 use crate::formats::identity::past_call_id;
 use crate::model::{PartKind, Role, Text, Turn};
 
-/// A call that waits for its result.
-struct Open<'a> {
+/// A call without a result so far.
+struct UnansweredCall<'a> {
     name: Text<'a>,
     id: Text<'a>,
-    /// The id is ours: the client gave none.
-    made: bool,
+    /// Whether the id is ours because the client sent none.
+    generated: bool,
 }
 
-/// Afterwards every call has an id, and every result that answers a call has that call's.
-pub(super) fn pair(turns: &mut [Turn<'_>]) {
-    let mut open: Vec<Open<'_>> = Vec::new();
-    let mut before = Role::User;
+/// Gives every call an id, and every result the id of the call that it answers.
+pub(super) fn assign_call_ids(turns: &mut [Turn<'_>]) {
+    let mut unanswered: Vec<UnansweredCall<'_>> = Vec::new();
+    let mut previous_role = Role::User;
     for turn in turns {
-        // A new step of the model: what was not answered until now never will be.
-        if turn.role == Role::Model && before != Role::Model {
-            open.clear();
+        // A new step of the model begins: the calls of the one before stay unanswered.
+        if turn.role == Role::Model && previous_role != Role::Model {
+            unanswered.clear();
         }
-        before = turn.role;
+        previous_role = turn.role;
         let position = turn.at.unwrap_or_default();
         let mut ordinal = 0;
         for part in &mut turn.parts {
             match &mut part.kind {
                 PartKind::Call(call) => {
-                    let made = call.id.is_none();
+                    let generated = call.id.is_none();
                     let id = call
                         .id
                         .get_or_insert_with(|| past_call_id(position, ordinal, &call.name).into());
-                    open.push(Open {
+                    unanswered.push(UnansweredCall {
                         name: call.name.clone(),
                         id: id.clone(),
-                        made,
+                        generated,
                     });
                     ordinal += 1;
                 }
                 PartKind::Result(result) => {
                     let name = result.name.as_deref().unwrap_or_default();
-                    if let Some(at) = answered(&open, result.id.as_deref(), name) {
-                        result.id = Some(open.remove(at).id);
+                    if let Some(at) = answered_call(&unanswered, result.id.as_deref(), name) {
+                        result.id = Some(unanswered.remove(at).id);
                     }
                 }
                 _ => {}
@@ -49,11 +49,13 @@ pub(super) fn pair(turns: &mut [Turn<'_>]) {
     }
 }
 
-/// By id; else the first call of that name, which must have had no id if the result has one.
-fn answered(open: &[Open<'_>], id: Option<&str>, name: &str) -> Option<usize> {
-    let same_id = open.iter().position(|call| Some(&*call.id) == id);
-    same_id.or_else(|| {
-        open.iter()
-            .position(|call| call.name == name && (id.is_none() || call.made))
+/// Finds the call that a result answers by its id, else the first one of that name. A result that
+/// has an id answers by name only a call that had none.
+fn answered_call(unanswered: &[UnansweredCall<'_>], id: Option<&str>, name: &str) -> Option<usize> {
+    let by_id = unanswered.iter().position(|call| Some(&*call.id) == id);
+    by_id.or_else(|| {
+        unanswered
+            .iter()
+            .position(|call| call.name == name && (id.is_none() || call.generated))
     })
 }

@@ -1,180 +1,251 @@
-//! Calls, and the results that answer them by name.
+//! `functionCall` and `functionResponse` in the contents of a request.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json_borrow::ObjectAsVec;
 
-use super::contents::{Payload, Step};
-use super::media;
+use super::field_names;
+use super::media::{MediaPayload, decode_file_data, decode_inline_data, encode_media};
+use crate::json::{Fields, Node};
 use crate::model::{
-    ApiError, Arguments, Call, FieldLocation, Json, Losses, Part, PartKind, Source, Text, ToolKind,
-    ToolResult,
+    ApiError, Arguments, Call, FieldLocation, Json, Losses, Media, Part, PartKind, Role, Source,
+    Text, ToolKind, ToolResult,
 };
 
+/// Decodes a `functionCall`, which only the model may make.
+pub(super) fn decode_function_call<'a>(
+    node: Node<'a, '_>,
+    role: Role,
+    losses: &mut Losses,
+) -> Result<Option<PartKind<'a>>, ApiError> {
+    if role != Role::Model {
+        return Err(node.path.wrong("the role model: only a model calls"));
+    }
+    node.fields(|mut fields| {
+        let name = fields.text("name")?;
+        let name = fields.need("name", name)?;
+        let arguments = decode_object(fields.node("args"))?.unwrap_or_default();
+        let id = fields.text("id")?.filter(|id| !id.is_empty());
+        fields.finish(losses);
+        Ok(Some(PartKind::Call(Call {
+            id,
+            name,
+            arguments: Arguments::Tree(Json::Object(arguments)),
+            signature: None,
+            kind: ToolKind::Function,
+        })))
+    })
+}
+
+fn decode_object<'a>(node: Option<Node<'a, '_>>) -> Result<Option<ObjectAsVec<'a>>, ApiError> {
+    match node.map(|node| (node.value, node.path)) {
+        None => Ok(None),
+        Some((Json::Object(object), _)) => Ok(Some(object)),
+        Some((_, path)) => Err(path.wrong("an object")),
+    }
+}
+
+/// The `functionCall` of a request to an upstream.
 #[derive(Serialize)]
-pub(super) struct CallOut<'a> {
+pub(super) struct NativeFunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    args: Args<'a>,
+    args: NativeArgs<'a>,
 }
 
-/// Always an object on the wire, whatever an earlier model wrote.
+/// The arguments of a call: always an object, whatever the model wrote.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Args<'a> {
+enum NativeArgs<'a> {
     Tree(&'a Json<'a>),
-    RawJson(&'a RawValue),
+    Raw(&'a RawValue),
     Empty {},
-    /// Of a tool that takes free text.
-    Free {
+    /// The input of a tool that takes free text.
+    FreeText {
         input: Text<'a>,
     },
-    Unreadable {
+    /// Text that is not a JSON object.
+    Invalid {
         #[serde(rename = "_raw")]
         raw: Text<'a>,
     },
 }
 
-#[derive(Serialize)]
-pub(super) struct ResultOut<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    name: &'a str,
-    response: Outcome<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Payload<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Outcome<'a> {
-    Object(Cow<'a, RawValue>),
-    Words { output: Text<'a> },
-    Failure { error: Text<'a> },
-}
-
-/// The calls so far, for results that know only the id of theirs.
-#[derive(Default)]
-pub(super) struct CallNames<'a>(Vec<Known<'a>>);
-
-struct Known<'a> {
-    id: &'a str,
-    name: &'a str,
-    answered: bool,
-}
-
-impl<'a> CallNames<'a> {
-    pub(super) fn note(&mut self, call: &'a Call<'_>) {
-        self.0.extend(call.id.as_deref().map(|id| Known {
-            id,
-            name: &call.name,
-            answered: false,
-        }));
-    }
-
-    /// `None`: another result has answered the call before.
-    pub(super) fn answered(
-        &mut self,
-        result: &'a ToolResult<'_>,
-        place: &FieldLocation,
-    ) -> Result<Option<&'a str>, ApiError> {
-        let same_id = |call: &Known<'_>| Some(call.id) == result.id.as_deref();
-        let mut latest = self.0.iter_mut().rev();
-        if let Some(call) = latest.find(|call| same_id(call) && !call.answered) {
-            call.answered = true;
-            return Ok(Some(call.name));
-        }
-        if self.0.iter().any(same_id) {
-            return Ok(None);
-        }
-        result.name.as_deref().map(Some).ok_or_else(|| {
-            let message = "the tool result answers no call of this conversation";
-            ApiError::invalid(message).at_location(place.clone())
-        })
-    }
-}
-
-pub(super) fn write_call<'a>(
+/// Encodes a call.
+pub(super) fn encode_function_call<'a>(
     call: &'a Call<'_>,
-    place: impl FnOnce() -> FieldLocation,
+    location: impl FnOnce() -> FieldLocation,
     losses: &mut Losses,
-) -> CallOut<'a> {
-    let args = write_arguments(call);
-    if matches!(args, Args::Unreadable { .. }) {
-        losses.approximated(place());
+) -> NativeFunctionCall<'a> {
+    let args = encode_arguments(call);
+    if matches!(args, NativeArgs::Invalid { .. }) {
+        losses.approximated(location());
     }
-    CallOut {
+    NativeFunctionCall {
         id: call.id.as_deref(),
         name: &call.name,
         args,
     }
 }
 
-fn write_arguments<'a>(call: &'a Call<'_>) -> Args<'a> {
+fn encode_arguments<'a>(call: &'a Call<'_>) -> NativeArgs<'a> {
     match &call.arguments {
-        arguments if call.kind == ToolKind::Custom => Args::Free {
+        arguments if call.kind == ToolKind::Custom => NativeArgs::FreeText {
             input: arguments.to_text(),
         },
-        Arguments::Tree(tree @ Json::Object(_)) => Args::Tree(tree),
-        Arguments::Tree(Json::Null) => Args::Empty {},
-        Arguments::Text(text) if text.trim_ascii().is_empty() => Args::Empty {},
+        Arguments::Tree(tree @ Json::Object(_)) => NativeArgs::Tree(tree),
+        Arguments::Tree(Json::Null) => NativeArgs::Empty {},
+        Arguments::Text(text) if text.trim_ascii().is_empty() => NativeArgs::Empty {},
         Arguments::Text(text) => match serde_json::from_str::<&RawValue>(text) {
-            Ok(raw) if raw.get().starts_with('{') => Args::RawJson(raw),
-            _ => Args::Unreadable {
+            Ok(raw) if raw.get().starts_with('{') => NativeArgs::Raw(raw),
+            _ => NativeArgs::Invalid {
                 raw: Text::Borrowed(text),
             },
         },
-        arguments @ Arguments::Tree(_) => Args::Unreadable {
+        arguments @ Arguments::Tree(_) => NativeArgs::Invalid {
             raw: arguments.to_text(),
         },
     }
 }
 
-/// Into the step: the result itself, and its media where they cannot stay inside.
-pub(super) fn write_result<'a>(
+/// Decodes a `functionResponse`, which only the user may send.
+pub(super) fn decode_function_response<'a>(
+    node: Node<'a, '_>,
+    role: Role,
+    losses: &mut Losses,
+) -> Result<Option<PartKind<'a>>, ApiError> {
+    if role == Role::Model {
+        return Err(node.path.wrong("the role user: a model answers no calls"));
+    }
+    node.fields(|mut fields| {
+        let name = fields.text("name")?;
+        let name = fields.need("name", name)?;
+        let (text, failed) = match decode_object(fields.node("response"))? {
+            Some(response) => decode_result_object(response),
+            None => (None, false),
+        };
+        let mut parts: Vec<Part<'a>> = Vec::new();
+        parts.extend(text.map(|text| Part {
+            kind: PartKind::Text(text),
+            at: None,
+        }));
+        fields.each("parts", |at, node| {
+            let media = node.fields(|fields| decode_function_response_part(fields, losses))?;
+            parts.extend(media.map(|media| Part {
+                kind: PartKind::Media(media),
+                at: Some(at),
+            }));
+            Ok(())
+        })?;
+        let id = fields.text("id")?.filter(|id| !id.is_empty());
+        fields.finish(losses);
+        Ok(Some(PartKind::Result(ToolResult {
+            id,
+            name: Some(name),
+            parts,
+            failed,
+        })))
+    })
+}
+
+/// Decodes `functionResponse.response` into a text and whether the call failed. `output` and
+/// `error` have their meaning only as the single key; any other object is the output as a whole.
+fn decode_result_object(response: ObjectAsVec<'_>) -> (Option<Text<'_>>, bool) {
+    let key = response.keys().next().filter(|_| response.len() == 1);
+    let failed = match key {
+        Some("output") => false,
+        Some("error") => true,
+        _ => return (Some(to_json_text(&Json::Object(response))), false),
+    };
+    let text = response.into_vec().pop().map(|(_, value)| match value {
+        Json::Str(text) => text,
+        other => to_json_text(&other),
+    });
+    (text, failed)
+}
+
+/// Serialises a tree with its keys in the client's order, which its `Display` does not keep.
+fn to_json_text<'b>(tree: &Json<'_>) -> Text<'b> {
+    let json = serde_json::to_string(tree).expect("a tree of JSON always serialises");
+    json.into()
+}
+
+fn decode_function_response_part<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Media<'a>>, ApiError> {
+    let inline = field_names::take(&mut fields, field_names::INLINE_DATA)
+        .map(|node| node.fields(|fields| decode_inline_data(fields, losses)))
+        .transpose()?;
+    let file = field_names::take(&mut fields, field_names::FILE_DATA)
+        .map(|node| node.fields(|fields| decode_file_data(fields, losses)))
+        .transpose()?;
+    fields.finish(losses);
+    Ok(inline.or(file))
+}
+
+/// The `functionResponse` of a request to an upstream.
+#[derive(Serialize)]
+pub(super) struct NativeFunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    name: &'a str,
+    response: FunctionResponseBody<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<MediaPayload<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FunctionResponseBody<'a> {
+    Object(Cow<'a, RawValue>),
+    Output { output: Text<'a> },
+    Error { error: Text<'a> },
+}
+
+/// Encodes the result of a call. Media goes to `moved_media` where it cannot stay inside.
+pub(super) fn encode_function_response<'a>(
     result: &'a ToolResult<'_>,
     name: &'a str,
-    place: &FieldLocation,
+    location: &FieldLocation,
     media_inside: bool,
-    step: &mut Step<'a>,
+    moved_media: &mut Vec<MediaPayload<'a>>,
     losses: &mut Losses,
-) -> Result<(), ApiError> {
+) -> Result<NativeFunctionResponse<'a>, ApiError> {
     let mut text: Option<Text<'a>> = None;
     let mut parts = Vec::new();
     for Part { kind, at } in &result.parts {
-        let place = &place.in_tool_result(*at);
+        let location = &location.in_tool_result(*at);
         match kind {
             PartKind::Media(media) if !matches!(media.source, Source::Plain(_)) => {
-                let payload = media::write(media, place, losses)?;
-                if media_inside && matches!(payload, Payload::InlineData(_)) {
+                let payload = encode_media(media, location, losses)?;
+                if media_inside && matches!(payload, MediaPayload::InlineData(_)) {
                     parts.push(payload);
                 } else {
-                    losses.approximated(place.clone());
-                    step.moved.push(payload.into());
+                    losses.approximated(location.clone());
+                    moved_media.push(payload);
                 }
             }
             kind => {
                 if let PartKind::Media(media) = kind {
-                    losses.dropped_if_present(media.name_location(place));
+                    losses.dropped_if_present(media.name_location(location));
                 }
-                join(&mut text, words(kind));
+                append_paragraph(&mut text, text_of(kind));
             }
         }
     }
-    let response = write_outcome(text.unwrap_or_default(), result.failed);
-    let result = ResultOut {
+    Ok(NativeFunctionResponse {
         id: result.id.as_deref(),
         name,
-        response,
+        response: encode_result_object(text.unwrap_or_default(), result.failed),
         parts,
-    };
-    step.results.push(Payload::FunctionResponse(result).into());
-    Ok(())
+    })
 }
 
-fn words<'a>(kind: &'a PartKind<'_>) -> &'a str {
+fn text_of<'a>(kind: &'a PartKind<'_>) -> &'a str {
     match kind {
         PartKind::Text(text) | PartKind::Refusal(text) | PartKind::Reasoning { text, .. } => text,
         PartKind::Media(media) => match &media.source {
@@ -185,33 +256,75 @@ fn words<'a>(kind: &'a PartKind<'_>) -> &'a str {
     }
 }
 
-fn join<'a>(whole: &mut Option<Text<'a>>, more: &'a str) {
-    match whole {
-        None => *whole = Some(more.into()),
-        Some(whole) => {
-            whole.to_mut().push_str("\n\n");
-            whole.to_mut().push_str(more);
+fn append_paragraph<'a>(text: &mut Option<Text<'a>>, more: &'a str) {
+    match text {
+        None => *text = Some(more.into()),
+        Some(text) => {
+            text.to_mut().push_str("\n\n");
+            text.to_mut().push_str(more);
         }
     }
 }
 
-fn write_outcome(text: Text<'_>, failed: bool) -> Outcome<'_> {
+fn encode_result_object(text: Text<'_>, failed: bool) -> FunctionResponseBody<'_> {
     if failed {
-        return Outcome::Failure { error: text };
+        return FunctionResponseBody::Error { error: text };
     }
-    match as_object(&text) {
-        Some(object) => Outcome::Object(object),
-        None => Outcome::Words { output: text },
+    match as_json_object(&text) {
+        Some(object) => FunctionResponseBody::Object(object),
+        None => FunctionResponseBody::Output { output: text },
     }
 }
 
 /// The text itself, if it is a JSON object.
-fn as_object<'a>(text: &Text<'a>) -> Option<Cow<'a, RawValue>> {
+fn as_json_object<'a>(text: &Text<'a>) -> Option<Cow<'a, RawValue>> {
     if !text.trim_ascii_start().starts_with('{') {
         return None;
     }
     match text {
         Text::Borrowed(text) => serde_json::from_str(text).ok().map(Cow::Borrowed),
         Text::Owned(text) => serde_json::from_str(text).ok().map(Cow::Owned),
+    }
+}
+
+/// The calls of a conversation so far: results of other formats name their call only by its id.
+#[derive(Default)]
+pub(super) struct CallNames<'a>(Vec<NamedCall<'a>>);
+
+struct NamedCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    answered: bool,
+}
+
+impl<'a> CallNames<'a> {
+    pub(super) fn add(&mut self, call: &'a Call<'_>) {
+        self.0.extend(call.id.as_deref().map(|id| NamedCall {
+            id,
+            name: &call.name,
+            answered: false,
+        }));
+    }
+
+    /// Finds the name of the call that a result answers, and marks the call as answered. `None` if
+    /// another result has answered it before.
+    pub(super) fn answer(
+        &mut self,
+        result: &'a ToolResult<'_>,
+        location: &FieldLocation,
+    ) -> Result<Option<&'a str>, ApiError> {
+        let same_id = |call: &NamedCall<'_>| Some(call.id) == result.id.as_deref();
+        let mut latest = self.0.iter_mut().rev();
+        if let Some(call) = latest.find(|call| same_id(call) && !call.answered) {
+            call.answered = true;
+            return Ok(Some(call.name));
+        }
+        if self.0.iter().any(same_id) {
+            return Ok(None);
+        }
+        result.name.as_deref().map(Some).ok_or_else(|| {
+            let message = "the tool result answers no call of this conversation";
+            ApiError::invalid(message).at_location(location.clone())
+        })
     }
 }

@@ -1,172 +1,153 @@
-//! Replies of an upstream of this format.
+//! The candidates of a response: one for each choice.
 
-use super::error;
-use super::grounding::Run;
-use super::parts::push_thought;
-use super::response_parts::{Candidate, PartIn, Piece, Said, is_exact, read_finish};
-use crate::formats::read_reply;
-use crate::model::{
-    ApiError, Arguments, Call, Choice, FieldLocation, Finish, Json, Losses, Part, PartKind,
-    Response, Signature, Text, ToolKind,
+use serde::Serialize;
+
+use super::finish_reason::{decode_finish_reason, encode_finish_reason, report_decoded_reason};
+use super::grounding::{
+    EncodedGrounding, TextRun, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
 };
+use super::logprobs::{LogprobsResult, UpstreamLogprobs, average_logprob, encode_logprobs};
+use super::reasoning::push_reasoning;
+use super::response_calls::{encode_args, keeps_call};
+use super::response_parts::{
+    ClientPart, UpstreamPart, UpstreamPayload, encode_content_part, part_location,
+};
+use crate::formats::few::Few;
+use crate::json::{Present, from_json};
+use crate::model::{Choice, FieldLocation, Finish, Losses, Part, PartKind, Signature, Text};
 
-pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
-    if error::is_listed(body) {
-        return Err(error::decode(200, body));
-    }
-    let mut piece: Piece<'a> = read_reply(body)?;
-    if piece.error.is_some() {
-        return Err(error::decode(200, body));
-    }
-    let candidates = piece.candidates.take().unwrap_or_default();
-    let mut candidates: Vec<_> = candidates.into_iter().collect();
-    candidates.sort_by_key(Candidate::number);
-    let mut choices: Vec<_> = candidates
-        .into_iter()
-        .map(|candidate| read_candidate(candidate, losses))
-        .collect();
-    if choices.is_empty() {
-        let words = piece.blocked().ok_or_else(|| {
-            ApiError::bad_gateway("the upstream's reply holds neither an answer nor a reason")
-        })?;
-        choices.push(Choice {
-            parts: Vec::new(),
-            citations: Vec::new(),
-            logprobs: Vec::new(),
-            finish: Finish::Filtered(Some(words.into())),
-        });
-    }
-    Ok(Response {
-        created: piece.created(),
-        id: piece.response_id.unwrap_or_default(),
-        model: piece.model_version.unwrap_or_default(),
-        choices,
-        usage: piece.usage_metadata.map(|usage| usage.read()),
-    })
-}
-
-fn read_candidate<'a>(candidate: Candidate<'a>, losses: &mut Losses) -> Choice<'a> {
-    report(&candidate, losses);
-    let mut parts = Parts::default();
-    let content = candidate.content.and_then(|content| content.parts);
-    for (number, part) in content.into_iter().flatten().enumerate() {
-        parts.read(number, part, losses);
-    }
-    let Parts { parts, runs } = parts;
-    let calls = parts
-        .iter()
-        .any(|part| matches!(part.kind, PartKind::Call(_)));
-    let mut citations = Vec::new();
-    if let Some(grounding) = candidate.grounding_metadata {
-        citations.extend(grounding.citations(&runs));
-    }
-    if let Some(metadata) = candidate.citation_metadata {
-        citations.extend(metadata.citations(&runs));
-    }
-    let logprobs = candidate.logprobs_result.into_iter();
-    let reason = candidate.finish_reason.unwrap_or_default();
-    let words = candidate.finish_message;
-    Choice {
-        parts,
-        citations,
-        logprobs: logprobs.flat_map(|logprobs| logprobs.read()).collect(),
-        finish: read_finish(&reason, words, calls),
+from_json! {
+    /// A candidate as an upstream sends it. Rare fields are boxed to keep it small.
+    pub(super) struct UpstreamCandidate<'a> {
+        /// Often absent on the first candidate.
+        "index" => index: Option<u32>,
+        "content" => pub(super) content: Option<UpstreamContent<'a>>,
+        "finishReason" => pub(super) finish_reason: Option<Text<'a>>,
+        "finishMessage" => pub(super) finish_message: Option<Text<'a>>,
+        "groundingMetadata" => pub(super) grounding_metadata: Option<Box<UpstreamGrounding<'a>>>,
+        "citationMetadata" => pub(super) citation_metadata: Option<Box<UpstreamCitationMetadata<'a>>>,
+        "logprobsResult" => pub(super) logprobs_result: Option<Box<UpstreamLogprobs<'a>>>,
+        "safetyRatings" => safety_ratings: Option<Present>,
+        "urlContextMetadata" => url_context_metadata: Option<Present>,
     }
 }
 
-/// What no other format can say of an answer.
-fn report(candidate: &Candidate<'_>, losses: &mut Losses) {
-    let mut dropped = |lost: bool, path: &'static str| {
-        if lost {
-            losses.dropped(FieldLocation::Path(path.into()));
+from_json! {
+    pub(super) struct UpstreamContent<'a> {
+        "parts" => pub(super) parts: Option<Few<UpstreamPart<'a>>>,
+    }
+}
+
+impl<'a> UpstreamCandidate<'a> {
+    pub(super) fn index(&self) -> u32 {
+        self.index.unwrap_or_default()
+    }
+
+    /// Decodes a candidate of a JSON response.
+    pub(super) fn decode(self, losses: &mut Losses) -> Choice<'a> {
+        self.report_losses(losses);
+        let mut decoder = PartsDecoder::default();
+        let content = self.content.and_then(|content| content.parts);
+        for (index, part) in content.into_iter().flatten().enumerate() {
+            decoder.decode_part(index, part, losses);
         }
-    };
-    dropped(candidate.safety_ratings.is_some(), "safetyRatings");
-    dropped(
-        candidate.url_context_metadata.is_some(),
-        "urlContextMetadata",
-    );
-    let reason = candidate.finish_reason.as_deref();
-    let filtered = matches!(
-        read_finish(reason.unwrap_or_default(), None, false),
-        Finish::Filtered(_)
-    );
-    dropped(
-        candidate.finish_message.is_some() && !filtered,
-        "finishMessage",
-    );
-    report_finish(candidate.number(), reason, losses);
-    if let Some(grounding) = &candidate.grounding_metadata {
-        grounding.report(losses);
+        let PartsDecoder { parts, runs } = decoder;
+        let has_calls = parts
+            .iter()
+            .any(|part| matches!(part.kind, PartKind::Call(_)));
+        let mut citations = Vec::new();
+        if let Some(grounding) = self.grounding_metadata {
+            citations.extend(grounding.citations(&runs));
+        }
+        if let Some(metadata) = self.citation_metadata {
+            citations.extend(metadata.citations(&runs));
+        }
+        let logprobs = self.logprobs_result.into_iter();
+        let reason = self.finish_reason.unwrap_or_default();
+        Choice {
+            parts,
+            citations,
+            logprobs: logprobs.flat_map(|logprobs| logprobs.decode()).collect(),
+            finish: decode_finish_reason(&reason, self.finish_message, has_calls),
+        }
     }
-    if let Some(citations) = &candidate.citation_metadata {
-        citations.report(losses);
-    }
-}
 
-/// A reason that not every format has a word for: a call that failed would look like any end.
-pub(super) fn report_finish(candidate: u32, reason: Option<&str>, losses: &mut Losses) {
-    if reason.is_some_and(|reason| !is_exact(reason)) {
-        let path = format!("candidates[{candidate}].finishReason");
-        losses.approximated(FieldLocation::Path(path.into()));
+    /// Reports the fields that no other format has.
+    fn report_losses(&self, losses: &mut Losses) {
+        let mut report = |is_lost: bool, path: &'static str| {
+            if is_lost {
+                losses.dropped(FieldLocation::Path(path.into()));
+            }
+        };
+        report(self.safety_ratings.is_some(), "safetyRatings");
+        report(self.url_context_metadata.is_some(), "urlContextMetadata");
+        let reason = self.finish_reason.as_deref();
+        let is_filtered = matches!(
+            decode_finish_reason(reason.unwrap_or_default(), None, false),
+            Finish::Filtered(_)
+        );
+        report(
+            self.finish_message.is_some() && !is_filtered,
+            "finishMessage",
+        );
+        report_decoded_reason(self.index(), reason, losses);
+        if let Some(grounding) = &self.grounding_metadata {
+            grounding.report_losses(losses);
+        }
+        if let Some(citations) = &self.citation_metadata {
+            citations.report_losses(losses);
+        }
     }
 }
 
 #[derive(Default)]
-struct Parts<'a> {
+struct PartsDecoder<'a> {
     parts: Vec<Part<'a>>,
-    /// Plain words among them, by the numbers that sources speak of.
-    runs: Vec<Run<'a>>,
+    /// The text parts, by the indexes that grounding refers to.
+    runs: Vec<TextRun<'a>>,
 }
 
-impl<'a> Parts<'a> {
-    fn read(&mut self, number: usize, part: PartIn<'a>, losses: &mut Losses) {
-        let (said, signature) = part.read();
-        let kind = match said {
-            Said::Call(call) => {
-                let name = call.name.unwrap_or_default();
-                return self.push(PartKind::Call(Call {
-                    id: call.id.filter(|id| !id.is_empty()),
-                    name,
-                    arguments: Arguments::Tree(arguments(call.args)),
-                    signature,
-                    kind: ToolKind::Function,
-                }));
+impl<'a> PartsDecoder<'a> {
+    fn decode_part(&mut self, index: usize, part: UpstreamPart<'a>, losses: &mut Losses) {
+        let (payload, signature) = part.decode();
+        let location = || FieldLocation::Path(format!("content.parts[{index}]").into());
+        let kind = match payload {
+            UpstreamPayload::Call(call) => {
+                return self.push(PartKind::Call(call.decode(signature)));
             }
-            Said::Reasoning(text) => return push_thought(text, signature, None, &mut self.parts),
-            Said::Words(text) => {
-                self.runs.push(Run {
-                    part: number,
+            UpstreamPayload::Reasoning(text) => {
+                return push_reasoning(text, signature, None, &mut self.parts);
+            }
+            UpstreamPayload::Text(text) => {
+                let is_bare_signature = text.is_empty() && signature.is_some();
+                self.runs.push(TextRun {
+                    part: index,
                     text: text.clone(),
                 });
-                Some(PartKind::Text(text)).filter(|_| signature.is_none() || !self.is_empty_run())
+                (!is_bare_signature).then_some(PartKind::Text(text))
             }
-            Said::Media(media) => Some(PartKind::Media(media)),
-            Said::Printed(text) => {
-                losses.approximated(lost_part(number));
+            UpstreamPayload::Media(media) => Some(PartKind::Media(media)),
+            UpstreamPayload::CodeOutput(text) => {
+                losses.approximated(location());
                 Some(PartKind::Text(text))
             }
             // A signature may come in a part of its own.
-            Said::Foreign if signature.is_some() => None,
-            Said::Foreign => {
-                losses.dropped(lost_part(number));
+            UpstreamPayload::Unsupported if signature.is_some() => None,
+            UpstreamPayload::Unsupported => {
+                losses.dropped(location());
                 None
             }
         };
-        // Words and images have no place for a proof: it goes to the thought before them.
-        self.signature(signature);
+        self.push_signature(signature);
         if let Some(kind) = kind {
             self.push(kind);
         }
     }
 
-    fn is_empty_run(&self) -> bool {
-        self.runs.last().is_some_and(|run| run.text.is_empty())
-    }
-
-    fn signature(&mut self, signature: Option<Signature<'a>>) {
+    /// Appends the signature of text or media as reasoning, as they have no signature of their own.
+    fn push_signature(&mut self, signature: Option<Signature<'a>>) {
         if signature.is_some() {
-            push_thought(Text::default(), signature, None, &mut self.parts);
+            push_reasoning(Text::default(), signature, None, &mut self.parts);
         }
     }
 
@@ -175,12 +156,87 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn lost_part(number: usize) -> FieldLocation {
-    FieldLocation::Path(format!("content.parts[{number}]").into())
+/// A candidate of a response to a client.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientCandidate<'a, P> {
+    pub(super) content: ClientContent<P>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finish_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) finish_message: Option<&'a str>,
+    pub(super) index: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grounding_metadata: Option<EncodedGrounding<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) avg_logprobs: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logprobs_result: Option<LogprobsResult<'a>>,
 }
 
-/// No arguments are an empty object.
-pub(super) fn arguments(args: Option<Json<'_>>) -> Json<'_> {
-    args.filter(Json::is_object)
-        .unwrap_or_else(|| Json::Object(Vec::new().into()))
+/// The content of a candidate. A chunk of a stream has one part, a JSON response any number.
+#[derive(Serialize)]
+pub(super) struct ClientContent<P> {
+    parts: P,
+    role: &'static str,
+}
+
+impl<P> ClientContent<P> {
+    pub(super) const fn new(parts: P) -> ClientContent<P> {
+        ClientContent {
+            parts,
+            role: "model",
+        }
+    }
+}
+
+/// Encodes a choice as a candidate of a JSON response.
+pub(super) fn encode_candidate<'a>(
+    index: u32,
+    choice: &'a Choice<'_>,
+    losses: &mut Losses,
+) -> ClientCandidate<'a, Vec<ClientPart<'a>>> {
+    let mut parts: Vec<ClientPart<'a>> = Vec::new();
+    for (number, part) in choice.parts.iter().enumerate() {
+        let is_last = number + 1 == choice.parts.len();
+        let encoded = match &part.kind {
+            PartKind::Call(call) => {
+                let args = encode_args(call);
+                let location = || part_location(index as usize, number);
+                let finish = &choice.finish;
+                keeps_call(call, args.as_ref(), is_last, finish, location, losses)
+                    .then(|| ClientPart::call(call, args))
+            }
+            other => encode_content_part(other),
+        };
+        let Some(encoded) = encoded else { continue };
+        match parts.last_mut() {
+            // Citations refer to positions in one run of text.
+            Some(before)
+                if !choice.citations.is_empty() && before.is_text() && encoded.is_text() =>
+            {
+                let more = encoded.text.unwrap_or_default();
+                before.text.get_or_insert_default().to_mut().push_str(&more);
+            }
+            _ => parts.push(encoded),
+        }
+    }
+    let text_parts = parts.iter().enumerate().filter(|(_, part)| part.is_text());
+    let runs: Vec<TextRun<'_>> = text_parts
+        .map(|(index, part)| TextRun {
+            part: index,
+            text: part.text.as_deref().unwrap_or_default().into(),
+        })
+        .collect();
+    let grounding_metadata = encode_grounding(&runs, &choice.citations);
+    let (finish_reason, finish_message) = encode_finish_reason(&choice.finish);
+    ClientCandidate {
+        content: ClientContent::new(parts),
+        finish_reason: Some(finish_reason),
+        finish_message,
+        index,
+        grounding_metadata,
+        avg_logprobs: average_logprob(&choice.logprobs),
+        logprobs_result: encode_logprobs(&choice.logprobs),
+    }
 }

@@ -1,167 +1,196 @@
-//! The conversation as an upstream of this format takes it.
+//! `systemInstruction` and `contents`: the conversation of a request.
 //!
-//! Results of one step stand alone in one content; what the user says beside them comes in the
-//! next. System turns move to the front, neighbours of one role become one content.
+//! An upstream takes the results of one step alone in one content, and what else the user sends in
+//! the next. System turns move into `systemInstruction`; neighbouring turns of one role become one
+//! content.
 
 use serde::Serialize;
 
-use super::calls::{CallNames, CallOut, ResultOut, write_call, write_result};
-use super::media::{self, FileData, InlineData};
+use super::calls::{CallNames, encode_function_call, encode_function_response};
+use super::enum_values::ROLES;
+use super::field_names;
+use super::media::{MediaPayload, encode_media};
+use super::parts::{NativePart, NativePayload, SignedParts, decode_part};
+use super::reasoning::encode_own_signature;
 use crate::formats::Capabilities;
-use crate::model::{
-    ApiError, FieldLocation, Issuer, Losses, Part, PartField, PartKind, Role, Signature, Text, Turn,
-};
+use crate::json::Fields;
+use crate::model::{ApiError, FieldLocation, Losses, Part, PartField, PartKind, Role, Turn};
 
-/// The stand-in that models which insist on signatures take for calls they did not make.
-const NO_SIGNATURE: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+/// The signature that models which require one accept for calls they did not make.
+const SKIP_SIGNATURE_VALIDATION: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
-/// What the user is made to say where the model would speak first.
-pub(super) const CONTINUED: &str = "(continued)";
-
-pub(super) struct Conversation<'a> {
-    pub(super) system: Vec<SystemText<'a>>,
-    pub(super) contents: Vec<Content<'a>>,
-}
-
-#[derive(Serialize)]
-pub(super) struct SystemText<'a> {
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-pub(super) struct Content<'a> {
-    role: &'static str,
-    parts: Vec<PartOut<'a>>,
-    /// The user has said something, not only handed in results.
-    #[serde(skip)]
-    spoken: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PartOut<'a> {
-    #[serde(flatten)]
-    payload: Payload<'a>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    thought: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thought_signature: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Payload<'a> {
-    Text(&'a str),
-    InlineData(InlineData<'a>),
-    FileData(FileData<'a>),
-    FunctionCall(CallOut<'a>),
-    FunctionResponse(ResultOut<'a>),
-}
+/// The text of a user's content that has to stand where the client sent none.
+pub(super) const PLACEHOLDER_TEXT: &str = "(continued)";
 
 const USER: &str = "user";
 const MODEL: &str = "model";
 
-impl<'a> Content<'a> {
-    fn user(parts: Vec<PartOut<'a>>, spoken: bool) -> Content<'a> {
-        Content {
+/// Decodes `systemInstruction`; its role, which some clients send, has no meaning.
+pub(super) fn decode_system_instruction<'a>(
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Turn<'a>>, ApiError> {
+    fields.take("role");
+    let mut parts = Vec::new();
+    fields.each("parts", |at, node| {
+        let text = node.fields(|mut fields| {
+            let text = fields.text("text")?;
+            fields.finish(losses);
+            Ok(text.unwrap_or_default())
+        })?;
+        parts.push(Part {
+            kind: PartKind::Text(text),
+            at: Some(at),
+        });
+        Ok(())
+    })?;
+    fields.finish(losses);
+    Ok((!parts.is_empty()).then_some(Turn {
+        role: Role::System,
+        parts,
+        at: None,
+    }))
+}
+
+/// Decodes one element of `contents`.
+pub(super) fn decode_content<'a>(
+    at: u32,
+    mut fields: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Turn<'a>, ApiError> {
+    let role = match field_names::take_enum(&mut fields, &["role"], ROLES) {
+        Some("model") => Role::Model,
+        _ => Role::User,
+    };
+    let mut parts = Vec::new();
+    fields.each("parts", |at, node| {
+        node.fields(|fields| decode_part(role, at, fields, &mut parts, losses))
+    })?;
+    fields.finish(losses);
+    // Other formats require the results first; here text may stand before and between them.
+    parts.sort_by_key(|part| !matches!(part.kind, PartKind::Result(_)));
+    Ok(Turn {
+        role,
+        parts,
+        at: Some(at),
+    })
+}
+
+/// The conversation of a request to an upstream.
+pub(super) struct NativeConversation<'a> {
+    pub(super) system: Vec<SystemPart<'a>>,
+    pub(super) contents: Vec<NativeContent<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct SystemPart<'a> {
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct NativeContent<'a> {
+    role: &'static str,
+    parts: Vec<NativePart<'a>>,
+    /// Whether the user sent something besides results.
+    #[serde(skip)]
+    has_user_input: bool,
+}
+
+impl<'a> NativeContent<'a> {
+    fn user(parts: Vec<NativePart<'a>>, has_user_input: bool) -> NativeContent<'a> {
+        NativeContent {
             role: USER,
             parts,
-            spoken,
+            has_user_input,
         }
     }
 
-    /// Words of the model that it would have to go on with.
-    fn is_begun_answer(&self) -> bool {
-        let is_call = |part: &PartOut<'_>| matches!(part.payload, Payload::FunctionCall(_));
-        self.role == MODEL && !self.parts.iter().any(is_call)
+    /// Whether the content is the beginning of an answer that the model should continue.
+    fn is_prefill(&self) -> bool {
+        self.role == MODEL && !self.parts.iter().any(NativePart::is_function_call)
     }
 }
 
-impl<'a> From<Payload<'a>> for PartOut<'a> {
-    fn from(payload: Payload<'a>) -> PartOut<'a> {
-        PartOut {
-            payload,
-            thought: false,
-            thought_signature: None,
-        }
-    }
-}
-
-/// The user's side between two turns of the model.
-#[derive(Default)]
-pub(super) struct Step<'a> {
-    pub(super) results: Vec<PartOut<'a>>,
-    /// Media that came inside of results.
-    pub(super) moved: Vec<PartOut<'a>>,
-    said: Vec<PartOut<'a>>,
-}
-
-pub(super) fn write<'a>(
+/// Encodes the turns of a request.
+pub(super) fn encode_turns<'a>(
     turns: &'a [Turn<'_>],
     capabilities: &Capabilities,
     losses: &mut Losses,
-) -> Result<Conversation<'a>, ApiError> {
-    let mut writer = Writer {
+) -> Result<NativeConversation<'a>, ApiError> {
+    let mut encoder = ContentsEncoder {
         system: Vec::new(),
         contents: Vec::new(),
-        step: Step::default(),
-        names: CallNames::default(),
+        step: UserStep::default(),
+        call_names: CallNames::default(),
         media_in_results: capabilities.native_function_response_parts,
     };
     let mut leading = true;
     for turn in turns {
         match turn.role {
-            Role::System | Role::Developer => writer.system(turn, leading, losses)?,
-            Role::User => writer.user(turn, losses)?,
-            Role::Model => writer.model(turn, losses)?,
+            Role::System | Role::Developer => encoder.encode_system_turn(turn, leading, losses)?,
+            Role::User => encoder.encode_user_turn(turn, losses)?,
+            Role::Model => encoder.encode_model_turn(turn, losses)?,
         }
         leading &= matches!(turn.role, Role::System | Role::Developer);
     }
-    writer.end_step();
-    let Writer {
+    encoder.end_step();
+    let ContentsEncoder {
         system,
         mut contents,
         ..
-    } = writer;
+    } = encoder;
     if contents.first().is_none_or(|content| content.role != USER) {
-        let words = PartOut::from(Payload::Text(CONTINUED));
-        contents.insert(0, Content::user(vec![words], true));
+        let placeholder = NativePart::from(NativePayload::Text(PLACEHOLDER_TEXT));
+        contents.insert(0, NativeContent::user(vec![placeholder], true));
         losses.approximated(FieldLocation::Turn {
             turn: turns.iter().find_map(|turn| turn.at),
         });
     }
-    // Nothing in this format makes a model go on with its own words.
-    if contents.last().is_some_and(Content::is_begun_answer) {
+    // The format has no way to make a model continue its own text.
+    if contents.last().is_some_and(NativeContent::is_prefill) {
         let turn = turns.last().and_then(|turn| turn.at);
         losses.approximated(FieldLocation::Turn { turn });
     }
     if capabilities.native_requires_signature {
-        stand_in(&mut contents);
+        add_missing_signatures(&mut contents);
     }
-    Ok(Conversation { system, contents })
+    Ok(NativeConversation { system, contents })
 }
 
-/// The first call of each step since the user last spoke must carry a signature.
-fn stand_in(contents: &mut [Content<'_>]) {
-    let asked = contents.iter().rposition(|content| content.spoken);
-    for content in &mut contents[asked.map_or(0, |at| at + 1)..] {
-        let call = |part: &&mut PartOut<'_>| matches!(part.payload, Payload::FunctionCall(_));
-        if let Some(first) = content.parts.iter_mut().find(call) {
-            first.thought_signature.get_or_insert(NO_SIGNATURE);
+/// Signs the first call of each step since the last input of the user: such models refuse a request
+/// without it.
+fn add_missing_signatures(contents: &mut [NativeContent<'_>]) {
+    let last_input = contents.iter().rposition(|content| content.has_user_input);
+    for content in &mut contents[last_input.map_or(0, |at| at + 1)..] {
+        let mut calls = content
+            .parts
+            .iter_mut()
+            .filter(|part| part.is_function_call());
+        if let Some(first) = calls.next() {
+            first.set_default_signature(SKIP_SIGNATURE_VALIDATION);
         }
     }
 }
 
-struct Writer<'a> {
-    system: Vec<SystemText<'a>>,
-    contents: Vec<Content<'a>>,
-    step: Step<'a>,
-    names: CallNames<'a>,
+struct ContentsEncoder<'a> {
+    system: Vec<SystemPart<'a>>,
+    contents: Vec<NativeContent<'a>>,
+    step: UserStep<'a>,
+    call_names: CallNames<'a>,
     media_in_results: bool,
 }
 
-impl<'a> Writer<'a> {
-    fn system(
+/// What the user sends between two turns of the model.
+#[derive(Default)]
+struct UserStep<'a> {
+    results: Vec<NativePart<'a>>,
+    /// Media of results that cannot hold it themselves.
+    moved_media: Vec<MediaPayload<'a>>,
+    input: Vec<NativePart<'a>>,
+}
+
+impl<'a> ContentsEncoder<'a> {
+    fn encode_system_turn(
         &mut self,
         turn: &'a Turn<'_>,
         leading: bool,
@@ -171,10 +200,10 @@ impl<'a> Writer<'a> {
         for part in &turn.parts {
             let PartKind::Text(text) = &part.kind else {
                 let message = "a system prompt for this model can hold nothing but text";
-                return Err(ApiError::invalid(message).at_location(place(turn, part)));
+                return Err(ApiError::invalid(message).at_location(location_of(turn, part)));
             };
             if !text.is_empty() {
-                self.system.push(SystemText { text });
+                self.system.push(SystemPart { text });
             }
         }
         if !leading && self.system.len() > before {
@@ -183,179 +212,145 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn user(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), ApiError> {
+    fn encode_user_turn(
+        &mut self,
+        turn: &'a Turn<'_>,
+        losses: &mut Losses,
+    ) -> Result<(), ApiError> {
         report_empty(turn, losses);
         for part in &turn.parts {
             match &part.kind {
                 PartKind::Text(text) | PartKind::Refusal(text) => {
-                    let words = (!text.is_empty()).then(|| Payload::Text(text).into());
-                    self.step.said.extend(words);
+                    let text = (!text.is_empty()).then(|| NativePayload::Text(text).into());
+                    self.step.input.extend(text);
                 }
                 PartKind::Media(media) => {
-                    let payload = media::write(media, &place(turn, part), losses)?;
-                    self.step.said.push(payload.into());
+                    let media = encode_media(media, &location_of(turn, part), losses)?;
+                    self.step.input.push(NativePayload::from(media).into());
                 }
                 PartKind::Result(result) => {
-                    let place = place(turn, part);
-                    let Some(name) = self.names.answered(result, &place)? else {
-                        losses.dropped(place);
+                    let location = location_of(turn, part);
+                    let Some(name) = self.call_names.answer(result, &location)? else {
+                        losses.dropped(location);
                         continue;
                     };
-                    let step = &mut self.step;
-                    write_result(result, name, &place, self.media_in_results, step, losses)?;
+                    let response = encode_function_response(
+                        result,
+                        name,
+                        &location,
+                        self.media_in_results,
+                        &mut self.step.moved_media,
+                        losses,
+                    )?;
+                    let payload = NativePayload::FunctionResponse(response);
+                    self.step.results.push(payload.into());
                 }
                 // Only a model thinks and calls.
-                PartKind::Reasoning { .. } | PartKind::Call(_) => losses.dropped(place(turn, part)),
+                PartKind::Reasoning { .. } | PartKind::Call(_) => {
+                    losses.dropped(location_of(turn, part));
+                }
             }
         }
         Ok(())
     }
 
-    /// The model speaks next, or nobody does.
+    /// Appends the contents of the user's step that a turn of the model, or the end, completes.
     fn end_step(&mut self) {
-        let Step {
+        let UserStep {
             results,
-            moved,
-            said,
+            moved_media,
+            input,
         } = std::mem::take(&mut self.step);
         if !results.is_empty() {
-            self.contents.push(Content::user(results, false));
+            self.contents.push(NativeContent::user(results, false));
         }
-        let spoken = !said.is_empty();
-        let parts: Vec<_> = moved.into_iter().chain(said).collect();
+        let has_user_input = !input.is_empty();
+        let moved_media = moved_media
+            .into_iter()
+            .map(|media| NativePayload::from(media).into());
+        let parts: Vec<_> = moved_media.chain(input).collect();
         if !parts.is_empty() {
-            self.contents.push(Content::user(parts, spoken));
+            self.contents
+                .push(NativeContent::user(parts, has_user_input));
         }
     }
 
-    fn model(&mut self, turn: &'a Turn<'_>, losses: &mut Losses) -> Result<(), ApiError> {
+    fn encode_model_turn(
+        &mut self,
+        turn: &'a Turn<'_>,
+        losses: &mut Losses,
+    ) -> Result<(), ApiError> {
         report_empty(turn, losses);
-        let parts = self.model_parts(turn, losses)?;
+        let parts = self.encode_model_parts(turn, losses)?;
         if parts.is_empty() {
             return Ok(());
         }
         self.end_step();
         match self.contents.last_mut() {
             Some(content) if content.role == MODEL => content.parts.extend(parts),
-            _ => self.contents.push(Content {
+            _ => self.contents.push(NativeContent {
                 role: MODEL,
                 parts,
-                spoken: false,
+                has_user_input: false,
             }),
         }
         Ok(())
     }
 
-    fn model_parts(
+    fn encode_model_parts(
         &mut self,
         turn: &'a Turn<'_>,
         losses: &mut Losses,
-    ) -> Result<Vec<PartOut<'a>>, ApiError> {
+    ) -> Result<Vec<NativePart<'a>>, ApiError> {
         let mut parts = SignedParts::default();
         for part in &turn.parts {
-            let place = || place(turn, part);
+            let location = || location_of(turn, part);
             match &part.kind {
                 PartKind::Text(text) if text.is_empty() => {}
-                PartKind::Text(text) => parts.push(Payload::Text(text), None),
+                PartKind::Text(text) => parts.push(NativePayload::Text(text), None),
                 PartKind::Refusal(text) => {
-                    losses.approximated(place());
-                    parts.push(Payload::Text(text), None);
+                    losses.approximated(location());
+                    parts.push(NativePayload::Text(text), None);
                 }
                 PartKind::Media(media) => {
-                    parts.push(media::write(media, &place(), losses)?, None);
+                    parts.push(encode_media(media, &location(), losses)?.into(), None);
                 }
                 PartKind::Call(call) => {
-                    self.names.note(call);
-                    let proof = || place().field(PartField::CallSignature);
-                    let signature = own_seal(call.signature.as_ref(), proof, losses);
-                    parts.push(
-                        Payload::FunctionCall(write_call(call, place, losses)),
-                        signature,
-                    );
+                    self.call_names.add(call);
+                    let of_signature = || location().field(PartField::CallSignature);
+                    let signature =
+                        encode_own_signature(call.signature.as_ref(), of_signature, losses);
+                    let call = encode_function_call(call, location, losses);
+                    parts.push(NativePayload::FunctionCall(call), signature);
                 }
                 PartKind::Reasoning { text, signature } => {
-                    // Thoughts go back only to the format that can vouch for them.
-                    match own_seal(signature.as_ref(), place, losses) {
-                        Some(signature) => parts.push_thought(text, signature),
-                        None if signature.is_none() && !text.is_empty() => losses.dropped(place()),
+                    // Reasoning goes back only with a signature of this format.
+                    match encode_own_signature(signature.as_ref(), location, losses) {
+                        Some(signature) => parts.push_reasoning(text, signature),
+                        None if signature.is_none() && !text.is_empty() => {
+                            losses.dropped(location());
+                        }
                         None => {}
                     }
                 }
-                PartKind::Result(_) => losses.dropped(place()),
+                PartKind::Result(_) => losses.dropped(location()),
             }
         }
         Ok(parts.finish())
     }
 }
 
-fn place(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
+fn location_of(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
     FieldLocation::Part {
         turn: turn.at,
         part: part.at,
     }
 }
 
-/// A turn that says nothing is left out, and its neighbours may grow together.
+/// Reports a turn without content, which is left out, so that its neighbours may become one.
 fn report_empty(turn: &Turn<'_>, losses: &mut Losses) {
-    let silent = |part: &Part<'_>| matches!(&part.kind, PartKind::Text(text) if text.is_empty());
-    if turn.parts.iter().all(silent) {
+    let is_empty = |part: &Part<'_>| matches!(&part.kind, PartKind::Text(text) if text.is_empty());
+    if turn.parts.iter().all(is_empty) {
         losses.approximated(FieldLocation::Turn { turn: turn.at });
-    }
-}
-
-/// The signature, if an upstream of this format gave it.
-fn own_seal<'a>(
-    signature: Option<&'a Signature<'_>>,
-    place: impl FnOnce() -> FieldLocation,
-    losses: &mut Losses,
-) -> Option<&'a str> {
-    let signature = signature?;
-    if signature.issuer != Issuer::Native {
-        losses.dropped(place());
-        return None;
-    }
-    Some(&signature.data)
-}
-
-/// Parts of a turn; a signature that came apart from its part goes to the next one, else to the last.
-#[derive(Default)]
-struct SignedParts<'a> {
-    parts: Vec<PartOut<'a>>,
-    waiting: Vec<&'a str>,
-}
-
-impl<'a> SignedParts<'a> {
-    fn push(&mut self, payload: Payload<'a>, signature: Option<&'a str>) {
-        let mut part = PartOut::from(payload);
-        part.thought_signature = signature;
-        if signature.is_none() && !self.waiting.is_empty() {
-            part.thought_signature = Some(self.waiting.remove(0));
-        }
-        self.parts.push(part);
-    }
-
-    fn push_thought(&mut self, text: &'a Text<'_>, signature: &'a str) {
-        if !text.is_empty() {
-            let mut part = PartOut::from(Payload::Text(text));
-            part.thought = true;
-            self.parts.push(part);
-        }
-        self.waiting.push(signature);
-    }
-
-    fn finish(mut self) -> Vec<PartOut<'a>> {
-        for signature in self.waiting {
-            match self.parts.last_mut() {
-                Some(part) if !part.thought && part.thought_signature.is_none() => {
-                    part.thought_signature = Some(signature);
-                }
-                _ => {
-                    let mut part = PartOut::from(Payload::Text(""));
-                    part.thought_signature = Some(signature);
-                    self.parts.push(part);
-                }
-            }
-        }
-        self.parts
     }
 }

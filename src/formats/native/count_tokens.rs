@@ -2,27 +2,29 @@
 
 use serde::Serialize;
 
-use super::field_paths::{self, Body};
-use super::{error, field_names, request, rules};
+use super::request::{NativeRequest, decode_fields, encode_fields};
+use super::{error, field_names, validation};
 use crate::formats::written::written;
 use crate::formats::{Counter, Question, UpstreamTarget, quoted, read_reply, read_request};
 use crate::json::{Edit, Present, RawJson, from_json};
 use crate::model::{ApiError, Losses, Request};
 
-pub(super) struct Count;
+/// The token counter of the format.
+pub(super) struct NativeTokenCounter;
 
+/// The body of a request that counts more than `contents`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Wrapping<'a> {
-    generate_content_request: Named<'a>,
+struct NativeCountTokensRequest<'a> {
+    generate_content_request: CountedRequest<'a>,
 }
 
-/// The name stands in the path too, but a counter insists on it here.
+/// The request whose tokens are counted. Upstreams require the model here besides the path.
 #[derive(Serialize)]
-struct Named<'a> {
+struct CountedRequest<'a> {
     model: String,
     #[serde(flatten)]
-    body: &'a Body<'a>,
+    request: &'a NativeRequest<'a>,
 }
 
 fn resource_name(model: &str) -> String {
@@ -31,36 +33,49 @@ fn resource_name(model: &str) -> String {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Counted {
+struct NativeCountTokensResponse {
     total_tokens: u64,
 }
 
 from_json! {
-    /// A count of zero is left out.
-    struct Answer {
+    /// The response of an upstream, which leaves a count of zero out.
+    struct UpstreamTokenCount {
         "totalTokens" => total_tokens: u64,
         "error" => error: Option<Present>,
     }
 }
 
-impl Counter for Count {
+from_json! {
+    struct RenamedRequest<'a> {
+        "generateContentRequest" | "generate_content_request" => request: Option<RenamedModel<'a>>,
+    }
+}
+
+from_json! {
+    struct RenamedModel<'a> {
+        "model" => model: Option<RawJson<'a>>,
+    }
+}
+
+impl Counter for NativeTokenCounter {
     fn decode_question<'a>(
         &self,
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Question<'a>, ApiError> {
-        let mut fields = rules::read(body, false)?;
-        let Some(inner) = field_names::node(&mut fields, field_names::WRAPPED) else {
-            let request = request::read(fields, losses)?;
+        let mut fields = validation::parse(body, false)?;
+        let wrapped = field_names::take(&mut fields, field_names::GENERATE_CONTENT_REQUEST);
+        let Some(wrapped) = wrapped else {
+            let request = decode_fields(fields, losses)?;
             let within = None;
             return Ok(Question { request, within });
         };
-        let request = inner.fields(|fields| request::read(fields, losses))?;
+        let request = wrapped.fields(|fields| decode_fields(fields, losses))?;
         if let Some(node) = fields.node("contents") {
             return Err(node.path.wrong("no generateContentRequest beside it"));
         }
         fields.finish(losses);
-        let within = field_names::WRAPPED.first().copied();
+        let within = field_names::GENERATE_CONTENT_REQUEST.first().copied();
         Ok(Question { request, within })
     }
 
@@ -70,32 +85,33 @@ impl Counter for Count {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        let body = field_paths::body(request, target, losses)?;
-        // Some counters of this format know no other shape than this one.
-        if body.is_bare() {
+        let body = encode_fields(request, target, losses)?;
+        // Some upstreams accept no other field than `contents` here.
+        if body.has_only_contents() {
             return Ok(written(&body, request.size()));
         }
-        let model = resource_name(target.model);
-        let generate_content_request = Named { model, body: &body };
-        let wrapping = Wrapping {
-            generate_content_request,
+        let counted = NativeCountTokensRequest {
+            generate_content_request: CountedRequest {
+                model: resource_name(target.model),
+                request: &body,
+            },
         };
-        Ok(written(&wrapping, request.size()))
+        Ok(written(&counted, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        let answer: Answer = read_reply(body)?;
-        match answer.error {
-            Some(_) => Err(error::decode(200, body)),
-            None => Ok(answer.total_tokens),
+        let response: UpstreamTokenCount = read_reply(body)?;
+        match response.error {
+            Some(_) => Err(error::decode_error(200, body)),
+            None => Ok(response.total_tokens),
         }
     }
 
     fn encode_count(&self, tokens: u64) -> Vec<u8> {
-        let counted = Counted {
+        let response = NativeCountTokensResponse {
             total_tokens: tokens,
         };
-        serde_json::to_vec(&counted).expect("a number always serialises")
+        serde_json::to_vec(&response).expect("a number always serialises")
     }
 
     fn count_path(&self) -> &'static str {
@@ -103,19 +119,9 @@ impl Counter for Count {
     }
 
     fn rename(&self, body: &[u8], model: &str) -> Option<Edit> {
-        from_json! {
-            struct Outer<'a> {
-                "generateContentRequest" | "generate_content_request" => wrapped: Option<Inner<'a>>,
-            }
-        }
-        from_json! {
-            struct Inner<'a> {
-                "model" => model: Option<RawJson<'a>>,
-            }
-        }
-        let outer: Outer<'_> = read_request(body).ok()?;
+        let renamed: RenamedRequest<'_> = read_request(body).ok()?;
         Some(Edit {
-            range: outer.wrapped?.model?.range_in(body),
+            range: renamed.request?.model?.range_in(body),
             with: quoted(&resource_name(model)),
         })
     }

@@ -10,45 +10,46 @@ use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
 #[derive(Serialize)]
-struct Body<'a> {
-    error: Inner<'a>,
+struct NativeErrorBody<'a> {
+    error: NativeError<'a>,
 }
 
 #[derive(Serialize)]
-struct Inner<'a> {
+struct NativeError<'a> {
     code: u16,
     message: &'a str,
     status: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    details: Vec<Detail<'a>>,
+    details: Vec<NativeErrorDetail<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Detail<'a> {
-    Retry {
+enum NativeErrorDetail<'a> {
+    RetryInfo {
         #[serde(rename = "@type")]
         kind: &'static str,
         #[serde(rename = "retryDelay")]
         retry_delay: String,
     },
-    Violation {
+    BadRequest {
         #[serde(rename = "@type")]
         kind: &'static str,
         #[serde(rename = "fieldViolations")]
-        field_violations: [Violation<'a>; 1],
+        field_violations: [FieldViolation<'a>; 1],
     },
 }
 
 #[derive(Serialize)]
-struct Violation<'a> {
+struct FieldViolation<'a> {
     field: &'a str,
 }
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-const fn word(kind: ApiErrorKind) -> &'static str {
+/// The canonical status of an error.
+const fn status_name(kind: ApiErrorKind) -> &'static str {
     match kind {
         ApiErrorKind::Invalid | ApiErrorKind::ContextTooLong | ApiErrorKind::TooLarge => {
             "INVALID_ARGUMENT"
@@ -65,42 +66,51 @@ const fn word(kind: ApiErrorKind) -> &'static str {
     }
 }
 
-pub(super) fn body(api_error: &ApiError) -> impl Serialize {
-    let retry = api_error.retry_after.map(|delay| Detail::Retry {
-        kind: RETRY_INFO,
-        retry_delay: format!("{}s", delay.as_secs_f64()),
-    });
-    let violation = api_error.param.as_deref().map(|field| Detail::Violation {
-        kind: BAD_REQUEST,
-        field_violations: [Violation { field }],
-    });
-    Body {
-        error: Inner {
+/// The body of an error, as JSON response or as chunk of a stream.
+pub(super) fn error_body(api_error: &ApiError) -> impl Serialize {
+    let retry = api_error
+        .retry_after
+        .map(|delay| NativeErrorDetail::RetryInfo {
+            kind: RETRY_INFO,
+            retry_delay: format!("{}s", delay.as_secs_f64()),
+        });
+    let violation = api_error
+        .param
+        .as_deref()
+        .map(|field| NativeErrorDetail::BadRequest {
+            kind: BAD_REQUEST,
+            field_violations: [FieldViolation { field }],
+        });
+    NativeErrorBody {
+        error: NativeError {
             code: api_error.status,
             message: &api_error.message,
-            status: word(api_error.kind),
+            status: status_name(api_error.kind),
             details: retry.into_iter().chain(violation).collect(),
         },
     }
 }
 
-pub(super) fn encode(api_error: &ApiError) -> (u16, Vec<u8>) {
+/// Encodes an error as status and JSON body.
+pub(super) fn encode_error(api_error: &ApiError) -> (u16, Vec<u8>) {
     let bytes =
-        serde_json::to_vec(&body(api_error)).expect("a struct of strings always serialises");
+        serde_json::to_vec(&error_body(api_error)).expect("a struct of strings always serialises");
     (api_error.status, bytes)
 }
 
-/// Clients recognise it only while `error` is the first key.
-pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
-    out.data(&body(api_error));
+/// Encodes an error as the last event of a stream. Clients recognise it only if `error` is the first
+/// key.
+pub(super) fn encode_stream_error(api_error: &ApiError, out: &mut SseWriter) {
+    out.data(&error_body(api_error));
 }
 
-/// Errors may come in a list; replies never do.
-pub(super) fn is_listed(body: &[u8]) -> bool {
+/// Whether a body is a list: upstreams may send errors in one, but never responses.
+pub(super) fn is_error_list(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"[")
 }
 
-pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
+/// Decodes the error of an upstream.
+pub(super) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = match &body {
         Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
@@ -121,29 +131,30 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
         api_error.status = status;
     }
     api_error.message = words_of(message, &body).to_owned();
-    api_error.retry_after = details(&error["details"]).find_map(|detail| {
+    api_error.retry_after = elements(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
     });
     api_error
 }
 
-fn details(details: &Value) -> impl Iterator<Item = &Value> {
-    details.as_array().into_iter().flatten()
+/// The elements of an array; none if the value is not one.
+fn elements(array: &Value) -> impl Iterator<Item = &Value> {
+    array.as_array().into_iter().flatten()
 }
 
-fn kind_of(status: u16, listed: &Value, message: Option<&str>) -> ApiErrorKind {
-    if details(listed).any(|detail| detail["reason"] == "API_KEY_INVALID") {
+fn kind_of(status: u16, details: &Value, message: Option<&str>) -> ApiErrorKind {
+    if elements(details).any(|detail| detail["reason"] == "API_KEY_INVALID") {
         return ApiErrorKind::Unauthenticated;
     }
     let per_day = |detail: &Value| {
-        details(&detail["violations"]).any(|violation| {
+        elements(&detail["violations"]).any(|violation| {
             violation["quotaId"]
                 .as_str()
                 .is_some_and(|id| id.contains("PerDay"))
         })
     };
-    if status == 429 && details(listed).any(per_day) {
+    if status == 429 && elements(details).any(per_day) {
         return ApiErrorKind::OverQuota;
     }
     if message.is_some_and(|text| text.contains("exceeds the maximum number of tokens")) {

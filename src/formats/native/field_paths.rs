@@ -1,106 +1,24 @@
-//! Requests to an upstream of this format.
+//! Paths of request fields, for errors and losses: `contents[1].parts[0]`.
 
-use serde::Serialize;
+use crate::model::{FieldLocation, PartField, Setting};
 
-use super::contents::{self, Content, SystemText};
-use super::generation_config::{self, GenerationConfig};
-use super::tools_out::{self, ToolConfig, ToolEntry};
-use crate::formats::UpstreamTarget;
-use crate::formats::written::written;
-use crate::model::{ApiError, FieldLocation, Labels, Losses, PartField, Request, Setting};
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Body<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_instruction: Option<SystemInstruction<'a>>,
-    contents: Vec<Content<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<ToolEntry<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service_tier: Option<&'static str>,
+/// Packs the position of a function declaration into one number: declarations stand in lists inside
+/// of a list, so the index of the tool goes into the upper 16 bits.
+pub(super) const fn tool_index(tool: u32, declaration: u32) -> u32 {
+    tool << 16 | declaration & 0xffff
 }
 
-impl Body<'_> {
-    /// Whether there is nothing but the conversation.
-    pub(super) fn is_bare(&self) -> bool {
-        self.system_instruction.is_none()
-            && self.tools.is_empty()
-            && self.tool_config.is_none()
-            && self.generation_config.is_none()
-            && self.service_tier.is_none()
-    }
+const fn split_tool_index(index: u32) -> (u32, u32) {
+    (index >> 16, index & 0xffff)
 }
 
-#[derive(Serialize)]
-struct SystemInstruction<'a> {
-    parts: Vec<SystemText<'a>>,
-}
-
-pub(super) fn encode(
-    request: &Request<'_>,
-    target: &UpstreamTarget<'_>,
-    losses: &mut Losses,
-) -> Result<Vec<u8>, ApiError> {
-    let body = body(request, target, losses)?;
-    Ok(written(&body, request.size()))
-}
-
-pub(super) fn body<'a>(
-    request: &'a Request<'_>,
-    target: &UpstreamTarget<'a>,
-    losses: &mut Losses,
-) -> Result<Body<'a>, ApiError> {
-    if request.output.images && !target.capabilities.native_image_output {
-        let message = "the upstream of this model cannot answer with images";
-        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images)));
-    }
-    let conversation = contents::write(&request.turns, target.capabilities, losses)?;
-    let (tools, tool_config) = tools_out::write(request, target.brand, losses);
-    let system = conversation.system;
-    Ok(Body {
-        system_instruction: (!system.is_empty()).then_some(SystemInstruction { parts: system }),
-        contents: conversation.contents,
-        tools,
-        tool_config,
-        generation_config: generation_config::write(request, target.capabilities, losses),
-        service_tier: write_labels(&request.labels, losses),
-    })
-}
-
-/// The service tier; nothing else that a request says of itself has a place here.
-fn write_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
-    for (given, setting) in [
-        (labels.user.is_some(), Setting::User),
-        (labels.cache_key.is_some(), Setting::CacheKey),
-        (labels.metadata.is_some(), Setting::Metadata),
-    ] {
-        if given {
-            losses.dropped(FieldLocation::Setting(setting));
-        }
-    }
-    match labels.service_tier.as_deref()? {
-        "auto" => None,
-        "default" => Some("standard"),
-        "flex" => Some("flex"),
-        "priority" => Some("priority"),
-        _ => {
-            losses.dropped(FieldLocation::Setting(Setting::ServiceTier));
-            None
-        }
-    }
-}
-
-pub(super) fn path_of(place: &FieldLocation) -> String {
+/// The path of a field in the request of a client of this format.
+pub(super) fn path_of(location: &FieldLocation) -> String {
     let content = |turn: Option<u32>| match turn {
         Some(turn) => format!("contents[{turn}]"),
         None => "systemInstruction".to_owned(),
     };
-    match place {
+    match location {
         FieldLocation::Path(path) => path.clone().into_owned(),
         FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
         FieldLocation::Turn { turn } => content(*turn),
@@ -110,36 +28,37 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
             part: Some(part),
         } => format!("{}.parts[{part}]", content(*turn)),
         FieldLocation::InToolResult { turn, part, inner } => {
-            let result = path_of(&FieldLocation::Part {
+            let part = path_of(&FieldLocation::Part {
                 turn: *turn,
                 part: *part,
             });
             match inner {
-                Some(inner) => format!("{result}.functionResponse.parts[{inner}]"),
-                None => result,
+                Some(inner) => format!("{part}.functionResponse.parts[{inner}]"),
+                None => part,
             }
         }
-        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
-        // No client of this format can say the latter.
+        FieldLocation::Field { of, field } => path_of(of) + part_field_path(*field),
+        // The format has no `strict`, so its clients get the path of the declaration.
         FieldLocation::Tool { tool } | FieldLocation::ToolStrict { tool } => {
-            let (tool, declaration) = (tool >> 16, tool & 0xffff);
+            let (tool, declaration) = split_tool_index(*tool);
             format!("tools[{tool}].functionDeclarations[{declaration}]")
         }
     }
 }
 
-const fn field_of(field: PartField) -> &'static str {
+const fn part_field_path(field: PartField) -> &'static str {
     match field {
         PartField::FileName => ".inlineData.displayName",
         PartField::UrlName => ".fileData.displayName",
         PartField::Failure => ".functionResponse.response.error",
         PartField::CallSignature => ".thoughtSignature",
-        // No client of this format can say it.
+        // The format has no detail of a single image.
         PartField::Detail => "",
     }
 }
 
-/// Those that the format itself lacks get a word all the same: it may have to be said of others.
+/// The path of a setting. A setting that the format lacks has a name too: losses of requests from
+/// other formats may have to be reported under it.
 const fn setting_path(setting: Setting) -> &'static str {
     match setting {
         Setting::MaxTokens => "generationConfig.maxOutputTokens",
@@ -155,7 +74,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::Thinking => "generationConfig.thinkingConfig",
         Setting::ToolChoice => "toolConfig.functionCallingConfig",
         Setting::ParallelTools => "toolConfig",
-        // A shape has no labels here.
+        // A schema has no name and no description of its own in this format.
         Setting::OutputFormat | Setting::OutputName | Setting::OutputDescription => {
             "generationConfig.responseSchema"
         }

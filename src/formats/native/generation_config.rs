@@ -1,15 +1,42 @@
-//! How the reply is to be made, as an upstream of this format takes it.
+//! `generationConfig`: sampling, the format of the output, and the settings of thinking and images.
 
 use serde::Serialize;
 
+use super::enum_values::{
+    APPLICATION_JSON, MAX_STOP_SEQUENCES, MODALITIES, RESPONSE_MIME_TYPES, TEXT_ENUM, TEXT_PLAIN,
+};
+use super::field_names::{self, FieldNames};
 use super::image_config::{self, ImageConfig};
-use super::schema_encoder::{self, Written, report};
-use crate::formats::{Capabilities, ThinkingStyle};
+use super::media_resolution::encode_media_resolution;
+use super::schema::{EncodedSchema, decode_schema, encode_schema, report_inexact};
+use super::thinking_config::{self, ThinkingConfig};
+use crate::formats::Capabilities;
+use crate::json::{Fields, Node};
 use crate::model::{
-    Depth, Detail, Effort, FieldLocation, Json, Losses, OutputFormat, Part, PartField, PartKind,
-    Request, Sampling, Setting, Text, Thinking, Turn,
+    ApiError, FieldLocation, ImageOptions, Json, Losses, Output, OutputFormat, Request, Sampling,
+    Setting, SettingAliases, Text,
 };
 
+/// Decodes `generationConfig` into the settings of a request.
+pub(super) fn decode_generation_config<'a>(
+    node: Node<'a, '_>,
+    request: &mut Request<'a>,
+    losses: &mut Losses,
+) -> Result<(), ApiError> {
+    node.fields(|mut fields| {
+        request.sampling = decode_sampling(&mut fields)?;
+        request.output = decode_output(&mut fields, &mut request.aliases, losses)?;
+        if let Some(node) = field_names::take(&mut fields, field_names::THINKING_CONFIG) {
+            request.thinking =
+                node.fields(|fields| thinking_config::decode_thinking_config(fields, losses))?;
+        }
+        field_names::report_dropped(&mut fields, field_names::MEDIA_RESOLUTION, losses);
+        fields.finish(losses);
+        Ok(())
+    })
+}
+
+/// The `generationConfig` of a request to an upstream.
 #[derive(Serialize, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerationConfig<'a> {
@@ -51,61 +78,80 @@ pub(super) struct GenerationConfig<'a> {
     media_resolution: Option<&'static str>,
 }
 
-#[derive(Serialize, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-struct ThinkingConfig {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_budget: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_level: Option<&'static str>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    include_thoughts: bool,
-}
-
-const MOST_STOPS: usize = 5;
-
-/// `None`: the client asked for nothing in particular.
-pub(super) fn write<'a>(
+/// Encodes the settings of a request; `None` if it has none.
+pub(super) fn encode_generation_config<'a>(
     request: &'a Request<'_>,
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> Option<GenerationConfig<'a>> {
-    let mut config = write_sampling(&request.sampling, losses);
-    write_shape(&request.output.format, &mut config, losses);
-    if request.output.images || request.output.audio {
-        config.response_modalities.push("TEXT");
-    }
-    if request.output.images {
-        config.response_modalities.push("IMAGE");
-    }
-    if request.output.audio {
-        config.response_modalities.push("AUDIO");
-    }
+    let mut config = encode_sampling(&request.sampling, losses);
+    encode_output_format(&request.output.format, &mut config, losses);
+    config.response_modalities = encode_modalities(&request.output);
     if request.output.verbosity.is_some() {
         losses.dropped(FieldLocation::Setting(Setting::Verbosity));
     }
-    config.thinking_config = write_thinking(request.thinking, capabilities, losses);
-    config.image_config = image_config::write(&request.output.image_options, losses);
-    config.media_resolution = write_resolution(&request.turns, losses);
+    config.thinking_config =
+        thinking_config::encode_thinking_config(request.thinking, capabilities, losses);
+    config.image_config = image_config::encode_image_config(&request.output.image_options, losses);
+    config.media_resolution = encode_media_resolution(&request.turns, losses);
     (config != GenerationConfig::default()).then_some(config)
 }
 
-fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> GenerationConfig<'a> {
+fn decode_sampling<'a>(fields: &mut Fields<'a, '_>) -> Result<Sampling<'a>, ApiError> {
+    Ok(Sampling {
+        max_tokens: decode_field(fields, field_names::MAX_OUTPUT_TOKENS, Node::u64)?,
+        temperature: decode_field(fields, &["temperature"], Node::f64)?,
+        top_p: decode_field(fields, field_names::TOP_P, Node::f64)?,
+        top_k: decode_field(fields, field_names::TOP_K, Node::u64)?,
+        seed: fields.i64("seed")?,
+        stop: decode_stop_sequences(fields)?,
+        presence_penalty: decode_field(fields, field_names::PRESENCE_PENALTY, Node::f64)?,
+        frequency_penalty: decode_field(fields, field_names::FREQUENCY_PENALTY, Node::f64)?,
+        choices: saturate(decode_field(
+            fields,
+            field_names::CANDIDATE_COUNT,
+            Node::u64,
+        )?),
+        logprobs: decode_field(fields, field_names::RESPONSE_LOGPROBS, Node::bool)?
+            .unwrap_or(false),
+        top_logprobs: saturate(fields.u64("logprobs")?),
+    })
+}
+
+fn decode_field<'a, 's, T>(
+    fields: &'s mut Fields<'a, '_>,
+    names: FieldNames,
+    decode: impl FnOnce(Node<'a, 's>) -> Result<T, ApiError>,
+) -> Result<Option<T>, ApiError> {
+    field_names::take(fields, names).map(decode).transpose()
+}
+
+fn saturate(count: Option<u64>) -> Option<u32> {
+    count.map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+fn decode_stop_sequences<'a>(fields: &mut Fields<'a, '_>) -> Result<Vec<Text<'a>>, ApiError> {
+    let node = field_names::take(fields, field_names::STOP_SEQUENCES);
+    let stop = node.map(field_names::decode_texts);
+    Ok(stop.transpose()?.unwrap_or_default())
+}
+
+fn encode_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> GenerationConfig<'a> {
     let stop = &sampling.stop[..];
-    if stop.len() > MOST_STOPS {
+    if stop.len() > MAX_STOP_SEQUENCES {
         losses.approximated(FieldLocation::Setting(Setting::Stop));
     }
-    // Here an answer is at least one token long.
+    // The format requires at least one token.
     if sampling.max_tokens == Some(0) {
         losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
     }
-    let mut count = |number: Option<u64>, setting| {
+    let mut encode_count = |number: Option<u64>, setting| {
         let number = number?;
-        whole(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
+        encode_int32(i64::try_from(number).unwrap_or(i64::MAX), setting, losses).into()
     };
-    let max_output_tokens: Option<i32> = count(sampling.max_tokens, Setting::MaxTokens);
-    let top_k = count(sampling.top_k, Setting::TopK);
-    // A limit of nothing, which only warms a cache elsewhere, is none here.
+    let max_output_tokens: Option<i32> = encode_count(sampling.max_tokens, Setting::MaxTokens);
+    let top_k = encode_count(sampling.top_k, Setting::TopK);
+    // A limit of 0 only fills the cache in other formats; here it becomes 1.
     let max_output_tokens = max_output_tokens.map(|limit| {
         if limit < 1 {
             losses.approximated(FieldLocation::Setting(Setting::MaxTokens));
@@ -117,10 +163,12 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
         temperature: sampling.temperature,
         top_p: sampling.top_p,
         top_k,
-        seed: sampling.seed.map(|seed| whole(seed, Setting::Seed, losses)),
+        seed: sampling
+            .seed
+            .map(|seed| encode_int32(seed, Setting::Seed, losses)),
         presence_penalty: sampling.presence_penalty,
         frequency_penalty: sampling.frequency_penalty,
-        stop_sequences: &stop[..stop.len().min(MOST_STOPS)],
+        stop_sequences: &stop[..stop.len().min(MAX_STOP_SEQUENCES)],
         candidate_count: sampling.choices,
         response_logprobs: sampling.logprobs,
         logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
@@ -128,25 +176,73 @@ fn write_sampling<'a>(sampling: &'a Sampling<'_>, losses: &mut Losses) -> Genera
     }
 }
 
-/// Whole numbers have 32 bits here.
-fn whole(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
+/// Clamps a number to the 32 bits that integers have in this format.
+fn encode_int32(number: i64, setting: Setting, losses: &mut Losses) -> i32 {
     i32::try_from(number).unwrap_or_else(|_| {
         losses.approximated(FieldLocation::Setting(setting));
         if number < 0 { i32::MIN } else { i32::MAX }
     })
 }
 
-fn write_shape<'a>(
-    shape: &'a OutputFormat<'_>,
+fn decode_output<'a>(
+    fields: &mut Fields<'a, '_>,
+    aliases: &mut SettingAliases,
+    losses: &mut Losses,
+) -> Result<Output<'a>, ApiError> {
+    let format = decode_output_format(fields, aliases, losses)?;
+    let (images, audio) = decode_modalities(fields)?;
+    Ok(Output {
+        format,
+        images,
+        audio,
+        image_options: ImageOptions {
+            size: image_config::decode_image_config(fields, losses)?,
+            ..ImageOptions::default()
+        },
+        verbosity: None,
+    })
+}
+
+/// Decodes `responseMimeType` and the schema beside it.
+fn decode_output_format<'a>(
+    fields: &mut Fields<'a, '_>,
+    aliases: &mut SettingAliases,
+    losses: &mut Losses,
+) -> Result<OutputFormat<'a>, ApiError> {
+    let mime_type =
+        field_names::take_enum(fields, field_names::RESPONSE_MIME_TYPE, RESPONSE_MIME_TYPES);
+    let node = field_names::take(fields, field_names::RESPONSE_SCHEMA);
+    let schema = decode_schema(node, losses)?;
+    let node = field_names::take(fields, field_names::RESPONSE_JSON_SCHEMA);
+    let json_schema = decode_schema(node, losses)?;
+    aliases.shape = match (&schema, &json_schema) {
+        (Some(_), _) => None,
+        (None, Some(_)) => Some("generationConfig.responseJsonSchema"),
+        (None, None) => Some("generationConfig.responseMimeType"),
+    };
+    let schema = schema.or(json_schema);
+    Ok(match (mime_type.unwrap_or(TEXT_PLAIN), schema) {
+        (TEXT_ENUM, Some(schema)) => OutputFormat::Enum(schema),
+        (APPLICATION_JSON, None) => OutputFormat::Json,
+        (_, Some(schema)) => OutputFormat::Schema {
+            name: None,
+            description: None,
+            schema,
+            strict: None,
+        },
+        (_, None) => OutputFormat::Text,
+    })
+}
+
+fn encode_output_format<'a>(
+    format: &'a OutputFormat<'_>,
     config: &mut GenerationConfig<'a>,
     losses: &mut Losses,
 ) {
-    const JSON: &str = "application/json";
-    const ENUM: &str = "text/x.enum";
-    let place = FieldLocation::Setting(Setting::OutputFormat);
-    let (kind, schema) = match shape {
+    let location = FieldLocation::Setting(Setting::OutputFormat);
+    let (mime_type, schema) = match format {
         OutputFormat::Text => return,
-        OutputFormat::Json => (JSON, None),
+        OutputFormat::Json => (APPLICATION_JSON, None),
         OutputFormat::Schema {
             name,
             description,
@@ -159,163 +255,48 @@ fn write_shape<'a>(
             if description.is_some() {
                 losses.dropped(FieldLocation::Setting(Setting::OutputDescription));
             }
-            (JSON, Some(schema))
+            (APPLICATION_JSON, Some(schema))
         }
-        OutputFormat::Enum(schema) => (ENUM, Some(schema)),
+        OutputFormat::Enum(schema) => (TEXT_ENUM, Some(schema)),
     };
-    config.response_mime_type = Some(kind);
-    match schema.map(schema_encoder::write) {
+    config.response_mime_type = Some(mime_type);
+    match schema.map(encode_schema) {
         None => {}
-        Some(Written::Plain { schema, exact }) => {
+        Some(EncodedSchema::JsonSchema { schema, exact }) => {
             config.response_json_schema = Some(schema);
-            report(exact, place, losses);
+            report_inexact(exact, location, losses);
         }
-        Some(Written::Dialect { schema, exact }) => {
+        Some(EncodedSchema::Native { schema, exact }) => {
             config.response_schema = Some(schema);
-            report(exact, place, losses);
+            report_inexact(exact, location, losses);
         }
     }
 }
 
-fn write_thinking(
-    thinking: Thinking,
-    capabilities: &Capabilities,
-    losses: &mut Losses,
-) -> Option<ThinkingConfig> {
-    let mut config = ThinkingConfig {
-        include_thoughts: thinking.show == Some(true),
-        ..ThinkingConfig::default()
-    };
-    let asked = thinking.depth.unwrap_or(Depth::Dynamic);
-    let depth = possible(asked, capabilities);
-    let style = capabilities.native_thinking;
-    let exact = match (depth, style) {
-        (Depth::Dynamic, _) => true,
-        (Depth::Off, _) => {
-            let (budget, exact) = in_range(0, capabilities);
-            config = ThinkingConfig {
-                thinking_budget: Some(budget),
-                ..ThinkingConfig::default()
-            };
-            exact
+/// Decodes `responseModalities`: whether images and whether audio are requested.
+fn decode_modalities(fields: &mut Fields<'_, '_>) -> Result<(bool, bool), ApiError> {
+    let (mut images, mut audio) = (false, false);
+    field_names::for_each(fields, field_names::RESPONSE_MODALITIES, |_, node| {
+        match field_names::enum_value(&node.value, MODALITIES) {
+            Some("IMAGE") => images = true,
+            Some("AUDIO") => audio = true,
+            _ => {}
         }
-        (Depth::Effort(effort), Some(ThinkingStyle::Budget)) => {
-            let (budget, exact) = in_range(budget_of(effort), capabilities);
-            config.thinking_budget = Some(budget);
-            exact
-        }
-        (Depth::Effort(effort), _) => {
-            config.thinking_level = Some(level_of(effort));
-            effort <= Effort::High
-        }
-        (Depth::Budget(tokens), Some(ThinkingStyle::Words)) => {
-            let effort = capabilities.nearest(effort_of(tokens));
-            config.thinking_level = Some(level_of(effort));
-            false
-        }
-        (Depth::Budget(tokens), _) => {
-            let (budget, exact) = in_range(tokens, capabilities);
-            config.thinking_budget = Some(budget);
-            exact
-        }
-    };
-    if !exact || depth != asked {
-        losses.approximated(FieldLocation::Setting(Setting::Thinking));
-    }
-    (config != ThinkingConfig::default()).then_some(config)
+        Ok(())
+    })?;
+    Ok((images, audio))
 }
 
-/// What the model can be told of the depth that was asked for.
-fn possible(asked: Depth, capabilities: &Capabilities) -> Depth {
-    match asked {
-        Depth::Effort(effort) => Depth::Effort(capabilities.nearest(effort)),
-        Depth::Off if !capabilities.off_effort => {
-            Depth::Effort(capabilities.nearest(Effort::Minimal))
-        }
-        other => other,
+fn encode_modalities(output: &Output<'_>) -> Vec<&'static str> {
+    let mut modalities = Vec::new();
+    if output.images || output.audio {
+        modalities.push("TEXT");
     }
-}
-
-/// The nearest budget that the model takes, and whether it is the one that was asked for.
-fn in_range(tokens: u64, capabilities: &Capabilities) -> (u64, bool) {
-    let (fewest, most) = capabilities.native_thinking_range.unwrap_or((0, u64::MAX));
-    let budget = tokens.clamp(fewest, most);
-    (budget, budget == tokens)
-}
-
-const fn level_of(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Minimal => "MINIMAL",
-        Effort::Low => "LOW",
-        Effort::Medium => "MEDIUM",
-        Effort::High | Effort::ExtraHigh | Effort::Max => "HIGH",
+    if output.images {
+        modalities.push("IMAGE");
     }
-}
-
-const fn budget_of(effort: Effort) -> u64 {
-    match effort {
-        Effort::Minimal => 512,
-        Effort::Low => 1024,
-        Effort::Medium => 8192,
-        Effort::High => 24576,
-        Effort::ExtraHigh | Effort::Max => 32768,
+    if output.audio {
+        modalities.push("AUDIO");
     }
-}
-
-const fn effort_of(tokens: u64) -> Effort {
-    match tokens {
-        0..=1024 => Effort::Low,
-        1025..=8192 => Effort::Medium,
-        _ => Effort::High,
-    }
-}
-
-/// One for the whole request: what each image asks for counts only where all ask for the same.
-fn write_resolution(turns: &[Turn<'_>], losses: &mut Losses) -> Option<&'static str> {
-    let mut pictures = Vec::new();
-    for turn in turns {
-        for part in &turn.parts {
-            pictures.extend(pictures_of(turn, part));
-        }
-    }
-    let (first, _) = pictures.first()?;
-    let agreed = pictures.iter().all(|(detail, _)| detail == first);
-    let resolution = match first {
-        Some(Detail::Low) if agreed => Some("MEDIA_RESOLUTION_LOW"),
-        Some(Detail::High) if agreed => Some("MEDIA_RESOLUTION_HIGH"),
-        _ => None,
-    };
-    for (detail, place) in pictures {
-        match detail {
-            None | Some(Detail::Auto) => {}
-            Some(_) if resolution.is_some() => losses.approximated(place.field(PartField::Detail)),
-            Some(_) => losses.dropped(place.field(PartField::Detail)),
-        }
-    }
-    resolution
-}
-
-/// How closely each image is to be looked at, and where it stands.
-fn pictures_of<'a>(
-    turn: &Turn<'_>,
-    part: &'a Part<'_>,
-) -> impl Iterator<Item = (Option<Detail>, FieldLocation)> + use<'a> {
-    let place = FieldLocation::Part {
-        turn: turn.at,
-        part: part.at,
-    };
-    let (inside, returned) = match &part.kind {
-        PartKind::Result(result) => (&result.parts[..], true),
-        _ => (std::slice::from_ref(part), false),
-    };
-    inside.iter().filter_map(move |part| match &part.kind {
-        PartKind::Media(media) if media.mime.is_empty() || media.mime.starts_with("image/") => {
-            let place = match returned {
-                true => place.in_tool_result(part.at),
-                false => place.clone(),
-            };
-            Some((media.detail, place))
-        }
-        _ => None,
-    })
+    modalities
 }

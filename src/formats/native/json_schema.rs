@@ -1,6 +1,6 @@
-//! Plain JSON Schema, without the words that upstreams of this format do not know.
+//! JSON Schema for upstreams of this format, which lack some keywords.
 //!
-//! `{"const":1}` → `{"enum":[1]}`. Of truth values only the type can be told.
+//! `{"const":1}` → `{"enum":[1]}`. A list of booleans becomes the type.
 
 use crate::model::Json;
 
@@ -21,50 +21,50 @@ const SCHEMAS: [&str; 12] = [
 ];
 const NAMED_SCHEMAS: [&str; 4] = ["properties", "$defs", "definitions", "patternProperties"];
 
-/// The schema, and whether it still says all that it said.
-pub(super) fn write<'a>(schema: &'a Json<'a>) -> (Json<'a>, bool) {
+/// Encodes a schema and tells whether nothing was left out.
+pub(super) fn encode_json_schema<'a>(schema: &'a Json<'a>) -> (Json<'a>, bool) {
     let mut exact = true;
-    let written = any(schema, &mut exact);
-    (written, exact)
+    let encoded = encode_any(schema, &mut exact);
+    (encoded, exact)
 }
 
-/// One schema or a list of them.
-fn any<'a>(schema: &'a Json<'a>, exact: &mut bool) -> Json<'a> {
+/// Encodes one schema or a list of them.
+fn encode_any<'a>(schema: &'a Json<'a>, exact: &mut bool) -> Json<'a> {
     let keywords = match schema {
         Json::Array(schemas) => {
-            let written = schemas.iter().map(|schema| any(schema, exact));
-            return Json::Array(written.collect());
+            let encoded = schemas.iter().map(|schema| encode_any(schema, exact));
+            return Json::Array(encoded.collect());
         }
         Json::Object(keywords) => keywords,
         _ => return schema.clone(),
     };
-    let mut written = Vec::with_capacity(keywords.len());
+    let mut encoded = Vec::with_capacity(keywords.len());
     for (keyword, value) in keywords.iter() {
         match (keyword, value) {
             ("const", value) => {
                 let values = std::slice::from_ref(value);
-                written.push(listed(values, exact));
+                encoded.push(encode_enum(values, exact));
             }
-            ("enum", Json::Array(values)) => written.push(listed(values, exact)),
+            ("enum", Json::Array(values)) => encoded.push(encode_enum(values, exact)),
             (_, Json::Object(schemas)) if NAMED_SCHEMAS.contains(&keyword) => {
                 let schemas = schemas
                     .iter()
-                    .map(|(name, schema)| (name, any(schema, exact)));
-                written.push((keyword, Json::Object(schemas.collect())));
+                    .map(|(name, schema)| (name, encode_any(schema, exact)));
+                encoded.push((keyword, Json::Object(schemas.collect())));
             }
-            _ if SCHEMAS.contains(&keyword) => written.push((keyword, any(value, exact))),
-            _ => written.push((keyword, value.clone())),
+            _ if SCHEMAS.contains(&keyword) => encoded.push((keyword, encode_any(value, exact))),
+            _ => encoded.push((keyword, value.clone())),
         }
     }
-    // A list of truth values has become a type, which may have stood there before.
+    // A list of booleans became a second `type` beside the one of the schema.
     let mut has_type = false;
-    written.retain(|(keyword, _)| *keyword != "type" || !std::mem::replace(&mut has_type, true));
-    Json::Object(written.into())
+    encoded.retain(|(keyword, _)| *keyword != "type" || !std::mem::replace(&mut has_type, true));
+    Json::Object(encoded.into())
 }
 
-fn listed<'a>(values: &[Json<'a>], exact: &mut bool) -> (&'a str, Json<'a>) {
+fn encode_enum<'a>(values: &[Json<'a>], exact: &mut bool) -> (&'a str, Json<'a>) {
     if !values.is_empty() && values.iter().all(Json::is_bool) {
-        let both = [true, false].map(|truth| values.contains(&Json::Bool(truth)));
+        let both = [true, false].map(|value| values.contains(&Json::Bool(value)));
         *exact &= both == [true, true];
         return ("type", "boolean".into());
     }

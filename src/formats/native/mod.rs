@@ -1,40 +1,40 @@
-//! The native format: `POST /v1beta/models/{model}:generateContent` and its siblings.
+//! The native format, Gemini `generateContent`: `POST /v1beta/models/{model}:generateContent`,
+//! `:streamGenerateContent` and `:countTokens`.
 
 mod call_ids;
 mod calls;
 mod candidate;
 mod contents;
 mod count_tokens;
-mod decoder;
+mod enum_values;
 mod error;
 mod field_names;
 mod field_paths;
 mod finish_reason;
-mod framing;
 mod generation_config;
 mod grounding;
 mod image_config;
 mod json_schema;
+mod logprobs;
 mod media;
-mod partial;
+mod media_resolution;
 mod parts;
 mod passthrough;
+mod reasoning;
 mod request;
 mod response;
+mod response_calls;
 mod response_parts;
-mod rules;
 mod schema;
-mod schema_encoder;
-mod setting_rules;
-mod settings;
+mod schema_builder;
 mod signatures;
-mod sources;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod thinking_config;
 mod tools;
-mod tools_out;
 mod usage;
+mod validation;
 
 use std::ops::Range;
 
@@ -49,8 +49,8 @@ use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
 use crate::sse::SseWriter;
 
-/// Names of models may hold slashes and colons; these would end the path, or mean something else.
-const NOT_IN_A_PATH: &AsciiSet = &CONTROLS
+/// The characters that are escaped in a path. Slashes and colons are not: names of models have them.
+const PATH_ESCAPES: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
     .add(b'#')
@@ -67,6 +67,7 @@ const NOT_IN_A_PATH: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
+/// The codec of the native format.
 pub(super) struct Native;
 
 impl Codec for Native {
@@ -76,7 +77,7 @@ impl Codec for Native {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Request<'a>, ApiError> {
-        request::decode(head, body, losses)
+        request::decode_request(head, body, losses)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -93,11 +94,11 @@ impl Codec for Native {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        field_paths::encode(request, target, losses)
+        request::encode_request(request, target, losses)
     }
 
-    fn path_of(&self, place: &FieldLocation) -> String {
-        field_paths::path_of(place)
+    fn path_of(&self, location: &FieldLocation) -> String {
+        field_paths::path_of(location)
     }
 
     fn decode_response<'a>(
@@ -105,36 +106,36 @@ impl Codec for Native {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        candidate::decode(body, losses)
+        response::decode_response(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &ResponseOptions,
+        options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
-        response::encode(response, asked, losses)
+        response::encode_response(response, options, losses)
     }
 
     fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(decoder::Decoder::default())
+        Box::new(stream::NativeStreamDecoder::default())
     }
 
-    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::Encoder::new(asked))
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(stream::NativeStreamEncoder::new(options))
     }
 
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
-        error::decode(status, body)
+        error::decode_error(status, body)
     }
 
     fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(api_error)
+        error::encode_error(api_error)
     }
 
     fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(api_error, out);
+        error::encode_stream_error(api_error, out);
     }
 
     fn takes_comments(&self) -> bool {
@@ -149,34 +150,34 @@ impl Codec for Native {
         &self,
         head: &RequestHead<'_>,
         body: &[u8],
-        by_the_rules: bool,
+        validate: bool,
     ) -> Result<Vec<Range<usize>>, ApiError> {
-        match by_the_rules {
-            true => rules::hold(body, head.text_only),
-            false => rules::skim(body),
+        match validate {
+            true => validation::validate(body, head.text_only),
+            false => validation::find_vendor_prefixes(body),
         }
     }
 
     fn most(&self, body: &[u8]) -> OutputLimit {
-        passthrough::most(body)
+        passthrough::output_limit(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_reply(body, watch)
+        passthrough::observe_response(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_event(data, watch)
+        passthrough::observe_event(data, watch)
     }
 
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
-        let verb = match operation {
+        let method = match operation {
             Operation::Generate | Operation::Edit => "generateContent",
             Operation::Stream(_) => "streamGenerateContent",
             Operation::CountTokens => "countTokens",
         };
-        let model = utf8_percent_encode(model, NOT_IN_A_PATH);
-        format!("/v1beta/models/{model}:{verb}")
+        let model = utf8_percent_encode(model, PATH_ESCAPES);
+        format!("/v1beta/models/{model}:{method}")
     }
 
     fn upstream_query(&self, stream: bool) -> Option<&'static str> {
@@ -187,16 +188,16 @@ impl Codec for Native {
         &[]
     }
 
-    /// Some send back what was called but not what was thought.
+    /// Some clients send calls back, but not the thoughts with their signatures.
     fn clients_return_proofs(&self) -> bool {
         false
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {
-        Some(&count_tokens::Count)
+        Some(&count_tokens::NativeTokenCounter)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        signatures::take_out(body, losses)
+        signatures::strip_foreign_signatures(body, losses)
     }
 }

@@ -1,114 +1,65 @@
-//! The conversation: contents and their parts.
+//! The parts of a content in a request.
 
-use std::borrow::Cow;
+use serde::Serialize;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use super::field_names::{self, Spellings};
-use super::rules::ROLES;
-use crate::formats::base64_text;
-use crate::formats::media_kind::small_letters;
-use crate::json::{Fields, Node};
-use crate::model::{
-    ApiError, Arguments, Call, FieldLocation, Issuer, Json, Losses, Media, Part, PartKind, Role,
-    Signature, Source, Text, ToolKind, ToolResult, Turn,
+use super::calls::{
+    NativeFunctionCall, NativeFunctionResponse, decode_function_call, decode_function_response,
 };
+use super::field_names::{self, FieldNames};
+use super::media::{FileData, InlineData, MediaPayload, decode_file_data, decode_inline_data};
+use super::reasoning::{decode_signature, push_reasoning};
+use crate::json::{Fields, Node};
+use crate::model::{ApiError, Call, FieldLocation, Losses, Part, PartKind, Role, Text};
 
-/// The role that some clients write beside it says nothing.
-pub(super) fn read_system<'a>(
-    mut fields: Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Option<Turn<'a>>, ApiError> {
-    fields.take("role");
-    let mut parts = Vec::new();
-    fields.each("parts", |at, node| {
-        let text = node.fields(|mut fields| {
-            let text = fields.text("text")?;
-            fields.finish(losses);
-            Ok(text.unwrap_or_default())
-        })?;
-        parts.push(Part {
-            kind: PartKind::Text(text),
-            at: Some(at),
-        });
-        Ok(())
-    })?;
-    fields.finish(losses);
-    Ok((!parts.is_empty()).then_some(Turn {
-        role: Role::System,
-        parts,
-        at: None,
-    }))
-}
-
-pub(super) fn read_content<'a>(
-    at: u32,
-    mut fields: Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Turn<'a>, ApiError> {
-    let role = match field_names::word(&mut fields, &["role"], ROLES) {
-        Some("model") => Role::Model,
-        _ => Role::User,
-    };
-    let mut parts = Vec::new();
-    fields.each("parts", |at, node| {
-        node.fields(|fields| read_part(role, at, fields, &mut parts, losses))
-    })?;
-    fields.finish(losses);
-    // Words may stand before and between results here; elsewhere results come first.
-    parts.sort_by_key(|part| !matches!(part.kind, PartKind::Result(_)));
-    Ok(Turn {
-        role,
-        parts,
-        at: Some(at),
-    })
-}
-
-type Reader =
+type PayloadDecoder =
     for<'a> fn(Node<'a, '_>, role: Role, &mut Losses) -> Result<Option<PartKind<'a>>, ApiError>;
 
-/// A part carries exactly one of these.
-static PAYLOADS: [(Spellings, Reader); 7] = [
+/// The payloads of a part, which carries exactly one of them.
+static PAYLOADS: [(FieldNames, PayloadDecoder); 7] = [
     (&["text"], |node, _, _| {
         Ok(Some(PartKind::Text(node.text()?)))
     }),
-    (field_names::INLINE, |node, _, losses| {
-        let media = node.fields(|fields| read_inline(fields, losses))?;
+    (field_names::INLINE_DATA, |node, _, losses| {
+        let media = node.fields(|fields| decode_inline_data(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (field_names::FILE, |node, _, losses| {
-        let media = node.fields(|fields| read_file(fields, losses))?;
+    (field_names::FILE_DATA, |node, _, losses| {
+        let media = node.fields(|fields| decode_file_data(fields, losses))?;
         Ok(Some(PartKind::Media(media)))
     }),
-    (field_names::CALL, read_call),
-    (field_names::RESPONSE, read_result),
-    (field_names::CODE, |node, _, losses| {
+    (field_names::FUNCTION_CALL, decode_function_call),
+    (field_names::FUNCTION_RESPONSE, decode_function_response),
+    (field_names::EXECUTABLE_CODE, |node, _, losses| {
         losses.dropped(FieldLocation::Path(node.path.to_string().into()));
         Ok(None)
     }),
-    (field_names::CODE_RESULT, read_execution),
+    (
+        field_names::CODE_EXECUTION_RESULT,
+        decode_code_execution_result,
+    ),
 ];
 
-fn read_part<'a>(
+/// Decodes a part and appends it to `parts`.
+pub(super) fn decode_part<'a>(
     role: Role,
     at: u32,
     mut fields: Fields<'a, '_>,
     parts: &mut Vec<Part<'a>>,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
-    // Only the model thinks: on the user's words these two are reported.
+    // Only the model has thoughts: on a part of the user these two fields are reported as dropped.
     let (mut thought, mut signature) = (false, None);
     if role == Role::Model {
         thought = fields.bool("thought")?.unwrap_or(false);
-        signature = field_names::text(&mut fields, &["thoughtSignature", "thought_signature"])?
-            .filter(|data| !data.is_empty())
-            .map(read_seal);
+        signature =
+            field_names::take_text(&mut fields, &["thoughtSignature", "thought_signature"])?
+                .filter(|data| !data.is_empty())
+                .map(decode_signature);
     }
     let mut payload = None;
-    for (spellings, reader) in &PAYLOADS {
-        if let Some(node) = field_names::node(&mut fields, spellings) {
-            payload = reader(node, role, losses)?;
+    for (names, decode) in &PAYLOADS {
+        if let Some(node) = field_names::take(&mut fields, names) {
+            payload = decode(node, role, losses)?;
             break;
         }
     }
@@ -117,216 +68,126 @@ fn read_part<'a>(
             kind: PartKind::Call(Call { signature, ..call }),
             at: Some(at),
         }),
-        Some(PartKind::Text(text)) if thought => push_thought(text, signature, Some(at), parts),
+        Some(PartKind::Text(text)) if thought => push_reasoning(text, signature, Some(at), parts),
         Some(_) if thought => losses.dropped(FieldLocation::Path(fields.path.to_string().into())),
         kind => {
-            // Words and images have no place for a proof: it goes to the thought before them.
-            let bare = kind.filter(|kind| {
+            // Text and media of the model have no signature of their own: it becomes reasoning
+            // before them.
+            let kind = kind.filter(|kind| {
                 signature.is_none() || !matches!(kind, PartKind::Text(text) if text.is_empty())
             });
             if signature.is_some() {
-                push_thought(Text::default(), signature, Some(at), parts);
+                push_reasoning(Text::default(), signature, Some(at), parts);
             }
-            parts.extend(bare.map(|kind| Part { kind, at: Some(at) }));
+            parts.extend(kind.map(|kind| Part { kind, at: Some(at) }));
         }
     }
     fields.finish(losses);
     Ok(())
 }
 
-/// Neighbouring pieces are one thought until a proof closes it.
-pub(super) fn push_thought<'a>(
-    more: Text<'a>,
-    proof: Option<Signature<'a>>,
-    at: Option<u32>,
-    parts: &mut Vec<Part<'a>>,
-) {
-    if let Some(PartKind::Reasoning { text, signature }) =
-        parts.last_mut().map(|part| &mut part.kind)
-        && signature.is_none()
-    {
-        text.to_mut().push_str(&more);
-        *signature = proof;
-        return;
-    }
-    parts.push(Part {
-        kind: PartKind::Reasoning {
-            text: more,
-            signature: proof,
-        },
-        at,
-    });
-}
-
-fn read_seal(data: Text<'_>) -> Signature<'_> {
-    Signature::unwrap_text(&data).unwrap_or(Signature {
-        issuer: Issuer::Native,
-        data,
-    })
-}
-
-fn read_inline<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
-    let mime = field_names::text(&mut fields, field_names::MIME_TYPE)?;
-    let mime = small_letters(fields.need("mimeType", mime)?);
-    let data = fields.text("data")?.map(standard);
-    let data = fields.need("data", data)?;
-    let name = field_names::text(&mut fields, field_names::DISPLAY_NAME)?;
-    fields.finish(losses);
-    // Text is text to the other formats, not a file of bytes.
-    let plain = mime.starts_with("text/").then(|| plain_text(&data));
-    let source = match plain.flatten() {
-        Some(text) => Source::Plain(text.into()),
-        None => Source::Base64(data),
-    };
-    Ok(Media {
-        mime,
-        source,
-        name,
-        detail: None,
-    })
-}
-
-/// Standard base64 with padding, whichever alphabet the client wrote.
-fn standard(text: Text<'_>) -> Text<'_> {
-    match base64_text::standard(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(clean) => Cow::Owned(clean),
-    }
-}
-
-/// What a text document says; `None`: it is no text after all.
-fn plain_text(base64: &str) -> Option<String> {
-    String::from_utf8(STANDARD.decode(base64).ok()?).ok()
-}
-
-fn read_file<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Media<'a>, ApiError> {
-    let mime = field_names::text(&mut fields, field_names::MIME_TYPE)?;
-    let address = field_names::text(&mut fields, field_names::FILE_URI)?;
-    let address = fields.need("fileUri", address)?;
-    let name = field_names::text(&mut fields, field_names::DISPLAY_NAME)?;
-    fields.finish(losses);
-    Ok(Media {
-        mime: small_letters(mime.unwrap_or_default()),
-        source: Source::Url(address),
-        name,
-        detail: None,
-    })
-}
-
-fn read_call<'a>(
-    node: Node<'a, '_>,
-    role: Role,
-    losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, ApiError> {
-    if role != Role::Model {
-        return Err(node.path.wrong("the role model: only a model calls"));
-    }
-    node.fields(|mut fields| {
-        let name = fields.text("name")?;
-        let name = fields.need("name", name)?;
-        let arguments = read_object(fields.node("args"))?.unwrap_or_default();
-        let id = fields.text("id")?.filter(|id| !id.is_empty());
-        fields.finish(losses);
-        Ok(Some(PartKind::Call(Call {
-            id,
-            name,
-            arguments: Arguments::Tree(Json::Object(arguments)),
-            signature: None,
-            kind: ToolKind::Function,
-        })))
-    })
-}
-
-type Object<'a> = serde_json_borrow::ObjectAsVec<'a>;
-
-fn read_object<'a>(node: Option<Node<'a, '_>>) -> Result<Option<Object<'a>>, ApiError> {
-    match node.map(|node| (node.value, node.path)) {
-        None => Ok(None),
-        Some((Json::Object(object), _)) => Ok(Some(object)),
-        Some((_, path)) => Err(path.wrong("an object")),
-    }
-}
-
-fn read_result<'a>(
-    node: Node<'a, '_>,
-    role: Role,
-    losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, ApiError> {
-    if role == Role::Model {
-        return Err(node.path.wrong("the role user: a model answers no calls"));
-    }
-    node.fields(|mut fields| {
-        let name = fields.text("name")?;
-        let name = fields.need("name", name)?;
-        let (text, failed) = match read_object(fields.node("response"))? {
-            Some(response) => read_output(response),
-            None => (None, false),
-        };
-        let mut parts: Vec<Part<'a>> = Vec::new();
-        parts.extend(text.map(|text| Part {
-            kind: PartKind::Text(text),
-            at: None,
-        }));
-        fields.each("parts", |at, node| {
-            let media = node.fields(|fields| read_result_media(fields, losses))?;
-            parts.extend(media.map(|media| Part {
-                kind: PartKind::Media(media),
-                at: Some(at),
-            }));
-            Ok(())
-        })?;
-        let id = fields.text("id")?.filter(|id| !id.is_empty());
-        fields.finish(losses);
-        Ok(Some(PartKind::Result(ToolResult {
-            id,
-            name: Some(name),
-            parts,
-            failed,
-        })))
-    })
-}
-
-/// `output` and `error` mean something when they stand alone; any other object is the output.
-fn read_output(response: Object<'_>) -> (Option<Text<'_>>, bool) {
-    let key = response.keys().next().filter(|_| response.len() == 1);
-    let failed = match key {
-        Some("output") => false,
-        Some("error") => true,
-        _ => return (Some(compact(&Json::Object(response))), false),
-    };
-    let text = response.into_vec().pop().map(|(_, value)| match value {
-        Json::Str(text) => text,
-        other => compact(&other),
-    });
-    (text, failed)
-}
-
-/// With the keys in the client's order, which the tree's own `Display` does not keep.
-fn compact<'b>(tree: &Json<'_>) -> Text<'b> {
-    let json = serde_json::to_string(tree).expect("a tree of JSON always serialises");
-    json.into()
-}
-
-fn read_result_media<'a>(
-    mut fields: Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Option<Media<'a>>, ApiError> {
-    let inline = field_names::node(&mut fields, field_names::INLINE)
-        .map(|node| node.fields(|fields| read_inline(fields, losses)))
-        .transpose()?;
-    let file = field_names::node(&mut fields, field_names::FILE)
-        .map(|node| node.fields(|fields| read_file(fields, losses)))
-        .transpose()?;
-    fields.finish(losses);
-    Ok(inline.or(file))
-}
-
-/// Of code that the upstream itself ran, what it printed stays.
-fn read_execution<'a>(
+/// Decodes the output of code that the upstream itself ran; it stays as text.
+fn decode_code_execution_result<'a>(
     node: Node<'a, '_>,
     _role: Role,
     losses: &mut Losses,
 ) -> Result<Option<PartKind<'a>>, ApiError> {
     losses.approximated(FieldLocation::Path(node.path.to_string().into()));
     node.fields(|mut fields| Ok(fields.text("output")?.map(PartKind::Text)))
+}
+
+/// A part of a request to an upstream.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NativePart<'a> {
+    #[serde(flatten)]
+    payload: NativePayload<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum NativePayload<'a> {
+    Text(&'a str),
+    InlineData(InlineData<'a>),
+    FileData(FileData<'a>),
+    FunctionCall(NativeFunctionCall<'a>),
+    FunctionResponse(NativeFunctionResponse<'a>),
+}
+
+impl<'a> From<MediaPayload<'a>> for NativePayload<'a> {
+    fn from(media: MediaPayload<'a>) -> NativePayload<'a> {
+        match media {
+            MediaPayload::InlineData(data) => NativePayload::InlineData(data),
+            MediaPayload::FileData(data) => NativePayload::FileData(data),
+        }
+    }
+}
+
+impl<'a> From<NativePayload<'a>> for NativePart<'a> {
+    fn from(payload: NativePayload<'a>) -> NativePart<'a> {
+        NativePart {
+            payload,
+            thought: false,
+            thought_signature: None,
+        }
+    }
+}
+
+impl<'a> NativePart<'a> {
+    pub(super) fn is_function_call(&self) -> bool {
+        matches!(self.payload, NativePayload::FunctionCall(_))
+    }
+
+    /// Sets the signature of a part that has none.
+    pub(super) fn set_default_signature(&mut self, signature: &'a str) {
+        self.thought_signature.get_or_insert(signature);
+    }
+}
+
+/// The parts of a turn of the model. A signature that stands apart from its part goes to the next
+/// part without one, else to the last part.
+#[derive(Default)]
+pub(super) struct SignedParts<'a> {
+    parts: Vec<NativePart<'a>>,
+    pending: Vec<&'a str>,
+}
+
+impl<'a> SignedParts<'a> {
+    pub(super) fn push(&mut self, payload: NativePayload<'a>, signature: Option<&'a str>) {
+        let mut part = NativePart::from(payload);
+        part.thought_signature = signature;
+        if signature.is_none() && !self.pending.is_empty() {
+            part.thought_signature = Some(self.pending.remove(0));
+        }
+        self.parts.push(part);
+    }
+
+    pub(super) fn push_reasoning(&mut self, text: &'a Text<'_>, signature: &'a str) {
+        if !text.is_empty() {
+            let mut part = NativePart::from(NativePayload::Text(text));
+            part.thought = true;
+            self.parts.push(part);
+        }
+        self.pending.push(signature);
+    }
+
+    pub(super) fn finish(mut self) -> Vec<NativePart<'a>> {
+        for signature in self.pending {
+            match self.parts.last_mut() {
+                Some(part) if !part.thought && part.thought_signature.is_none() => {
+                    part.thought_signature = Some(signature);
+                }
+                _ => {
+                    let mut part = NativePart::from(NativePayload::Text(""));
+                    part.thought_signature = Some(signature);
+                    self.parts.push(part);
+                }
+            }
+        }
+        self.parts
+    }
 }

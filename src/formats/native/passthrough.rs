@@ -1,8 +1,9 @@
-//! What pass-through reads: usage and the end of a reply. Model and stream stand in the path.
+//! Passthrough: the output limit of a request, and the usage and the end of a response that pass
+//! unchanged.
 
 use super::error;
-use super::response_parts::END_ELSEWHERE;
-use super::usage::RawUsage;
+use super::stream::DONE;
+use super::usage::UpstreamUsage;
 use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
@@ -10,7 +11,7 @@ use crate::formats::{
 use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
-/// All that routing must know stands in the path.
+/// A peek at a request. The model and whether to stream stand in the path, not in the body.
 pub(super) const PEEK: Peek<'static> = Peek {
     model: None,
     stream: false,
@@ -21,35 +22,36 @@ pub(super) const PEEK: Peek<'static> = Peek {
 };
 
 from_json! {
-    struct Limited<'a> {
-        "generationConfig" | "generation_config" => config: Option<Limits<'a>>,
+    struct LimitedRequest<'a> {
+        "generationConfig" | "generation_config" => config: Option<LimitedConfig<'a>>,
     }
 }
 
 from_json! {
-    struct Limits<'a> {
+    struct LimitedConfig<'a> {
         "maxOutputTokens" | "max_output_tokens" => output: Option<RawJson<'a>>,
         "candidateCount" | "candidate_count" => choices: Option<RawJson<'a>>,
     }
 }
 
-pub(super) fn most(body: &[u8]) -> OutputLimit {
-    let limited: Limited<'_> = read_request(body).unwrap_or_default();
+/// Finds the output limit of a request.
+pub(super) fn output_limit(body: &[u8]) -> OutputLimit {
+    let limited: LimitedRequest<'_> = read_request(body).unwrap_or_default();
     let limits = limited.config.unwrap_or_default();
     OutputLimit::of(limits.output, limits.choices)
 }
 
 from_json! {
-    struct Piece<'a> {
-        "candidates" => candidates: Option<Few<Candidate<'a>>>,
-        "promptFeedback" => prompt_feedback: Option<PromptFeedback>,
-        "usageMetadata" => usage_metadata: Option<RawUsage<'a>>,
+    struct ObservedResponse<'a> {
+        "candidates" => candidates: Option<Few<ObservedCandidate<'a>>>,
+        "promptFeedback" => prompt_feedback: Option<ObservedPromptFeedback>,
+        "usageMetadata" => usage_metadata: Option<UpstreamUsage<'a>>,
         "error" => error: Option<Present>,
     }
 }
 
 from_json! {
-    struct Candidate<'a> {
+    struct ObservedCandidate<'a> {
         "index" => index: Option<u32>,
         "content" => content: Option<RawJson<'a>>,
         "finishReason" => finish_reason: Option<Present>,
@@ -57,25 +59,26 @@ from_json! {
 }
 
 from_json! {
-    struct Content<'a> {
-        "parts" => parts: Option<Few<Part<'a>>>,
+    struct ObservedContent<'a> {
+        "parts" => parts: Option<Few<ObservedPart<'a>>>,
     }
 }
 
 from_json! {
-    struct Part<'a> {
+    struct ObservedPart<'a> {
         "text" => text: Option<RawJson<'a>>,
         "thought" => thought: Option<RawJson<'a>>,
         "functionCall" => function_call: Option<RawJson<'a>>,
     }
 }
 
-impl Candidate<'_> {
+impl ObservedCandidate<'_> {
+    /// Counts the bytes of the content, for responses without usage.
     fn count(&self, heard: &mut Heard) {
         let content = self.content.map(RawJson::get);
-        // Whatever else stands there is the client's to judge.
+        // Content that cannot be decoded counts nothing, but passes.
         let content = content.and_then(|content| decode_json(content).ok());
-        let parts = content.and_then(|content: Content<'_>| content.parts);
+        let parts = content.and_then(|content: ObservedContent<'_>| content.parts);
         for part in parts.iter().flat_map(Few::iter) {
             match part.thought.map(RawJson::get) {
                 Some("true") => heard.think(part.text),
@@ -87,59 +90,62 @@ impl Candidate<'_> {
 }
 
 from_json! {
-    struct PromptFeedback {
+    struct ObservedPromptFeedback {
         "blockReason" => block_reason: Option<Present>,
     }
 }
 
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    if error::is_listed(body) {
-        return Err(error::decode(200, body));
+/// Observes a JSON response.
+pub(super) fn observe_response(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
+    if error::is_error_list(body) {
+        return Err(error::decode_error(200, body));
     }
-    let piece: Piece<'_> = read_reply(body)?;
-    if piece.error.is_some() {
-        return Err(error::decode(200, body));
+    let response: ObservedResponse<'_> = read_reply(body)?;
+    if response.error.is_some() {
+        return Err(error::decode_error(200, body));
     }
-    if piece.candidates.is_none() && piece.prompt_feedback.is_none() {
+    if response.candidates.is_none() && response.prompt_feedback.is_none() {
         return Err(no_answer());
     }
-    note(&piece, watch);
+    record(&response, watch);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance::default())
 }
 
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-    if data == END_ELSEWHERE {
+/// Observes one event of a stream.
+pub(super) fn observe_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+    if data == DONE {
         return Ok(Glance {
             is_foreign: true,
             ..Glance::default()
         });
     }
-    let piece: Piece<'_> = read_event(data)?;
-    if piece.error.is_some() {
-        watch.api_error = Some(error::decode(200, data.as_bytes()));
+    let response: ObservedResponse<'_> = read_event(data)?;
+    if response.error.is_some() {
+        watch.api_error = Some(error::decode_error(200, data.as_bytes()));
         watch.ended = true;
     }
-    note(&piece, watch);
+    record(&response, watch);
     Ok(Glance::default())
 }
 
-fn note(piece: &Piece<'_>, watch: &mut Watch) {
-    match &piece.usage_metadata {
-        Some(usage) => watch.meter(usage.read()),
+/// Records the usage, the content and the end that a response or a chunk holds.
+fn record(response: &ObservedResponse<'_>, watch: &mut Watch) {
+    match &response.usage_metadata {
+        Some(usage) => watch.meter(usage.decode()),
         None => {
-            let candidates = piece.candidates.iter().flat_map(Few::iter);
+            let candidates = response.candidates.iter().flat_map(Few::iter);
             candidates.for_each(|candidate| candidate.count(&mut watch.unmetered));
         }
     }
-    for candidate in piece.candidates.iter().flat_map(Few::iter) {
+    for candidate in response.candidates.iter().flat_map(Few::iter) {
         watch.begun |= candidate.content.is_some();
         watch.choice(
             candidate.index.unwrap_or(0),
             candidate.finish_reason.is_some(),
         );
     }
-    watch.ended |= piece
+    watch.ended |= response
         .prompt_feedback
         .as_ref()
         .is_some_and(|feedback| feedback.block_reason.is_some());

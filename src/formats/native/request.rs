@@ -1,73 +1,152 @@
-//! Requests, read into the model. They are read only on the way to another format: what no other
-//! format can say is refused or reported here. What the rules refuse has been refused before.
+//! The top level of a request.
+//!
+//! A request is decoded only to be translated: fields that no other format has are refused or
+//! reported as dropped. [`validation`] has refused the invalid ones before.
 
-use super::field_names::{self, Spellings};
-use super::{call_ids, parts, rules, settings, tools};
-use crate::formats::RequestHead;
-use crate::json::{Fields, Node, Path};
-use crate::model::{ApiError, FieldLocation, Losses, Request, Text};
+use serde::Serialize;
 
-pub(super) fn decode<'a>(
+use super::contents::{self, NativeContent, SystemPart};
+use super::field_names::{self, FieldNames, not_available};
+use super::generation_config::{self, GenerationConfig};
+use super::tools::{self, NativeTool, ToolConfig};
+use super::{call_ids, validation};
+use crate::formats::written::written;
+use crate::formats::{RequestHead, UpstreamTarget};
+use crate::json::{Fields, Node};
+use crate::model::{ApiError, FieldLocation, Labels, Losses, Request, Setting, Text};
+
+/// Fields that refer to state which only an upstream of this format has.
+const STATEFUL_FIELDS: [FieldNames; 2] = [
+    field_names::CACHED_CONTENT,
+    &["continuationToken", "continuation_token"],
+];
+
+/// Decodes the body of a `generateContent` request.
+pub(super) fn decode_request<'a>(
     head: &RequestHead<'_>,
     body: &'a [u8],
     losses: &mut Losses,
 ) -> Result<Request<'a>, ApiError> {
-    read(rules::read(body, head.text_only)?, losses)
+    decode_fields(validation::parse(body, head.text_only)?, losses)
 }
 
-pub(super) fn read<'a>(
+/// Decodes a request that has been parsed and validated.
+pub(super) fn decode_fields<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Request<'a>, ApiError> {
     let mut request = Request::default();
-    // Some clients repeat what stands in the path.
+    // Some clients repeat the model of the path.
     fields.take("model");
-    if let Some(node) = field_names::node(&mut fields, field_names::SYSTEM) {
-        let turn = node.fields(|fields| parts::read_system(fields, losses))?;
+    if let Some(node) = field_names::take(&mut fields, field_names::SYSTEM_INSTRUCTION) {
+        let turn = node.fields(|fields| contents::decode_system_instruction(fields, losses))?;
         request.turns.extend(turn);
     }
     if let Some(node) = fields.node("contents") {
         node.each(|at, node| {
-            let turn = node.fields(|fields| parts::read_content(at, fields, losses))?;
+            let turn = node.fields(|fields| contents::decode_content(at, fields, losses))?;
             request.turns.push(turn);
             Ok(())
         })?;
-        call_ids::pair(&mut request.turns);
+        call_ids::assign_call_ids(&mut request.turns);
     }
     if let Some(node) = fields.node("tools") {
-        tools::read_tools(node, &mut request, losses)?;
+        tools::decode_tools(node, &mut request, losses)?;
     }
-    if let Some(node) = field_names::node(&mut fields, field_names::TOOL_CONFIG) {
-        tools::read_config(node, &mut request, losses)?;
+    if let Some(node) = field_names::take(&mut fields, field_names::TOOL_CONFIG) {
+        tools::decode_tool_config(node, &mut request, losses)?;
     }
-    field_names::report(&mut fields, field_names::SAFETY, losses);
-    if let Some(node) = field_names::node(&mut fields, field_names::GENERATION) {
-        settings::read(node, &mut request, losses)?;
+    field_names::report_dropped(&mut fields, field_names::SAFETY_SETTINGS, losses);
+    if let Some(node) = field_names::take(&mut fields, field_names::GENERATION_CONFIG) {
+        generation_config::decode_generation_config(node, &mut request, losses)?;
     }
-    for stateful in STATEFUL {
-        if let Some(node) = field_names::node(&mut fields, stateful) {
-            return Err(no_counterpart(&node.path));
+    for names in STATEFUL_FIELDS {
+        if let Some(node) = field_names::take(&mut fields, names) {
+            return Err(not_available(&node.path));
         }
     }
-    if let Some(node) = field_names::node(&mut fields, &["serviceTier", "service_tier"]) {
-        request.labels.service_tier = read_tier(node, losses)?;
+    if let Some(node) = field_names::take(&mut fields, &["serviceTier", "service_tier"]) {
+        request.labels.service_tier = decode_service_tier(node, losses)?;
     }
     fields.finish(losses);
     Ok(request)
 }
 
-const STATEFUL: [Spellings; 2] = [
-    field_names::CACHED,
-    &["continuationToken", "continuation_token"],
-];
-
-/// For what only an upstream of this very format could do.
-pub(super) fn no_counterpart(path: &Path<'_>) -> ApiError {
-    ApiError::invalid(format!("{path} is not available for this model")).at(path.to_string())
+/// The body of a `generateContent` request to an upstream.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NativeRequest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<SystemInstruction<'a>>,
+    contents: Vec<NativeContent<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<NativeTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_config: Option<GenerationConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'static str>,
 }
 
-/// The word that the other formats share for a tier.
-fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<'a>>, ApiError> {
+#[derive(Serialize)]
+struct SystemInstruction<'a> {
+    parts: Vec<SystemPart<'a>>,
+}
+
+impl NativeRequest<'_> {
+    /// Whether the request consists of `contents` alone.
+    pub(super) fn has_only_contents(&self) -> bool {
+        self.system_instruction.is_none()
+            && self.tools.is_empty()
+            && self.tool_config.is_none()
+            && self.generation_config.is_none()
+            && self.service_tier.is_none()
+    }
+}
+
+/// Encodes a request as a JSON body.
+pub(super) fn encode_request(
+    request: &Request<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    let body = encode_fields(request, target, losses)?;
+    Ok(written(&body, request.size()))
+}
+
+/// Encodes the fields of a request, which a `countTokens` body may wrap.
+pub(super) fn encode_fields<'a>(
+    request: &'a Request<'_>,
+    target: &UpstreamTarget<'a>,
+    losses: &mut Losses,
+) -> Result<NativeRequest<'a>, ApiError> {
+    if request.output.images && !target.capabilities.native_image_output {
+        let message = "the upstream of this model cannot answer with images";
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images)));
+    }
+    let conversation = contents::encode_turns(&request.turns, target.capabilities, losses)?;
+    let (tools, tool_config) = tools::encode_tools(request, target.brand, losses);
+    let parts = conversation.system;
+    Ok(NativeRequest {
+        system_instruction: (!parts.is_empty()).then_some(SystemInstruction { parts }),
+        contents: conversation.contents,
+        tools,
+        tool_config,
+        generation_config: generation_config::encode_generation_config(
+            request,
+            target.capabilities,
+            losses,
+        ),
+        service_tier: encode_labels(&request.labels, losses),
+    })
+}
+
+/// Decodes `serviceTier` into the word that the other formats share for a tier.
+fn decode_service_tier<'a>(
+    node: Node<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Text<'a>>, ApiError> {
     let path = node.path;
     let tier = match &*node.text()?.to_ascii_lowercase() {
         "" | "unspecified" => None,
@@ -80,4 +159,27 @@ fn read_tier<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Option<Text<
         }
     };
     Ok(tier.map(Text::from))
+}
+
+/// Encodes the service tier and reports the labels that the format has no field for.
+fn encode_labels(labels: &Labels<'_>, losses: &mut Losses) -> Option<&'static str> {
+    for (is_set, setting) in [
+        (labels.user.is_some(), Setting::User),
+        (labels.cache_key.is_some(), Setting::CacheKey),
+        (labels.metadata.is_some(), Setting::Metadata),
+    ] {
+        if is_set {
+            losses.dropped(FieldLocation::Setting(setting));
+        }
+    }
+    match labels.service_tier.as_deref()? {
+        "auto" => None,
+        "default" => Some("standard"),
+        "flex" => Some("flex"),
+        "priority" => Some("priority"),
+        _ => {
+            losses.dropped(FieldLocation::Setting(Setting::ServiceTier));
+            None
+        }
+    }
 }

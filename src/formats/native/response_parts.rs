@@ -1,168 +1,70 @@
-//! A reply, or one piece of it, as an upstream writes it.
+//! The parts of a candidate's content in a response.
 
-use super::sources::{CitationMetadata, GroundingMetadata};
-use super::usage::RawUsage;
-use crate::formats::few::Few;
-use crate::json::{Present, RawJson, from_json};
-use crate::model::{Finish, Issuer, Json, Logprob, Media, PROMPT_BLOCKED, Signature, Source, Text};
+use serde::Serialize;
 
-/// How streams of another format end: proxies in front of an upstream may add it after the finish.
-pub(super) const END_ELSEWHERE: &str = "[DONE]";
-
-from_json! {
-    /// What is rare stands in a box, so that a piece is small.
-    pub(super) struct Piece<'a> {
-        "candidates" => pub(super) candidates: Option<Few<Candidate<'a>>>,
-        "promptFeedback" => prompt_feedback: Option<PromptFeedback<'a>>,
-        "usageMetadata" => pub(super) usage_metadata: Option<RawUsage<'a>>,
-        "modelVersion" => pub(super) model_version: Option<Text<'a>>,
-        "responseId" => pub(super) response_id: Option<Text<'a>>,
-        "createTime" => create_time: Option<Text<'a>>,
-        "error" => pub(super) error: Option<Present>,
-    }
-}
+use super::media::{FileData, InlineData};
+use super::reasoning::encode_signature;
+use super::response_calls::{
+    ClientArgs, ClientFunctionCall, UpstreamFunctionCall, encode_function_call,
+};
+use crate::json::from_json;
+use crate::model::{Call, FieldLocation, Issuer, Media, PartKind, Signature, Source, Text};
 
 from_json! {
-    struct PromptFeedback<'a> {
-        "blockReason" => block_reason: Option<Text<'a>>,
-    }
-}
-
-from_json! {
-    pub(super) struct Candidate<'a> {
-        /// The first one is often not numbered.
-        "index" => index: Option<u32>,
-        "content" => pub(super) content: Option<ContentIn<'a>>,
-        "finishReason" => pub(super) finish_reason: Option<Text<'a>>,
-        "finishMessage" => pub(super) finish_message: Option<Text<'a>>,
-        "groundingMetadata" => pub(super) grounding_metadata: Option<Box<GroundingMetadata<'a>>>,
-        "citationMetadata" => pub(super) citation_metadata: Option<Box<CitationMetadata<'a>>>,
-        "logprobsResult" => pub(super) logprobs_result: Option<Box<LogprobsIn<'a>>>,
-        "safetyRatings" => pub(super) safety_ratings: Option<Present>,
-        "urlContextMetadata" => pub(super) url_context_metadata: Option<Present>,
-    }
-}
-
-from_json! {
-    pub(super) struct ContentIn<'a> {
-        "parts" => pub(super) parts: Option<Few<PartIn<'a>>>,
-    }
-}
-
-from_json! {
-    pub(super) struct PartIn<'a> {
+    /// A part as an upstream sends it. Rare payloads are boxed to keep it small.
+    pub(super) struct UpstreamPart<'a> {
         "text" => text: Option<Text<'a>>,
         "thought" => thought: Option<bool>,
         "thoughtSignature" => thought_signature: Option<Text<'a>>,
-        "inlineData" => inline_data: Option<Box<InlineIn<'a>>>,
-        "fileData" => file_data: Option<Box<FileIn<'a>>>,
-        "functionCall" => function_call: Option<Box<CallIn<'a>>>,
-        "codeExecutionResult" => code_execution_result: Option<ExecutionIn<'a>>,
+        "inlineData" => inline_data: Option<Box<UpstreamInlineData<'a>>>,
+        "fileData" => file_data: Option<Box<UpstreamFileData<'a>>>,
+        "functionCall" => function_call: Option<Box<UpstreamFunctionCall<'a>>>,
+        "codeExecutionResult" => code_execution_result: Option<UpstreamCodeExecution<'a>>,
     }
 }
 
 from_json! {
-    struct InlineIn<'a> {
+    struct UpstreamInlineData<'a> {
         "mimeType" => mime_type: Option<Text<'a>>,
         "data" => data: Option<Text<'a>>,
     }
 }
 
 from_json! {
-    struct FileIn<'a> {
+    struct UpstreamFileData<'a> {
         "mimeType" => mime_type: Option<Text<'a>>,
         "fileUri" => file_uri: Option<Text<'a>>,
     }
 }
 
 from_json! {
-    pub(super) struct CallIn<'a> {
-        "id" => pub(super) id: Option<Text<'a>>,
-        "name" => pub(super) name: Option<Text<'a>>,
-        "args" => pub(super) args: Option<Json<'a>>,
-        "partialArgs" => pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
-        "willContinue" => pub(super) will_continue: Option<bool>,
-    }
-}
-
-from_json! {
-    /// One argument of a call, or a piece of it.
-    pub(super) struct PartialArg<'a> {
-        "jsonPath" => pub(super) json_path: Option<Text<'a>>,
-        "stringValue" => pub(super) string_value: Option<Text<'a>>,
-        "numberValue" => pub(super) number_value: Option<RawJson<'a>>,
-        "boolValue" => pub(super) bool_value: Option<bool>,
-    }
-}
-
-from_json! {
-    struct ExecutionIn<'a> {
+    struct UpstreamCodeExecution<'a> {
         "output" => output: Option<Text<'a>>,
     }
 }
 
-from_json! {
-    pub(super) struct LogprobsIn<'a> {
-        "topCandidates" => top_candidates: Option<Vec<TopIn<'a>>>,
-        "chosenCandidates" => chosen_candidates: Option<Vec<ChosenIn<'a>>>,
-    }
-}
-
-from_json! {
-    struct TopIn<'a> {
-        "candidates" => candidates: Option<Vec<ChosenIn<'a>>>,
-    }
-}
-
-from_json! {
-    struct ChosenIn<'a> {
-        "token" => token: Option<Text<'a>>,
-        "logProbability" => log_probability: Option<f64>,
-    }
-}
-
-/// What a part says.
-pub(super) enum Said<'a> {
-    Words(Text<'a>),
-    /// Printed by code that the upstream itself ran.
-    Printed(Text<'a>),
+/// The decoded payload of a part.
+pub(super) enum UpstreamPayload<'a> {
+    Text(Text<'a>),
+    /// The output of code that the upstream itself ran.
+    CodeOutput(Text<'a>),
     Reasoning(Text<'a>),
-    Call(CallIn<'a>),
+    Call(UpstreamFunctionCall<'a>),
     Media(Media<'a>),
-    /// Nothing that another format could say.
-    Foreign,
+    /// No payload, or one that no other format has.
+    Unsupported,
 }
 
-impl<'a> Piece<'a> {
-    /// Unix seconds; 0 when it does not say.
-    pub(super) fn created(&self) -> i64 {
-        let time = self.create_time.as_ref();
-        let time = time.and_then(|time| time.parse::<jiff::Timestamp>().ok());
-        time.map_or(0, |time| time.as_second())
+impl<'a> UpstreamPart<'a> {
+    /// Whether the part holds text of the answer itself.
+    pub(super) fn is_text(&self) -> bool {
+        let has_text = self.text.as_ref().is_some_and(|text| !text.is_empty());
+        let has_output = self.text.is_none() && self.code_execution_result.is_some();
+        self.function_call.is_none() && self.thought != Some(true) && (has_text || has_output)
     }
 
-    /// Why the prompt itself was refused.
-    pub(super) fn blocked(&self) -> Option<String> {
-        let reason = self.prompt_feedback.as_ref()?.block_reason.as_ref()?;
-        Some(format!("{PROMPT_BLOCKED}{}", reason))
-    }
-}
-
-impl Candidate<'_> {
-    pub(super) fn number(&self) -> u32 {
-        self.index.unwrap_or_default()
-    }
-}
-
-impl<'a> PartIn<'a> {
-    /// Words of the answer itself.
-    pub(super) fn is_words(&self) -> bool {
-        let says = self.text.as_ref().is_some_and(|text| !text.is_empty());
-        let prints = self.text.is_none() && self.code_execution_result.is_some();
-        self.function_call.is_none() && self.thought != Some(true) && (says || prints)
-    }
-
-    pub(super) fn read(self) -> (Said<'a>, Option<Signature<'a>>) {
+    /// Decodes the payload and the signature of a part.
+    pub(super) fn decode(self) -> (UpstreamPayload<'a>, Option<Signature<'a>>) {
         let signature = self.thought_signature;
         let signature = signature
             .filter(|data| !data.is_empty())
@@ -171,7 +73,7 @@ impl<'a> PartIn<'a> {
                 data,
             });
         let media = |mime: Option<Text<'a>>, source| {
-            Said::Media(Media {
+            UpstreamPayload::Media(Media {
                 mime: mime.unwrap_or_default(),
                 source,
                 name: None,
@@ -179,12 +81,12 @@ impl<'a> PartIn<'a> {
             })
         };
         let thought = self.thought == Some(true);
-        let said = if let Some(call) = self.function_call {
-            Said::Call(*call)
+        let payload = if let Some(call) = self.function_call {
+            UpstreamPayload::Call(*call)
         } else if let Some(text) = self.text {
             match thought {
-                true => Said::Reasoning(text),
-                false => Said::Words(text),
+                true => UpstreamPayload::Reasoning(text),
+                false => UpstreamPayload::Text(text),
             }
         } else if let Some(inline) = self.inline_data.filter(|_| !thought) {
             media(
@@ -197,58 +99,103 @@ impl<'a> PartIn<'a> {
                 Source::Url(file.file_uri.unwrap_or_default()),
             )
         } else if let Some(output) = self.code_execution_result.and_then(|run| run.output) {
-            Said::Printed(output)
+            UpstreamPayload::CodeOutput(output)
         } else {
-            Said::Foreign
+            UpstreamPayload::Unsupported
         };
-        (said, signature)
+        (payload, signature)
     }
 }
 
-impl<'a> LogprobsIn<'a> {
-    pub(super) fn read(self) -> impl Iterator<Item = Logprob<'a>> {
-        let mut tops = self.top_candidates.into_iter().flatten();
-        let chosen = self.chosen_candidates.into_iter().flatten();
-        let pair = |entry: ChosenIn<'a>| {
-            let logprob = entry.log_probability.unwrap_or_default();
-            (entry.token.unwrap_or_default(), logprob)
-        };
-        chosen.map(move |entry| {
-            let top = tops.next().and_then(|top| top.candidates);
-            let (token, logprob) = pair(entry);
-            Logprob {
-                token,
-                logprob,
-                top: top.into_iter().flatten().map(pair).collect(),
-            }
-        })
+/// A part of a response to a client.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientPart<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<InlineData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_data: Option<FileData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<ClientFunctionCall<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Text<'a>>,
+}
+
+impl<'a> ClientPart<'a> {
+    pub(super) fn text(text: &'a str) -> ClientPart<'a> {
+        ClientPart {
+            text: Some(text.into()),
+            ..ClientPart::default()
+        }
+    }
+
+    pub(super) fn reasoning(text: &'a str, signature: Option<&'a Signature<'_>>) -> ClientPart<'a> {
+        ClientPart {
+            text: Some(text.into()),
+            thought: true,
+            thought_signature: signature.map(encode_signature),
+            ..ClientPart::default()
+        }
+    }
+
+    pub(super) fn media(media: &'a Media<'_>) -> ClientPart<'a> {
+        let mime_type = &*media.mime;
+        match &media.source {
+            Source::Base64(data) => ClientPart {
+                inline_data: Some(InlineData {
+                    mime_type,
+                    data: (&**data).into(),
+                }),
+                ..ClientPart::default()
+            },
+            Source::Url(file_uri) | Source::File(file_uri) => ClientPart {
+                file_data: Some(FileData {
+                    mime_type,
+                    file_uri,
+                }),
+                ..ClientPart::default()
+            },
+            Source::Plain(text) => ClientPart::text(text),
+        }
+    }
+
+    pub(super) fn call(call: &'a Call<'_>, args: Option<ClientArgs<'a>>) -> ClientPart<'a> {
+        ClientPart {
+            function_call: Some(encode_function_call(call, args)),
+            thought_signature: call.signature.as_ref().map(encode_signature),
+            ..ClientPart::default()
+        }
+    }
+
+    /// Whether the part holds text of the answer itself.
+    pub(super) fn is_text(&self) -> bool {
+        self.text.is_some() && !self.thought
     }
 }
 
-/// Reasons that say the same in every format.
-pub(super) fn is_exact(reason: &str) -> bool {
-    matches!(reason, "STOP" | "MAX_TOKENS" | "SAFETY")
+/// Encodes a part that is not a call; `None` if it has no content.
+pub(super) fn encode_content_part<'a>(part: &'a PartKind<'_>) -> Option<ClientPart<'a>> {
+    match part {
+        PartKind::Text(text) | PartKind::Refusal(text) => {
+            (!text.is_empty()).then(|| ClientPart::text(text))
+        }
+        PartKind::Reasoning {
+            text,
+            signature: None,
+        } if text.is_empty() => None,
+        PartKind::Reasoning { text, signature } => {
+            Some(ClientPart::reasoning(text, signature.as_ref()))
+        }
+        PartKind::Media(media) => Some(ClientPart::media(media)),
+        PartKind::Call(_) | PartKind::Result(_) => None,
+    }
 }
 
-/// A turn that ends in calls stops like any other here, so the calls themselves decide.
-pub(super) fn read_finish<'a>(reason: &str, words: Option<Text<'a>>, calls: bool) -> Finish<'a> {
-    match reason {
-        "MAX_TOKENS" | "CONTINUATION" => Finish::Length,
-        "SAFETY"
-        | "RECITATION"
-        | "BLOCKLIST"
-        | "PROHIBITED_CONTENT"
-        | "SPII"
-        | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION"
-        | "MODEL_ARMOR" => Finish::Filtered(words),
-        _ if calls => Finish::Tools,
-        "STOP" => Finish::Stop,
-        "MALFORMED_FUNCTION_CALL"
-        | "UNEXPECTED_TOOL_CALL"
-        | "TOO_MANY_TOOL_CALLS"
-        | "MALFORMED_RESPONSE" => Finish::MalformedCall,
-        _ => Finish::Other,
-    }
+/// The location of a part in a response to a client.
+pub(super) fn part_location(candidate: usize, part: usize) -> FieldLocation {
+    FieldLocation::Path(format!("candidates[{candidate}].content.parts[{part}]").into())
 }

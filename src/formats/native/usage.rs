@@ -1,4 +1,4 @@
-//! Counts of tokens: thinking counts beside the answer here, not within it.
+//! `usageMetadata`: the counts of tokens. The tokens of thoughts are not part of the output count here.
 
 use serde::Serialize;
 
@@ -7,20 +7,20 @@ use crate::json::from_json;
 use crate::model::{Text, Usage};
 
 from_json! {
-    /// Zero and unknown are both left out, or null.
-    pub(super) struct RawUsage<'a> {
+    /// The counts of an upstream, which leaves zero and unknown out or sends null.
+    pub(super) struct UpstreamUsage<'a> {
         "promptTokenCount" => prompt_token_count: Option<Told>,
         "cachedContentTokenCount" => cached_content_token_count: Option<Told>,
         "candidatesTokenCount" => candidates_token_count: Option<Told>,
         "thoughtsTokenCount" => thoughts_token_count: Option<Told>,
         "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<Told>,
-        "promptTokensDetails" => prompt_tokens_details: Option<Vec<RawShare<'a>>>,
-        "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<RawShare<'a>>>,
+        "promptTokensDetails" => prompt_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
+        "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
     }
 }
 
 from_json! {
-    struct RawShare<'a> {
+    struct UpstreamModalityCount<'a> {
         "modality" => modality: Option<Text<'a>>,
         "tokenCount" => token_count: Option<Told>,
     }
@@ -29,17 +29,19 @@ from_json! {
 const AUDIO: &str = "AUDIO";
 const IMAGE: &str = "IMAGE";
 
-fn share(modality: &str, shares: Option<&Vec<RawShare<'_>>>) -> u64 {
-    let is_of = |share: &&RawShare<'_>| share.modality.as_deref() == Some(modality);
-    let found = shares.into_iter().flatten().find(is_of);
+/// The tokens of one modality.
+fn tokens_of(modality: &str, details: Option<&Vec<UpstreamModalityCount<'_>>>) -> u64 {
+    let is_modality =
+        |count: &&UpstreamModalityCount<'_>| count.modality.as_deref() == Some(modality);
+    let found = details.into_iter().flatten().find(is_modality);
     found
-        .and_then(|share| share.token_count)
+        .and_then(|count| count.token_count)
         .unwrap_or_default()
         .0
 }
 
-impl RawUsage<'_> {
-    pub(super) fn read(&self) -> Usage {
+impl UpstreamUsage<'_> {
+    pub(super) fn decode(&self) -> Usage {
         let sum = |first: Option<Told>, second: Option<Told>| {
             let (Told(first), Told(second)) =
                 (first.unwrap_or_default(), second.unwrap_or_default());
@@ -51,14 +53,15 @@ impl RawUsage<'_> {
             cache_written: 0,
             output: sum(self.candidates_token_count, self.thoughts_token_count),
             thinking: self.thoughts_token_count.unwrap_or_default().0,
-            audio_input: share(AUDIO, self.prompt_tokens_details.as_ref()),
-            audio_output: share(AUDIO, self.candidates_tokens_details.as_ref()),
-            image_input: share(IMAGE, self.prompt_tokens_details.as_ref()),
-            image_output: share(IMAGE, self.candidates_tokens_details.as_ref()),
+            audio_input: tokens_of(AUDIO, self.prompt_tokens_details.as_ref()),
+            audio_output: tokens_of(AUDIO, self.candidates_tokens_details.as_ref()),
+            image_input: tokens_of(IMAGE, self.prompt_tokens_details.as_ref()),
+            image_output: tokens_of(IMAGE, self.candidates_tokens_details.as_ref()),
         }
     }
 }
 
+/// The counts of a response to a client.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
@@ -70,37 +73,37 @@ pub(super) struct UsageMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     thoughts_token_count: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    prompt_tokens_details: Vec<Share>,
+    prompt_tokens_details: Vec<ModalityTokenCount>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    candidates_tokens_details: Vec<Share>,
+    candidates_tokens_details: Vec<ModalityTokenCount>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Share {
+struct ModalityTokenCount {
     modality: &'static str,
     token_count: u64,
 }
 
 impl From<Usage> for UsageMetadata {
     fn from(usage: Usage) -> UsageMetadata {
-        let counted = |count: u64| (count > 0).then_some(count);
-        let shares = |sound: u64, pictures: u64| {
-            let share = |(modality, token_count)| Share {
+        let non_zero = |count: u64| (count > 0).then_some(count);
+        let details = |audio: u64, images: u64| {
+            let detail = |(modality, token_count)| ModalityTokenCount {
                 modality,
                 token_count,
             };
-            let told = [(AUDIO, sound), (IMAGE, pictures)].into_iter();
-            told.filter(|(_, count)| *count > 0).map(share).collect()
+            let counts = [(AUDIO, audio), (IMAGE, images)].into_iter();
+            counts.filter(|(_, count)| *count > 0).map(detail).collect()
         };
         UsageMetadata {
             prompt_token_count: usage.input,
             candidates_token_count: usage.output.saturating_sub(usage.thinking),
             total_token_count: usage.input.saturating_add(usage.output),
-            cached_content_token_count: counted(usage.cached),
-            thoughts_token_count: counted(usage.thinking),
-            prompt_tokens_details: shares(usage.audio_input, usage.image_input),
-            candidates_tokens_details: shares(usage.audio_output, usage.image_output),
+            cached_content_token_count: non_zero(usage.cached),
+            thoughts_token_count: non_zero(usage.thinking),
+            prompt_tokens_details: details(usage.audio_input, usage.image_input),
+            candidates_tokens_details: details(usage.audio_output, usage.image_output),
         }
     }
 }
@@ -111,7 +114,7 @@ mod tests {
     use crate::model::Usage;
 
     #[test]
-    fn counts_at_the_end_of_their_range_have_a_total() {
+    fn the_total_of_very_large_counts_saturates() {
         let usage = Usage {
             input: u64::MAX,
             output: 2,

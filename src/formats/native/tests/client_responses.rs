@@ -1,13 +1,14 @@
-//! Whole replies, written.
+//! Tests of encoding JSON responses for a client.
 
 use serde_json::json;
 
-use super::{asked, call, choice, encode, part, parts_of, response, rich, signature, text};
+use super::{call, choice, encode, options, part, parts_of, response, rich, signature, text};
+use crate::formats::native::Native;
 use crate::formats::{Codec as _, Framing};
 use crate::model::{Arguments, Call, Citation, Finish, Issuer, Json, PartKind, ToolKind, Usage};
 
 #[test]
-fn a_reply_with_everything_in_it() {
+fn a_response_with_all_fields_is_encoded() {
     assert_eq!(
         encode(&rich()),
         json!({
@@ -56,14 +57,14 @@ fn a_reply_with_everything_in_it() {
 }
 
 #[test]
-fn what_the_upstream_left_out_is_as_it_was_asked_for() {
+fn absent_identity_fields_come_from_the_request() {
     let mut bare = response(vec![choice(vec![], Finish::Stop)]);
     (bare.id, bare.model, bare.created, bare.usage) = ("".into(), "".into(), 0, None);
     assert_eq!(
         encode(&bare),
         json!({
             "candidates": [{"content": {"role": "model", "parts": []}, "finishReason": "STOP", "index": 0}],
-            "modelVersion": "asked-1",
+            "modelVersion": "requested-1",
             "createTime": "2025-10-09T08:53:20Z",
             "responseId": "req-1"
         })
@@ -71,8 +72,8 @@ fn what_the_upstream_left_out_is_as_it_was_asked_for() {
 }
 
 #[test]
-fn every_finish_has_its_word() {
-    for (finish, word) in [
+fn finish_reasons_are_encoded() {
+    for (finish, reason) in [
         (Finish::Stop, "STOP"),
         (Finish::StopSequence(Some("END".into())), "STOP"),
         (Finish::Length, "MAX_TOKENS"),
@@ -84,13 +85,13 @@ fn every_finish_has_its_word() {
         (Finish::MalformedCall, "MALFORMED_FUNCTION_CALL"),
         (Finish::Other, "OTHER"),
     ] {
-        let reply = encode(&response(vec![choice(vec![text("a")], finish)]));
-        assert_eq!(reply["candidates"][0]["finishReason"], word);
+        let encoded = encode(&response(vec![choice(vec![text("a")], finish)]));
+        assert_eq!(encoded["candidates"][0]["finishReason"], reason);
     }
 }
 
 #[test]
-fn arguments_are_objects_whatever_the_upstream_wrote() {
+fn arguments_are_always_an_object() {
     let args = |arguments| {
         let one = choice(vec![call("f", arguments), text("after")], Finish::Tools);
         parts_of(&encode(&response(vec![one])), 0)[0]["functionCall"]["args"].clone()
@@ -103,7 +104,7 @@ fn arguments_are_objects_whatever_the_upstream_wrote() {
 }
 
 #[test]
-fn a_free_text_call_and_one_with_a_tree() {
+fn free_text_input_and_a_tree_are_encoded_as_arguments() {
     let make = |kind, arguments, issuer| {
         part(PartKind::Call(Call {
             id: None,
@@ -122,9 +123,9 @@ fn a_free_text_call_and_one_with_a_tree() {
         ),
         make(ToolKind::Function, Arguments::Tree(tree), Issuer::Redacted),
     ];
-    let reply = encode(&response(vec![choice(parts, Finish::Tools)]));
+    let encoded = encode(&response(vec![choice(parts, Finish::Tools)]));
     assert_eq!(
-        parts_of(&reply, 0),
+        parts_of(&encoded, 0),
         json!([
             {"functionCall": {"name": "f", "args": {"input": "print(1)"}}, "thoughtSignature": "c2ln"},
             {"functionCall": {"name": "f", "args": {"x": 1}},
@@ -134,7 +135,7 @@ fn a_free_text_call_and_one_with_a_tree() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_is_no_call() {
+fn a_call_that_was_cut_off_is_left_out() {
     for arguments in ["{\"city\":", ""] {
         for (finish, calls) in [
             (Finish::Length, 0),
@@ -142,17 +143,17 @@ fn a_call_that_was_cut_off_is_no_call() {
             (Finish::Tools, 1),
         ] {
             let parts = vec![text("a"), call("f", arguments)];
-            let reply = encode(&response(vec![choice(parts, finish)]));
-            assert_eq!(parts_of(&reply, 0).as_array().unwrap().len(), 1 + calls);
+            let encoded = encode(&response(vec![choice(parts, finish)]));
+            assert_eq!(parts_of(&encoded, 0).as_array().unwrap().len(), 1 + calls);
         }
     }
     let parts = vec![call("f", "{\"city\":"), call("g", "{}")];
-    let reply = encode(&response(vec![choice(parts, Finish::Length)]));
-    assert_eq!(parts_of(&reply, 0).as_array().unwrap().len(), 2);
+    let encoded = encode(&response(vec![choice(parts, Finish::Length)]));
+    assert_eq!(parts_of(&encoded, 0).as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn blocks_of_words_stay_parts_unless_sources_are_placed_in_them() {
+fn text_parts_are_joined_only_for_citations() {
     let blocks = || vec![text("Café open."), text(" "), text("Rome is hot.")];
     let mut one = choice(blocks(), Finish::Stop);
     let plain = encode(&response(vec![one.clone()]));
@@ -191,42 +192,42 @@ fn blocks_of_words_stay_parts_unless_sources_are_placed_in_them() {
 }
 
 #[test]
-fn counts_of_nothing_are_left_out() {
-    let mut reply = response(vec![]);
-    reply.usage = Some(Usage {
+fn counts_of_zero_are_left_out() {
+    let mut empty = response(vec![]);
+    empty.usage = Some(Usage {
         input: 9,
         ..Usage::default()
     });
     assert_eq!(
-        encode(&reply)["usageMetadata"],
+        encode(&empty)["usageMetadata"],
         json!({"promptTokenCount": 9, "candidatesTokenCount": 0, "totalTokenCount": 9})
     );
 }
 
 #[test]
-fn fields_stand_in_the_order_of_real_replies() {
-    let bytes = super::super::Native.encode_response(
+fn fields_have_the_order_of_real_responses() {
+    let bytes = Native.encode_response(
         &rich(),
-        &asked(Framing::Sse),
+        &options(Framing::Sse),
         &mut crate::model::Losses::default(),
     );
     let body = String::from_utf8(bytes).unwrap();
-    let places = [
+    let positions = [
         "\"candidates\"",
         "\"usageMetadata\"",
         "\"modelVersion\"",
         "\"responseId\"",
     ]
     .map(|key| body.find(key).unwrap());
-    assert!(places.is_sorted());
+    assert!(positions.is_sorted());
 }
 
 #[test]
-fn what_a_client_of_this_format_cannot_be_told_is_reported() {
-    let lost = |response: &crate::model::Response<'_>| {
+fn losses_of_a_response_are_reported() {
+    let actions = |response: &crate::model::Response<'_>| {
         let mut losses = crate::model::Losses::default();
-        super::super::Native.encode_response(response, &asked(Framing::Sse), &mut losses);
-        let actions = losses.0.iter().map(|lost| lost.action);
+        Native.encode_response(response, &options(Framing::Sse), &mut losses);
+        let actions = losses.0.iter().map(|loss| loss.action);
         actions.collect::<Vec<_>>()
     };
     use crate::model::Action::{Approximated, Dropped};
@@ -236,7 +237,7 @@ fn what_a_client_of_this_format_cannot_be_told_is_reported() {
         response
     };
     // Tokens written to the cache, and a refusal.
-    assert_eq!(lost(&rich()), [Dropped, Approximated]);
+    assert_eq!(actions(&rich()), [Dropped, Approximated]);
     let custom = PartKind::Call(Call {
         id: None,
         name: "run".into(),
@@ -244,7 +245,7 @@ fn what_a_client_of_this_format_cannot_be_told_is_reported() {
         signature: None,
         kind: ToolKind::Custom,
     });
-    for (parts, finish, actions) in [
+    for (parts, finish, expected) in [
         (vec![text("Hi")], Finish::Stop, vec![]),
         (
             vec![],
@@ -263,7 +264,7 @@ fn what_a_client_of_this_format_cannot_be_told_is_reported() {
         (vec![call("f", "{\"a\":")], Finish::Length, vec![Dropped]),
         (vec![part(custom)], Finish::Tools, vec![Approximated]),
     ] {
-        let finish_words = format!("{finish:?}");
-        assert_eq!(lost(&of(parts, finish)), actions, "{finish_words}");
+        let description = format!("{finish:?}");
+        assert_eq!(actions(&of(parts, finish)), expected, "{description}");
     }
 }

@@ -1,25 +1,25 @@
-//! Replies in pieces: the grammar, both framings, and errors at every place.
+//! Tests of encoding streams for a client: the order of chunks, both framings, and errors.
 
 use serde_json::{Value, json};
 
-use super::{asked, call, choice, encode, part, response, rich, text};
-use crate::formats::{Codec as _, Framing, StreamEncoder};
-use crate::formats::{Passed, Watch};
+use super::{call, choice, encode, options, part, response, rich, text};
+use crate::formats::native::Native;
+use crate::formats::{Codec as _, Framing, Passed, StreamEncoder, Watch};
 use crate::model::{
     ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response, ToolKind, Usage,
 };
 use crate::sse::SseWriter;
 
 fn encoder(framing: Framing) -> Box<dyn StreamEncoder> {
-    super::super::Native.stream_encoder(&asked(framing))
+    Native.stream_encoder(&options(framing))
 }
 
-/// The bytes of a stream, with an error instead of the event of that number.
-fn stream(response: &Response<'_>, framing: Framing, fault_at: Option<usize>) -> String {
+/// Encodes a stream, with an error before the event of that number.
+fn stream(response: &Response<'_>, framing: Framing, error_at: Option<usize>) -> String {
     let (mut encoder, mut out) = (encoder(framing), SseWriter::default());
     let mut number = 0;
     response.unfold(&mut |event| {
-        if Some(number) == fault_at {
+        if Some(number) == error_at {
             encoder.encode_error(
                 &ApiError::new(ApiErrorKind::Overloaded, "Overloaded."),
                 &mut out,
@@ -31,8 +31,8 @@ fn stream(response: &Response<'_>, framing: Framing, fault_at: Option<usize>) ->
     String::from_utf8(out.take().to_vec()).unwrap()
 }
 
-/// Taken apart as strictly as the least tolerant client does it.
-fn pieces(stream: &str, framing: Framing) -> Vec<Value> {
+/// Splits a stream into chunks as strictly as the least tolerant client does.
+fn chunks(stream: &str, framing: Framing) -> Vec<Value> {
     match framing {
         Framing::Array => serde_json::from_str(stream).expect("one JSON array"),
         Framing::Sse => {
@@ -46,12 +46,12 @@ fn pieces(stream: &str, framing: Framing) -> Vec<Value> {
     }
 }
 
-fn written(events: Vec<Event<'_>>) -> Vec<Value> {
+fn encoded(events: Vec<Event<'_>>) -> Vec<Value> {
     let (mut encoder, mut out) = (encoder(Framing::Sse), SseWriter::default());
     for event in events {
         encoder.event(event, &mut out);
     }
-    pieces(std::str::from_utf8(&out.take()).unwrap(), Framing::Sse)
+    chunks(std::str::from_utf8(&out.take()).unwrap(), Framing::Sse)
 }
 
 fn start() -> Event<'static> {
@@ -85,13 +85,13 @@ fn finish(reason: Finish<'static>) -> Event<'static> {
 }
 
 #[test]
-fn one_piece_per_delta_and_the_end_in_the_last() {
+fn each_delta_is_a_chunk_and_the_last_one_holds_the_end() {
     let usage = Usage {
         input: 20,
         output: 12,
         ..Usage::default()
     };
-    let found = written(vec![
+    let found = encoded(vec![
         start(),
         open(Block::Text),
         delta(Delta::Text("".into())),
@@ -106,28 +106,28 @@ fn one_piece_per_delta_and_the_end_in_the_last() {
         Event::Usage(usage),
         Event::End,
     ]);
-    let piece = |part: Value| {
+    let chunk = |part: Value| {
         json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
             "modelVersion": "m-1", "createTime": "2025-10-09T08:53:20Z", "responseId": "msg_1"})
     };
-    let mut last = piece(json!({"text": ""}));
+    let mut last = chunk(json!({"text": ""}));
     last["candidates"][0]["finishReason"] = "STOP".into();
     last["usageMetadata"] =
         json!({"promptTokenCount": 20, "candidatesTokenCount": 12, "totalTokenCount": 32});
     let call =
         json!({"functionCall": {"name": "get_weather", "args": {"city": "Paris"}, "id": "call_1"}});
     let expected = [
-        piece(json!({"text": "O"})),
-        piece(json!({"text": "k."})),
-        piece(call),
+        chunk(json!({"text": "O"})),
+        chunk(json!({"text": "k."})),
+        chunk(call),
         last,
     ];
     assert_eq!(found, expected);
 }
 
-/// What a client makes of the pieces: neighbouring words of one kind joined, the rest appended.
-fn gathered(pieces: &[Value]) -> Value {
-    let mut whole = pieces.last().unwrap().clone();
+/// Joins chunks as a client does: neighbouring text of one kind becomes one part.
+fn join_chunks(chunks: &[Value]) -> Value {
+    let mut whole = chunks.last().unwrap().clone();
     for (number, candidate) in whole["candidates"]
         .as_array_mut()
         .unwrap()
@@ -135,9 +135,9 @@ fn gathered(pieces: &[Value]) -> Value {
         .enumerate()
     {
         let mut parts: Vec<Value> = Vec::new();
-        let found = pieces
+        let found = chunks
             .iter()
-            .flat_map(|piece| piece["candidates"].as_array().unwrap());
+            .flat_map(|chunk| chunk["candidates"].as_array().unwrap());
         let found = found.filter(|candidate| candidate["index"] == number);
         for part in found.flat_map(|candidate| candidate["content"]["parts"].as_array().unwrap()) {
             match parts.last_mut() {
@@ -162,8 +162,8 @@ fn joins(before: &Value, part: &Value) -> bool {
 }
 
 #[test]
-fn the_pieces_together_are_the_whole_reply() {
-    for reply in [
+fn the_chunks_together_are_the_json_response() {
+    for response in [
         rich(),
         response(vec![]),
         response(vec![choice(vec![], Finish::Filtered(None))]),
@@ -181,26 +181,26 @@ fn the_pieces_together_are_the_whole_reply() {
         )]),
     ] {
         for framing in [Framing::Sse, Framing::Array] {
-            let found = pieces(&stream(&reply, framing, None), framing);
-            assert_eq!(gathered(&found), encode(&reply));
+            let found = chunks(&stream(&response, framing, None), framing);
+            assert_eq!(join_chunks(&found), encode(&response));
         }
     }
 }
 
 #[test]
-fn a_fault_anywhere_ends_the_stream_in_the_formats_own_words() {
-    let reply = rich();
+fn an_error_at_any_event_ends_the_stream() {
+    let response = rich();
     let mut events = 0;
-    reply.unfold(&mut |_| events += 1);
+    response.unfold(&mut |_| events += 1);
     for framing in [Framing::Sse, Framing::Array] {
-        let whole = pieces(&stream(&reply, framing, None), framing);
+        let whole = chunks(&stream(&response, framing, None), framing);
         for at in 0..events {
-            let cut = stream(&reply, framing, Some(at));
+            let cut = stream(&response, framing, Some(at));
             assert!(
                 cut.contains("{\"error\":"),
                 "clients look at the first key only"
             );
-            let mut found = pieces(&cut, framing);
+            let mut found = chunks(&cut, framing);
             let error =
                 json!({"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}});
             assert_eq!(found.pop(), Some(error), "at {at}");
@@ -223,7 +223,7 @@ fn nothing_follows_the_end() {
 }
 
 #[test]
-fn an_array_arrives_member_by_member() {
+fn an_array_arrives_element_by_element() {
     let (mut encoder, mut out) = (encoder(Framing::Array), SseWriter::default());
     let mut next = |event| {
         encoder.event(event, &mut out);
@@ -238,15 +238,15 @@ fn an_array_arrives_member_by_member() {
 }
 
 #[test]
-fn no_reader_can_break_a_line_where_there_is_none() {
+fn line_breaks_in_text_are_escaped() {
     let odd = "a\u{2028}b\u{2029}c\u{85}d\ne";
-    let reply = response(vec![choice(
+    let multiline = response(vec![choice(
         vec![part(PartKind::Text(odd.into()))],
         Finish::Stop,
     )]);
-    let sent = stream(&reply, Framing::Sse, None);
+    let sent = stream(&multiline, Framing::Sse, None);
     assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}', '\r']));
-    let found = pieces(&sent, Framing::Sse);
+    let found = chunks(&sent, Framing::Sse);
     assert_eq!(
         found[0]["candidates"][0]["content"]["parts"][0]["text"],
         odd
@@ -257,10 +257,10 @@ fn no_reader_can_break_a_line_where_there_is_none() {
         watch: &Watch::default(),
         model: "m",
     };
-    super::super::Native.encode_stream_error(&ApiError::bad_gateway(odd), &passed, &mut out);
+    Native.encode_stream_error(&ApiError::bad_gateway(odd), &passed, &mut out);
     let sent = String::from_utf8(out.take().to_vec()).unwrap();
     assert!(!sent.contains(['\u{2028}', '\u{2029}', '\u{85}']));
-    assert_eq!(pieces(&sent, Framing::Sse)[0]["error"]["message"], odd);
+    assert_eq!(chunks(&sent, Framing::Sse)[0]["error"]["message"], odd);
 }
 
 #[test]
@@ -275,27 +275,27 @@ fn a_call_cut_off_by_the_limit_is_never_sent() {
             Event::End,
         ]
     };
-    assert_eq!(written(events(Finish::Length)).len(), 1);
-    let sent = written(events(Finish::Tools));
+    assert_eq!(encoded(events(Finish::Length)).len(), 1);
+    let sent = encoded(events(Finish::Tools));
     let call = &sent[0]["candidates"][0]["content"]["parts"][0]["functionCall"];
     assert_eq!(call["args"], json!({"_raw": "{\"x\":"}));
 }
 
 #[test]
-fn a_choice_that_never_finished_says_so() {
-    let found = written(vec![start(), open(Block::Text), Event::End]);
+fn an_unfinished_candidate_has_the_reason_other() {
+    let found = encoded(vec![start(), open(Block::Text), Event::End]);
     assert_eq!(found[0]["candidates"][0]["finishReason"], "OTHER");
 }
 
 #[test]
-fn a_blocked_prompt_is_no_candidate() {
-    let finished = |words: Option<&'static str>| Event::Finish {
+fn a_blocked_prompt_has_no_candidate() {
+    let finished = |message: Option<&'static str>| Event::Finish {
         choice: 0,
-        reason: Finish::Filtered(words.map(Into::into)),
+        reason: Finish::Filtered(message.map(Into::into)),
     };
-    let refusal = |words: &'static str| {
+    let refusal = |text: &'static str| {
         let (choice, block) = (0, Block::Refusal);
-        let delta = Delta::Text(words.into());
+        let delta = Delta::Text(text.into());
         let close = Event::Close { choice };
         [
             Event::Open { choice, block },
@@ -304,29 +304,29 @@ fn a_blocked_prompt_is_no_candidate() {
         ]
     };
     let feedback = json!({"blockReason": "BLOCKLIST"});
-    let told = written(vec![
+    let sent = encoded(vec![
         start(),
         finished(Some("Prompt blocked: BLOCKLIST")),
         Event::End,
     ]);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["promptFeedback"], feedback);
-    assert!(told[0].get("candidates").is_none());
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0]["promptFeedback"], feedback);
+    assert!(sent[0].get("candidates").is_none());
 
     let mut events = vec![start()];
     events.extend(refusal("Prompt blocked: BLOCKLIST"));
     events.extend([finished(None), Event::End]);
-    assert_eq!(written(events), told);
+    assert_eq!(encoded(events), sent);
 
-    // The same words are an answer where the reply did not end there, or for that reason.
+    // The same text is content where more follows it, or where the finish reason is another.
     for finish in [Finish::Stop, Finish::Filtered(Some("Violence.".into()))] {
         let mut events = vec![start()];
         events.extend(refusal("Prompt blocked: BLOCKLIST"));
         let (choice, reason) = (0, finish);
         events.extend([Event::Finish { choice, reason }, Event::End]);
-        let told = written(events);
-        let said = &told[0]["candidates"][0]["content"]["parts"][0]["text"];
-        assert_eq!(said, "Prompt blocked: BLOCKLIST");
-        assert!(told[1].get("promptFeedback").is_none());
+        let sent = encoded(events);
+        let text = &sent[0]["candidates"][0]["content"]["parts"][0]["text"];
+        assert_eq!(text, "Prompt blocked: BLOCKLIST");
+        assert!(sent[1].get("promptFeedback").is_none());
     }
 }

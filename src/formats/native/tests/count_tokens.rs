@@ -1,4 +1,4 @@
-//! What a counter of this format is asked, and what it answers.
+//! Tests of counting tokens: requests and responses of `countTokens`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn counter() -> &'static dyn Counter {
     Native.counter().expect("a counter")
 }
 
-fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<String>) {
+fn translate_count(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<String>) {
     let target = UpstreamTarget {
         model: "m-1",
         stream: false,
@@ -23,44 +23,44 @@ fn question(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<Strin
     };
     let mut losses = Losses::default();
     let body = body.to_string();
-    let asked = translate::question(from, to, body.as_bytes(), &target, &mut losses);
-    let asked = asked.expect("a question");
+    let translated = translate::question(from, to, body.as_bytes(), &target, &mut losses);
+    let translated = translated.expect("a request");
     let paths = losses.0.iter();
-    let paths = paths.map(|lost| from.codec().path_of(&lost.location));
-    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).expect("JSON");
-    (asked.map(read), paths.collect())
+    let paths = paths.map(|loss| from.codec().path_of(&loss.location));
+    let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).expect("JSON");
+    (translated.map(parse), paths.collect())
 }
 
 #[test]
-fn a_conversation_alone_is_asked_about_as_it_is() {
+fn a_conversation_alone_is_sent_as_contents() {
     let body = json!({"model": "m", "max_tokens": 9, "temperature": 0.5,
         "messages": [{"role": "user", "content": "Hi"}]});
-    let (asked, lost) = question(Format::Messages, Format::Native, &body);
+    let (sent, losses) = translate_count(Format::Messages, Format::Native, &body);
     let contents = json!([{"role": "user", "parts": [{"text": "Hi"}]}]);
-    assert_eq!(asked, Some(json!({"contents": contents})));
-    assert_eq!(lost, [] as [&str; 0]);
+    assert_eq!(sent, Some(json!({"contents": contents})));
+    assert_eq!(losses, [] as [&str; 0]);
 }
 
 #[test]
-fn what_stands_beside_the_conversation_makes_a_whole_request_of_it() {
+fn more_than_a_conversation_is_sent_as_generate_content_request() {
     let body = json!({"model": "m", "system": "Be brief.",
         "messages": [{"role": "user", "content": "Hi"}],
         "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}}}],
         "metadata": {"user_id": "u"}});
-    let (asked, lost) = question(Format::Messages, Format::Native, &body);
-    let asked = asked.expect("a counter");
-    assert_eq!(asked.as_object().map(|fields| fields.len()), Some(1));
-    let inside = &asked["generateContentRequest"];
+    let (sent, losses) = translate_count(Format::Messages, Format::Native, &body);
+    let sent = sent.expect("a counter");
+    assert_eq!(sent.as_object().map(|fields| fields.len()), Some(1));
+    let inside = &sent["generateContentRequest"];
     assert_eq!(inside["model"], "models/m-1");
     let system = json!({"parts": [{"text": "Be brief."}]});
     assert_eq!(inside["systemInstruction"], system);
     assert_eq!(inside["tools"][0]["functionDeclarations"][0]["name"], "f");
     assert_eq!(inside["contents"][0]["parts"][0]["text"], "Hi");
-    assert_eq!(lost, [] as [&str; 0]);
+    assert_eq!(losses, [] as [&str; 0]);
 }
 
 #[test]
-fn both_shapes_of_a_question_are_read() {
+fn both_forms_of_a_count_request_are_decoded() {
     let contents = r#"[{"parts":[{"text":"Hi"}]}]"#;
     let system = r#"{"parts":[{"text":"Be brief."}]}"#;
     for (body, roles) in [
@@ -78,9 +78,9 @@ fn both_shapes_of_a_question_are_read() {
         ),
     ] {
         let mut losses = Losses::default();
-        let question = counter().decode_question(body.as_bytes(), &mut losses);
-        let question = question.expect("a question");
-        let turns = question.request.turns.iter();
+        let counted = counter().decode_question(body.as_bytes(), &mut losses);
+        let counted = counted.expect("a request");
+        let turns = counted.request.turns.iter();
         assert!(turns.map(|turn| turn.role).eq(roles.iter().copied()));
         assert_eq!(losses.0, []);
     }
@@ -90,35 +90,35 @@ fn both_shapes_of_a_question_are_read() {
 }
 
 #[test]
-fn a_reply_is_not_asked_for_in_the_shape_of_a_count() {
+fn a_generate_request_has_no_wrapped_request() {
     let body = r#"{"generateContentRequest":{"contents":[{"parts":[{"text":"Hi"}]}]}}"#;
-    let (request, lost) = super::decode(body).expect("a request");
+    let (request, losses) = super::decode(body).expect("a request");
     assert_eq!(request.turns, []);
-    assert_eq!(lost[0].1, "generateContentRequest");
+    assert_eq!(losses[0].1, "generateContentRequest");
 }
 
 #[test]
-fn losses_are_told_where_the_client_wrote_them() {
+fn losses_have_the_paths_of_the_client() {
     let body = json!({"generateContentRequest": {
         "contents": [{"parts": [{"text": "Hi"}]}],
         "safetySettings": [],
         "generationConfig": {"thinkingConfig": {"thinkingBudget": 9}, "temperature": 1},
     }, "other": 1});
-    let (_, lost) = question(Format::Native, Format::Responses, &body);
+    let (_, losses) = translate_count(Format::Native, Format::Responses, &body);
     assert_eq!(
-        lost,
+        losses,
         [
             "generateContentRequest.safetySettings",
             "other",
             "generateContentRequest.generationConfig.thinkingConfig"
         ]
     );
-    let unasked = question(Format::Native, Format::Chat, &body).0;
-    assert_eq!(unasked, None);
+    let not_supported = translate_count(Format::Native, Format::Chat, &body).0;
+    assert_eq!(not_supported, None);
 }
 
 #[test]
-fn a_name_inside_of_a_question_changes_with_that_of_the_path() {
+fn the_model_of_a_wrapped_request_is_renamed() {
     let body = br#"{ "generateContentRequest": {"model" : "models/ours", "contents": [] } }"#;
     let edit = counter().rename(body, "their \"m\"").expect("a name");
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_name_inside_of_a_question_changes_with_that_of_the_path() {
 }
 
 #[test]
-fn a_count_is_a_number_and_zero_may_be_left_out() {
+fn counts_are_encoded_and_decoded() {
     assert_eq!(counter().encode_count(7), br#"{"totalTokens":7}"#);
     let more = br#"{"totalTokens":7,"promptTokensDetails":[{"modality":"TEXT","tokenCount":7}]}"#;
     assert_eq!(counter().decode_count(more), Ok(7));

@@ -1,12 +1,17 @@
-//! What the format reads and writes, by examples.
+//! Tests of the format by examples.
 
 mod client_responses;
 mod client_streams;
 mod contents;
 mod count_tokens;
+mod generation_config;
 mod requests;
 mod schemas;
+mod tools;
+mod translated;
+mod upstream;
 mod upstream_responses;
+mod upstream_streams;
 mod validation;
 
 use serde_json::{Value, json};
@@ -18,25 +23,25 @@ use crate::model::{
     TranslationState, Usage,
 };
 
-/// The model's view of a body, and the paths of what it lost. Whether it passes through or is read,
-/// the same of it is refused in the same words.
+/// Decodes a request, with the paths of what it lost. A request that passes through is refused with
+/// the same error as one that is translated.
 fn decode(body: &str) -> Result<(Request<'_>, Vec<(Action, String)>), ApiError> {
-    let passed = super::rules::hold(body.as_bytes(), false).map(drop);
-    let read = super::rules::read(body.as_bytes(), false).map(drop);
-    assert_eq!(passed, read, "{body}");
+    let validated = super::validation::validate(body.as_bytes(), false).map(drop);
+    let parsed = super::validation::parse(body.as_bytes(), false).map(drop);
+    assert_eq!(validated, parsed, "{body}");
     let mut losses = Losses::default();
     let request =
         super::Native.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
-    let paths = losses.0.into_iter().map(|lost| match lost.location {
-        FieldLocation::Path(path) => (lost.action, path.into_owned()),
-        other => (lost.action, format!("{other:?}")),
+    let paths = losses.0.into_iter().map(|loss| match loss.location {
+        FieldLocation::Path(path) => (loss.action, path.into_owned()),
+        other => (loss.action, format!("{other:?}")),
     });
     Ok((request, paths.collect()))
 }
 
-fn asked(framing: Framing) -> ResponseOptions {
+fn options(framing: Framing) -> ResponseOptions {
     ResponseOptions {
-        model: "asked-1".to_owned(),
+        model: "requested-1".to_owned(),
         stream: true,
         framing,
         include_usage: false,
@@ -97,13 +102,13 @@ fn response(choices: Vec<Choice<'static>>) -> Response<'static> {
     }
 }
 
-/// Everything a reply can hold, in two choices.
+/// A response with all that a response can hold, in two choices.
 fn rich() -> Response<'static> {
-    let thought = PartKind::Reasoning {
+    let reasoning = PartKind::Reasoning {
         text: "Let me think.".into(),
         signature: Some(signature(Issuer::Thinking, "RXJVQkNrWUlB")),
     };
-    let picture = PartKind::Media(Media {
+    let image = PartKind::Media(Media {
         mime: "image/png".into(),
         source: Source::Base64("aGk=".into()),
         name: None,
@@ -111,10 +116,10 @@ fn rich() -> Response<'static> {
     });
     let mut first = choice(
         vec![
-            part(thought),
+            part(reasoning),
             text("Café open. Rome is hot."),
             call("get_weather", "{\"city\":\"Paris\"}"),
-            part(picture),
+            part(image),
         ],
         Finish::Tools,
     );
@@ -139,18 +144,18 @@ fn rich() -> Response<'static> {
 fn encode(response: &Response<'_>) -> Value {
     let bytes = super::Native.encode_response(
         response,
-        &asked(Framing::Sse),
+        &options(Framing::Sse),
         &mut crate::model::Losses::default(),
     );
     serde_json::from_slice(&bytes).unwrap()
 }
 
-fn parts_of(reply: &Value, choice: usize) -> Value {
-    reply["candidates"][choice]["content"]["parts"].clone()
+fn parts_of(response: &Value, candidate: usize) -> Value {
+    response["candidates"][candidate]["content"]["parts"].clone()
 }
 
 #[test]
-fn the_rich_reply_is_the_one_the_tests_speak_of() {
+fn the_second_choice_of_the_rich_response_is_a_refusal() {
     assert_eq!(
         parts_of(&encode(&rich()), 1),
         json!([{"text": "I cannot."}])

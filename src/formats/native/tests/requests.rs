@@ -1,4 +1,4 @@
-//! Every feature of a request, read.
+//! Tests of decoding requests of a client.
 
 use super::{decode, signature};
 use crate::model::{
@@ -6,15 +6,15 @@ use crate::model::{
     Search, Source, Text, ToolChoice,
 };
 
-fn read(body: &str) -> crate::model::Request<'_> {
-    let (request, lost) = decode(body).unwrap();
-    assert_eq!(lost, [], "nothing may be lost of {body}");
+fn decode_lossless(body: &str) -> crate::model::Request<'_> {
+    let (request, losses) = decode(body).unwrap();
+    assert_eq!(losses, [], "the request has losses: {body}");
     request
 }
 
 #[test]
-fn turns_keep_their_places_and_the_system_prompt_comes_first() {
-    let request = read(
+fn turns_keep_their_indexes_and_the_system_prompt_comes_first() {
+    let request = decode_lossless(
         r#"{"model":"models/m-1","systemInstruction":{"role":"user","parts":[{"text":"Be brief."}]},
         "contents":[{"parts":[{"text":"2+2?"}]},{"role":"model","parts":[{"text":"4"}]},
         {"role":"user","parts":[{"text":"a"},{"text":"b"}]}]}"#,
@@ -41,15 +41,15 @@ fn turns_keep_their_places_and_the_system_prompt_comes_first() {
 }
 
 #[test]
-fn words_without_escapes_are_borrowed() {
-    let request = read(r#"{"contents":[{"parts":[{"text":"plain"}]}]}"#);
+fn text_without_escapes_is_borrowed() {
+    let request = decode_lossless(r#"{"contents":[{"parts":[{"text":"plain"}]}]}"#);
     let PartKind::Text(Text::Borrowed("plain")) = &request.turns[0].parts[0].kind else {
         panic!("the text was copied");
     };
 }
 
 #[test]
-fn every_level_is_read_in_both_spellings() {
+fn fields_are_decoded_in_both_spellings() {
     let camel = r#"{"systemInstruction":{"parts":[{"text":"S"}]},"contents":[
         {"parts":[{"inlineData":{"mimeType":"image/png","data":"+/8="}},
                   {"fileData":{"mimeType":"image/png","fileUri":"https://e.com/a","displayName":"n"}}]},
@@ -75,7 +75,7 @@ fn every_level_is_read_in_both_spellings() {
         .replace("_a_n_y", "ANY")
         .replace("_t_e_x_t", "TEXT")
         .replace("_i_m_a_g_e", "IMAGE");
-    let (camel, snake) = (read(camel), read(&snake));
+    let (camel, snake) = (decode_lossless(camel), decode_lossless(&snake));
     assert_eq!(camel, snake);
     assert!(camel.code_execution && camel.output.images && camel.sampling.logprobs);
     assert_eq!(camel.search, Some(Search::default()));
@@ -87,8 +87,8 @@ fn every_level_is_read_in_both_spellings() {
 }
 
 #[test]
-fn media_is_read_with_either_alphabet_and_text_as_text() {
-    let request = read(
+fn media_is_decoded_from_either_alphabet_and_text_as_text() {
+    let request = decode_lossless(
         r#"{"contents":[{"parts":[{"inlineData":{"mime_type":"image/png","data":"-_8"}},
         {"inlineData":{"mimeType":"text/csv","data":"YSxi","displayName":"t.csv"}}]}]}"#,
     );
@@ -110,7 +110,10 @@ fn media_is_read_with_either_alphabet_and_text_as_text() {
 }
 
 fn ids(body: &str) -> Vec<Option<String>> {
-    let parts = read(body).turns.into_iter().flat_map(|turn| turn.parts);
+    let parts = decode_lossless(body)
+        .turns
+        .into_iter()
+        .flat_map(|turn| turn.parts);
     parts
         .filter_map(|part| match part.kind {
             PartKind::Call(call) => Some(call.id),
@@ -137,7 +140,7 @@ fn calls_without_ids_and_their_results_are_paired_by_name_and_order() {
     assert_ne!(at(0), at(2));
     assert_eq!([at(4), at(5), at(6), at(7)], [at(0), at(3), at(2), at(1)]);
     assert_eq!(at(3).as_deref(), Some("own"));
-    assert_eq!(at(8), None, "nobody asked for a second g");
+    assert_eq!(at(8), None, "no call of g is left to answer");
 }
 
 #[test]
@@ -152,8 +155,8 @@ fn a_result_never_answers_a_call_of_an_earlier_step() {
 }
 
 #[test]
-fn results_come_first_and_say_what_they_hold() {
-    let request = read(
+fn results_come_first() {
+    let request = decode_lossless(
         r#"{"contents":[{"role":"user","parts":[{"text":"See?"},
         {"functionResponse":{"name":"a","response":{"output":"18 C"}}},
         {"functionResponse":{"name":"b","response":{"output":[1,2]}}},
@@ -162,8 +165,8 @@ fn results_come_first_and_say_what_they_hold() {
             "parts":[{"inlineData":{"mimeType":"image/png","data":"aGk="}}]}}]}]}"#,
     );
     let parts = &request.turns[0].parts;
-    let places: Vec<_> = parts.iter().map(|part| part.at.unwrap()).collect();
-    assert_eq!(places, [1, 2, 3, 4, 0]);
+    let indexes: Vec<_> = parts.iter().map(|part| part.at.unwrap()).collect();
+    assert_eq!(indexes, [1, 2, 3, 4, 0]);
     let results: Vec<_> = parts
         .iter()
         .filter_map(|part| match &part.kind {
@@ -177,21 +180,24 @@ fn results_come_first_and_say_what_they_hold() {
         ("not found", true),
         (r#"{"sky":"clear","output":1}"#, false),
     ];
-    for ((text, failed, _), (words, error)) in results.iter().zip(expected) {
-        assert_eq!((*text, *failed), (&PartKind::Text(words.into()), error));
+    for ((text, failed, _), (expected_text, error)) in results.iter().zip(expected) {
+        assert_eq!(
+            (*text, *failed),
+            (&PartKind::Text(expected_text.into()), error)
+        );
     }
     assert!(matches!(results[3].2.parts[1].kind, PartKind::Media(_)));
 }
 
 #[test]
-fn thoughts_are_joined_until_a_proof_closes_them() {
-    let request = read(
+fn thoughts_are_joined_until_a_signature() {
+    let request = decode_lossless(
         r#"{"contents":[{"role":"model","parts":[{"text":"Let ","thought":true},
         {"text":"me.","thought":true,"thoughtSignature":"b21uaWdsb3QvMSBtClJYSlZRa05yV1VsQg"},
         {"text":"More.","thought":true},{"text":"42","thoughtSignature":"Q2lR"},
         {"functionCall":{"name":"f"},"thoughtSignature":"c2ln"},{"text":"","thoughtSignature":"ZW5k"}]}]}"#,
     );
-    let thought = |text: &'static str, signature| PartKind::Reasoning {
+    let reasoning = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
         signature: Some(signature),
     };
@@ -202,11 +208,11 @@ fn thoughts_are_joined_until_a_proof_closes_them() {
         .collect();
     assert_eq!(
         *parts[0],
-        thought("Let me.", signature(Issuer::Thinking, "RXJVQkNrWUlB"))
+        reasoning("Let me.", signature(Issuer::Thinking, "RXJVQkNrWUlB"))
     );
     assert_eq!(
         *parts[1],
-        thought("More.", signature(Issuer::Native, "Q2lR"))
+        reasoning("More.", signature(Issuer::Native, "Q2lR"))
     );
     assert_eq!(*parts[2], PartKind::Text("42".into()));
     let PartKind::Call(call) = parts[3] else {
@@ -214,13 +220,13 @@ fn thoughts_are_joined_until_a_proof_closes_them() {
     };
     assert_eq!(call.signature, Some(signature(Issuer::Native, "c2ln")));
     assert!(matches!(&call.arguments, Arguments::Tree(tree) if tree.to_string() == "{}"));
-    assert_eq!(*parts[4], thought("", signature(Issuer::Native, "ZW5k")));
+    assert_eq!(*parts[4], reasoning("", signature(Issuer::Native, "ZW5k")));
     assert_eq!(parts.len(), 5);
 }
 
 #[test]
-fn tools_are_read_with_their_schemas_and_places() {
-    let request = read(
+fn tools_are_decoded_with_their_schemas_and_indexes() {
+    let request = decode_lossless(
         r#"{"contents":[],"tools":[{"vendorSearch":{}},{"functionDeclarations":[
         {"name":"a"},{"name":"b.c","description":"B","parameters":{"type":"OBJECT","properties":{}}}]}]}"#,
     );
@@ -243,28 +249,28 @@ fn tools_are_read_with_their_schemas_and_places() {
 }
 
 #[test]
-fn tool_choices() {
+fn tool_choices_are_decoded() {
     let choice = |config: &str| {
         let body = format!(r#"{{"toolConfig":{{"functionCallingConfig":{config}}}}}"#);
-        let (request, lost) = decode(&body).unwrap();
-        let words = format!("{:?}", request.tool_choice);
-        (words, lost.len())
+        let (request, losses) = decode(&body).unwrap();
+        let choice = format!("{:?}", request.tool_choice);
+        (choice, losses.len())
     };
-    let say = |choice: Option<ToolChoice<'_>>, lost| (format!("{choice:?}"), lost);
+    let expected = |choice: Option<ToolChoice<'_>>, losses: usize| (format!("{choice:?}"), losses);
     let names = || vec!["a".into(), "b".into()];
     for (config, expected) in [
-        (r#"{}"#, say(None, 0)),
-        (r#"{"mode":"MODE_UNSPECIFIED"}"#, say(None, 0)),
-        (r#"{"mode":"AUTO"}"#, say(Some(ToolChoice::Auto), 0)),
-        (r#"{"mode":"NONE"}"#, say(Some(ToolChoice::None), 0)),
-        (r#"{"mode":"any"}"#, say(Some(ToolChoice::Required), 0)),
+        (r#"{}"#, expected(None, 0)),
+        (r#"{"mode":"MODE_UNSPECIFIED"}"#, expected(None, 0)),
+        (r#"{"mode":"AUTO"}"#, expected(Some(ToolChoice::Auto), 0)),
+        (r#"{"mode":"NONE"}"#, expected(Some(ToolChoice::None), 0)),
+        (r#"{"mode":"any"}"#, expected(Some(ToolChoice::Required), 0)),
         (
             r#"{"mode":"ANY","allowedFunctionNames":["a"]}"#,
-            say(Some(ToolChoice::One("a".into())), 0),
+            expected(Some(ToolChoice::One("a".into())), 0),
         ),
         (
             r#"{"mode":"ANY","allowedFunctionNames":["a","b"]}"#,
-            say(
+            expected(
                 Some(ToolChoice::Subset {
                     names: names(),
                     required: true,
@@ -274,7 +280,7 @@ fn tool_choices() {
         ),
         (
             r#"{"mode":"VALIDATED","allowedFunctionNames":["a","b"]}"#,
-            say(
+            expected(
                 Some(ToolChoice::Subset {
                     names: names(),
                     required: false,
@@ -282,10 +288,13 @@ fn tool_choices() {
                 1,
             ),
         ),
-        (r#"{"mode":"VALIDATED"}"#, say(Some(ToolChoice::Auto), 1)),
+        (
+            r#"{"mode":"VALIDATED"}"#,
+            expected(Some(ToolChoice::Auto), 1),
+        ),
         (
             r#"{"mode":"AUTO","allowedFunctionNames":["a"]}"#,
-            say(Some(ToolChoice::Auto), 1),
+            expected(Some(ToolChoice::Auto), 1),
         ),
     ] {
         assert_eq!(choice(config), expected, "{config}");
@@ -293,10 +302,10 @@ fn tool_choices() {
 }
 
 #[test]
-fn thinking() {
+fn thinking_configs_are_decoded() {
     let depth = |config: &str| {
         let body = format!(r#"{{"generationConfig":{{"thinkingConfig":{config}}}}}"#);
-        read(&body).thinking.depth
+        decode_lossless(&body).thinking.depth
     };
     for (config, expected) in [
         ("{}", None),
@@ -325,10 +334,10 @@ fn thinking() {
 }
 
 #[test]
-fn shapes_of_the_answer() {
+fn output_formats_are_decoded() {
     let shape = |config: &str| {
         let body = format!(r#"{{"generationConfig":{config}}}"#);
-        format!("{:?}", read(&body).output.format)
+        format!("{:?}", decode_lossless(&body).output.format)
     };
     assert_eq!(shape("{}"), format!("{:?}", OutputFormat::Text));
     assert_eq!(
@@ -342,18 +351,18 @@ fn shapes_of_the_answer() {
         schema.starts_with("Schema") && schema.contains("null"),
         "{schema}"
     );
-    let words = shape(
+    let description = shape(
         r#"{"responseMimeType":"text/x.enum","responseSchema":{"type":"STRING","enum":["A"]}}"#,
     );
     assert!(
-        words.starts_with("Enum") && words.contains("\"A\""),
-        "{words}"
+        description.starts_with("Enum") && description.contains("\"A\""),
+        "{description}"
     );
 }
 
 #[test]
 fn null_is_the_same_as_absent() {
-    let request = read(
+    let request = decode_lossless(
         r#"{"contents":[{"role":null,"parts":[{"text":"Hi","thought":null}]}],"tools":null,
         "generationConfig":{"temperature":null,"responseSchema":null},"cachedContent":null}"#,
     );
@@ -362,8 +371,8 @@ fn null_is_the_same_as_absent() {
 }
 
 #[test]
-fn what_no_other_format_says_is_reported_with_its_path() {
-    let (request, lost) = decode(
+fn fields_that_no_other_format_has_are_reported_with_their_path() {
+    let (request, losses) = decode(
         r#"{"contents":[{"parts":[{"text":"a","thought":true,"videoMetadata":{"fps":1}},{"novel":1}]},
         {"role":"model","parts":[{"executableCode":{"code":"1+1"}},
             {"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}}]}],
@@ -395,7 +404,7 @@ fn what_no_other_format_says_is_reported_with_its_path() {
         dropped("labels"),
         dropped("novel"),
     ];
-    assert_eq!(lost, expected);
+    assert_eq!(losses, expected);
     let size = ImageSize::Shape {
         ratio: Some((16, 9)),
         scale: Some(Scale::Four),

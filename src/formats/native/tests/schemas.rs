@@ -1,24 +1,69 @@
-//! Schemas of other formats in the dialect of this one.
+//! Tests of schemas: the dialect decoded into JSON Schema, and JSON Schema encoded in the dialect.
 
 use serde_json::{Value, json};
 
-use crate::formats::native::schema_encoder::{Written, write};
+use crate::formats::native::schema::{EncodedSchema, encode_schema, to_json_schema};
+use crate::json::Path;
+use crate::model::{FieldLocation, Losses};
 
-/// The schema as sent, and whether nothing was left out; `None`: it must be sent as it is.
-fn written(schema: &Value) -> Option<(Value, bool)> {
+/// Decodes a schema of the dialect, with the fields that were dropped.
+fn decoded(schema: &str) -> (String, Vec<FieldLocation>) {
+    let mut losses = Losses::default();
+    let tree = serde_json::from_str(schema).unwrap();
+    let schema = to_json_schema(tree, &Path::Key(&Path::Root, "schema"), &mut losses);
+    let locations = losses.0.into_iter().map(|loss| loss.location).collect();
+    (serde_json::to_string(&schema).unwrap(), locations)
+}
+
+#[test]
+fn keywords_are_decoded_and_property_names_are_left_alone() {
+    let (schema, dropped) = decoded(
+        r#"{"type":"OBJECT","properties":{"type":{"type":"STRING","nullable":true,"enum":["STRING"]},
+        "any_of":{"type":"ARRAY","min_items":"2","items":{"any_of":[{"type":"INTEGER"}],"nullable":true}},
+        "caf\u00e9":{"type":"NUMBER"}},"required":["type"],"property_ordering":["type"]}"#,
+    );
+    assert_eq!(
+        schema,
+        r#"{"type":"object","properties":{"type":{"type":["string","null"],"enum":["STRING"]},"any_of":{"type":"array","minItems":2,"items":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"café":{"type":"number"}},"required":["type"]}"#
+    );
+    assert_eq!(
+        dropped,
+        [FieldLocation::Path("schema.property_ordering".into())]
+    );
+}
+
+#[test]
+fn decoding_leaves_values_alone() {
+    let same = r#"{"default":{"type":"STRING","nullable":true},"enum":["OBJECT"],"const":{"type":"X"},"additionalProperties":false}"#;
+    assert_eq!(decoded(same), (same.to_owned(), vec![]));
+}
+
+#[test]
+fn an_example_is_dropped() {
+    let (schema, dropped) = decoded(r#"{"items":{"type":["STRING","NULL"],"example":"x"}}"#);
+    assert_eq!(schema, r#"{"items":{"type":["string","null"]}}"#);
+    assert_eq!(
+        dropped,
+        [FieldLocation::Path("schema.items.example".into())]
+    );
+}
+
+/// Encodes a schema in the dialect and tells whether nothing was left out; `None` if it is sent as
+/// JSON Schema.
+fn encoded(schema: &Value) -> Option<(Value, bool)> {
     let text = schema.to_string();
     let tree = serde_json::from_str(&text).unwrap();
-    match write(&tree) {
-        Written::Dialect { schema, exact } => {
+    match encode_schema(&tree) {
+        EncodedSchema::Native { schema, exact } => {
             let text = serde_json::to_string(&schema).unwrap();
             Some((serde_json::from_str(&text).unwrap(), exact))
         }
-        Written::Plain { .. } => None,
+        EncodedSchema::JsonSchema { .. } => None,
     }
 }
 
 #[test]
-fn what_the_dialect_can_say() {
+fn schemas_that_the_dialect_can_express() {
     for (plain, dialect) in [
         (
             json!({"type": ["string", "null"]}),
@@ -57,12 +102,12 @@ fn what_the_dialect_can_say() {
             json!({"type": "STRING", "format": "date-time", "pattern": "x", "default": "d"}),
         ),
     ] {
-        assert_eq!(written(&plain), Some((dialect, true)), "{plain}");
+        assert_eq!(encoded(&plain), Some((dialect, true)), "{plain}");
     }
 }
 
 #[test]
-fn references_are_written_out() {
+fn references_are_resolved() {
     let plain = json!({
         "type": "object",
         "properties": {"from": {"$ref": "#/$defs/place"}, "to": {"$ref": "#/$defs/place", "title": "To"}},
@@ -73,11 +118,11 @@ fn references_are_written_out() {
     let mut titled = place.clone();
     titled["title"] = "To".into();
     let dialect = json!({"type": "OBJECT", "properties": {"from": place, "to": titled}});
-    assert_eq!(written(&plain), Some((dialect, true)));
+    assert_eq!(encoded(&plain), Some((dialect, true)));
 }
 
 #[test]
-fn what_is_left_out_is_owned_up_to() {
+fn omitted_keywords_are_reported() {
     for key in [
         "$schema",
         "$id",
@@ -92,22 +137,22 @@ fn what_is_left_out_is_owned_up_to() {
     ] {
         let plain = json!({"type": "object", key: {}});
         let dialect = json!({"type": "OBJECT"});
-        assert_eq!(written(&plain), Some((dialect, false)), "{key}");
+        assert_eq!(encoded(&plain), Some((dialect, false)), "{key}");
     }
     let text = json!({"type": "STRING"});
     assert_eq!(
-        written(&json!({"type": "string", "format": "uri"})),
+        encoded(&json!({"type": "string", "format": "uri"})),
         Some((text, false))
     );
     let either = json!([{"type": "STRING"}, {"type": "NUMBER"}]);
     assert_eq!(
-        written(&json!({"oneOf": [{"type": "string"}, {"type": "number"}]})),
+        encoded(&json!({"oneOf": [{"type": "string"}, {"type": "number"}]})),
         Some((json!({"anyOf": either}), false))
     );
 }
 
 #[test]
-fn names_and_values_are_never_rewritten() {
+fn names_and_values_are_never_reencoded() {
     let plain = json!({"type": "object",
         "properties": {"type": {"type": "string", "enum": ["string"]}, "$ref": {"type": "boolean"},
                        "const": {"default": {"type": "string", "const": 1}}},
@@ -116,14 +161,14 @@ fn names_and_values_are_never_rewritten() {
         "properties": {"type": {"type": "STRING", "enum": ["string"]}, "$ref": {"type": "BOOLEAN"},
                        "const": {"default": {"type": "string", "const": 1}}},
         "required": ["type"]});
-    assert_eq!(written(&plain), Some((dialect, true)));
+    assert_eq!(encoded(&plain), Some((dialect, true)));
 }
 
 #[test]
 fn properties_keep_their_order() {
     let plain = r#"{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}}}"#;
     let tree = serde_json::from_str(plain).unwrap();
-    let Written::Dialect { schema, .. } = write(&tree) else {
+    let EncodedSchema::Native { schema, .. } = encode_schema(&tree) else {
         panic!("the dialect can say it");
     };
     let sent = serde_json::to_string(&schema).unwrap();
@@ -136,7 +181,7 @@ fn properties_keep_their_order() {
 }
 
 #[test]
-fn what_the_dialect_cannot_say_is_sent_as_it_is() {
+fn schemas_beyond_the_dialect_are_sent_as_json_schema() {
     for plain in [
         json!({"enum": [1, 2]}),
         json!({"const": 1}),
@@ -151,16 +196,16 @@ fn what_the_dialect_cannot_say_is_sent_as_it_is() {
         json!({"type": "object", "properties": {"x": false}}),
         json!({"type": "integer", "anyOf": [{"type": "string"}]}),
     ] {
-        assert_eq!(written(&plain), None, "{plain}");
+        assert_eq!(encoded(&plain), None, "{plain}");
     }
 }
 
 #[test]
-fn references_cannot_blow_a_schema_up() {
+fn nested_references_are_limited() {
     let mut plain = json!({"$ref": "#/$defs/d0", "$defs": {"d20": {"type": "string"}}});
     for level in 0..20 {
         let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
         plain["$defs"][format!("d{level}")] = json!({"properties": {"a": next, "b": next}});
     }
-    assert_eq!(written(&plain), None);
+    assert_eq!(encoded(&plain), None);
 }

@@ -1,4 +1,4 @@
-//! Requests that are refused, and the field that each refusal names.
+//! Tests of validation: requests that are refused, with the path of the field.
 
 use super::decode;
 
@@ -15,7 +15,7 @@ fn refused_at(body: &str) -> String {
 }
 
 #[test]
-fn settings_out_of_range() {
+fn settings_out_of_range_are_refused() {
     for (config, field) in [
         (r#""temperature":2.1"#, "temperature"),
         (r#""temperature":-0.1"#, "temperature"),
@@ -80,7 +80,7 @@ fn settings_out_of_range() {
 }
 
 #[test]
-fn parts_that_cannot_be() {
+fn invalid_parts_are_refused() {
     for (part, field) in [
         (
             r#"{"inlineData":{"mimeType":"a/b","data":""},"fileData":{"fileUri":"https://e.com/"}}"#,
@@ -127,7 +127,7 @@ fn parts_that_cannot_be() {
 }
 
 #[test]
-fn everything_else() {
+fn other_invalid_fields_are_refused() {
     for (body, field) in [
         (r#"{"contents":{}}"#, "contents"),
         (r#"{"contents":["Hi"]}"#, "contents[0]"),
@@ -188,7 +188,7 @@ fn everything_else() {
 }
 
 #[test]
-fn the_first_breach_is_named_before_what_follows_it() {
+fn the_first_invalid_field_is_named() {
     for (body, field) in [
         // It stops being JSON only later.
         (
