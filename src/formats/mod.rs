@@ -42,7 +42,7 @@ pub use counter::{Counter, Question};
 pub use fields::HeaderFields;
 pub use free_text::unwrap_free_text;
 pub(crate) use identity::call_id;
-pub use images::{addresses as picture_addresses, picture_type};
+pub use images::{image_media_type, image_urls};
 pub use keeper::{ConversationCodec, Items};
 pub use names::NameRule;
 pub use public_address::{is_public, is_public_https};

@@ -16,7 +16,7 @@ use super::gateway::Gateway;
 use super::timer::unless_gone;
 use super::upstream_request::USER_AGENT_VALUE;
 use crate::config::{self, BaseUrl};
-use crate::formats::{is_public, is_public_https, picture_addresses, picture_type, quoted};
+use crate::formats::{image_media_type, image_urls, is_public, is_public_https, quoted};
 use crate::json::{Edit, replace};
 use crate::model::Format;
 
@@ -38,7 +38,7 @@ impl Gateway {
         let owner = ctx.client.owner();
         let own = format!("{}/v1/images/files", base_url(session, ctx));
         let mut edits = Vec::new();
-        for (range, address) in picture_addresses(&body) {
+        for (range, address) in image_urls(&body) {
             let fetching = async { Ok(self.fetch(&address, &settings.files).await) };
             let mut fetching = Box::pin(fetching);
             match unless_gone(session, None, fetching.as_mut()).await? {
@@ -81,7 +81,7 @@ impl Gateway {
         let fetching = self.get(&peer, &base, &url, settings.limit);
         let fetched = timeout(settings.timeout, fetching).await;
         let bytes = fetched.map_err(|_| "it took too long".to_owned())??;
-        let mime = picture_type(&bytes).ok_or("it is no image")?;
+        let mime = image_media_type(&bytes).ok_or("it is no image")?;
         Ok((mime, bytes))
     }
 

@@ -1,4 +1,4 @@
-//! Errors: HTTP bodies are those of the chat format, streams have an event of their own.
+//! Errors: responses use the body of the chat format, streams an event of their own.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,23 +10,24 @@ use crate::sse::SseWriter;
 pub(super) use crate::formats::chat::{decode_error as decode, encode_error as encode};
 
 #[derive(Serialize)]
-struct ErrorEvent<'a> {
+struct ImageErrorEvent<'a> {
     r#type: &'static str,
-    error: Failure<'a>,
+    error: ImageError<'a>,
 }
 
 #[derive(Serialize)]
-struct Failure<'a> {
+struct ImageError<'a> {
     r#type: &'static str,
     code: Option<&'a str>,
     message: &'a str,
     param: Option<&'a str>,
 }
 
+/// Encodes an error as the last event of a stream.
 pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
-    let event = ErrorEvent {
+    let event = ImageErrorEvent {
         r#type: "error",
-        error: Failure {
+        error: ImageError {
             r#type: chat::error_type(api_error.kind),
             code: api_error.code.as_deref(),
             message: &api_error.message,
@@ -36,7 +37,7 @@ pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
     out.event("error", &event);
 }
 
-/// With the failure inside of it, or the failure itself.
+/// Decodes an error event, which holds the error in `error` or is the error itself.
 pub(super) fn decode_in_stream(data: &str) -> ApiError {
     let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
     let inner = match &event["error"] {

@@ -1,19 +1,22 @@
-//! The images format: `POST /v1/images/generations` and `/v1/images/edits`.
+//! The images format, which is OpenAI Images: `POST /v1/images/generations` and `/v1/images/edits`.
 
 mod error;
-mod form;
-mod given;
-mod outgoing;
-mod pass;
-mod picture;
-mod reply;
+mod field_paths;
+mod image_header;
+mod input_image;
+mod multipart;
+mod parameters;
+mod passthrough;
 mod request;
+mod request_body;
+mod response;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod usage;
 
-pub use picture::picture_type;
-pub use reply::addresses;
+pub use image_header::image_media_type;
+pub use response::image_urls;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,6 +30,7 @@ use super::{
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
+/// The codec of the images format.
 pub(super) struct Images;
 
 impl Codec for Images {
@@ -39,7 +43,7 @@ impl Codec for Images {
         request::decode(head, body, losses)
     }
 
-    /// There are no tools.
+    /// The format has no tools, so the rule is never used.
     fn name_rule(&self) -> NameRule {
         NameRule::up_to(64)
     }
@@ -50,11 +54,11 @@ impl Codec for Images {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        outgoing::encode(request, target, losses)
+        request::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &FieldLocation) -> String {
-        request::path_of(place)
+    fn path_of(&self, location: &FieldLocation) -> String {
+        field_paths::path_of(location)
     }
 
     fn decode_response<'a>(
@@ -62,24 +66,24 @@ impl Codec for Images {
         body: &'a [u8],
         _losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        reply::decode(body)
+        response::decode(body)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &ResponseOptions,
+        options: &ResponseOptions,
         _losses: &mut Losses,
     ) -> Vec<u8> {
-        reply::encode(response, asked)
+        response::encode(response, options)
     }
 
     fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(stream::Decoder::default())
+        Box::new(stream::ImageStreamDecoder::default())
     }
 
-    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::Encoder::new(asked))
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(stream::ImageStreamEncoder::new(options))
     }
 
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
@@ -95,44 +99,44 @@ impl Codec for Images {
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        pass::peek(body)
+        passthrough::peek(body)
     }
 
-    /// Images are looked at before anybody is paid for them.
+    /// Checks the parameters and the input images, so that the upstream does not charge for a bad request.
     fn inspect(
         &self,
         head: &RequestHead<'_>,
         body: &[u8],
         _by_the_rules: bool,
     ) -> Result<Vec<Range<usize>>, ApiError> {
-        given::read(head, body, &mut Losses::default())?;
+        parameters::decode_parameters(head, body, &mut Losses::default())?;
         Ok(Vec::new())
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_reply(body, watch)
+        passthrough::glance_reply(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_event(data, watch)
+        passthrough::glance_event(data, watch)
     }
 
     fn content_type(&self, body: &[u8]) -> Cow<'static, str> {
-        match form::boundary(body).filter(|_| form::is_form(body)) {
+        match multipart::boundary(body).filter(|_| multipart::is_multipart(body)) {
             Some(boundary) => format!("multipart/form-data; boundary=\"{boundary}\"").into(),
             None => "application/json".into(),
         }
     }
 
     fn spelled(&self, body: &[u8], name: &str) -> Vec<u8> {
-        match form::is_form(body) {
+        match multipart::is_multipart(body) {
             true => name.as_bytes().to_vec(),
             false => quoted(name),
         }
     }
 
     fn accept_response(&self, response: &Response<'_>) -> Result<(), ApiError> {
-        reply::accept(response)
+        response::accept(response)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
@@ -143,7 +147,7 @@ impl Codec for Images {
     }
 
     fn operation_of(&self, request: &Request<'_>, _stream: bool) -> Operation {
-        outgoing::operation_of(request)
+        request::operation_of(request)
     }
 
     fn own_headers(&self) -> &'static [HeaderName] {

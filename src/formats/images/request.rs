@@ -1,31 +1,38 @@
-//! Requests of clients of this format, in the neutral model.
+//! Requests for images.
 
-use super::given::{self, Given};
-use crate::formats::RequestHead;
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::input_image::{EncodedInputImage, encode_input_image};
+use super::parameters::{ImageParameters, decode_parameters};
+use crate::formats::written::written;
+use crate::formats::{Operation, RequestHead, UpstreamTarget};
 use crate::model::{
-    ApiError, FieldLocation, ImageOptions, ImageSetting, Labels, Losses, Output, Part, PartKind,
-    Request, Role, Sampling, Setting, Turn,
+    ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Labels, Losses, Media,
+    Output, OutputFormat, Part, PartKind, Request, Role, Sampling, Setting, Turn,
 };
 
+/// Decodes a request.
 pub(super) fn decode<'a>(
     head: &RequestHead<'_>,
     body: &'a [u8],
     losses: &mut Losses,
 ) -> Result<Request<'a>, ApiError> {
-    let given = given::read(head, body, losses)?;
-    if given.as_url {
-        // Only upstreams of this format have a place to put a file.
+    let parameters = decode_parameters(head, body, losses)?;
+    if parameters.as_url {
+        // Only upstreams of this format can store a file behind a URL.
         losses.dropped(FieldLocation::Path("response_format".into()));
     }
-    Ok(request(given))
+    Ok(request_of(parameters))
 }
 
-/// The prompt comes first, then the images that it speaks of.
-fn request(given: Given<'_>) -> Request<'_> {
-    let words = PartKind::Text(given.prompt);
-    let pictures = given.pictures.into_iter();
-    let pictures = pictures.map(|shot| PartKind::Media(shot.into_media()));
-    let parts = (0..).zip(std::iter::once(words).chain(pictures));
+/// The request of the model: one turn with the prompt, then the input images.
+fn request_of(parameters: ImageParameters<'_>) -> Request<'_> {
+    let prompt = PartKind::Text(parameters.prompt);
+    let images = parameters.images.into_iter();
+    let images = images.map(|image| PartKind::Media(image.into_media()));
+    let parts = (0..).zip(std::iter::once(prompt).chain(images));
     let parts = parts.map(|(at, kind)| Part { kind, at: Some(at) });
     Request {
         turns: vec![Turn {
@@ -36,86 +43,244 @@ fn request(given: Given<'_>) -> Request<'_> {
         output: Output {
             images: true,
             image_options: ImageOptions {
-                size: given.size,
-                quality: given.quality,
-                file_format: given.file,
-                compression: given.compression,
-                background: given.background,
-                moderation: given.moderation,
-                mask: given.mask.map(|shot| shot.into_media()),
-                partial_images: given.drafts.filter(|count| *count > 0),
+                size: parameters.size,
+                quality: parameters.quality,
+                file_format: parameters.output_format,
+                compression: parameters.output_compression,
+                background: parameters.background,
+                moderation: parameters.moderation,
+                mask: parameters.mask.map(|mask| mask.into_media()),
+                partial_images: parameters.partial_images.filter(|count| *count > 0),
             },
             ..Output::default()
         },
         sampling: Sampling {
-            // One is what comes unasked.
-            choices: given
-                .count
+            // One image is the default.
+            choices: parameters
+                .n
                 .filter(|count| *count > 1)
                 .map(|count| count as u32),
-            seed: given.seed,
+            seed: parameters.seed,
             ..Sampling::default()
         },
         labels: Labels {
-            user: given.user,
+            user: parameters.user,
             ..Labels::default()
         },
         ..Request::default()
     }
 }
 
-pub(super) fn path_of(place: &FieldLocation) -> String {
-    match place {
-        FieldLocation::Path(path) => path.clone().into_owned(),
-        FieldLocation::Part {
-            part: Some(part @ 1..),
-            ..
-        } => format!("image[{}]", part - 1),
-        FieldLocation::Part { .. }
-        | FieldLocation::Turn { .. }
-        | FieldLocation::InToolResult { .. } => "prompt".to_owned(),
-        FieldLocation::Field { of, .. } => path_of(of),
-        FieldLocation::Tool { .. } | FieldLocation::ToolStrict { .. } => "tools".to_owned(),
-        FieldLocation::Setting(setting) => setting_path(*setting).to_owned(),
+/// The sizes of a model whose configuration lists none.
+const DEFAULT_SIZES: [ImageSize; 3] = [pixels(1024, 1024), pixels(1536, 1024), pixels(1024, 1536)];
+
+const fn pixels(width: u32, height: u32) -> ImageSize {
+    ImageSize::Pixels { width, height }
+}
+
+/// A request body for an upstream.
+#[derive(Serialize)]
+struct ImageRequest<'a> {
+    model: &'a str,
+    prompt: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<EncodedInputImage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask: Option<EncodedInputImage<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quality: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_format: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_compression: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moderation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_images: Option<u64>,
+}
+
+/// Encodes a request.
+pub(super) fn encode(
+    request: &Request<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    if !request.output.images {
+        return Err(images_only());
+    }
+    if request.output.audio {
+        let message = "the upstream of this model answers with images only";
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
+    }
+    let (prompt, images) = encode_turns(&request.turns, losses)?;
+    if prompt.trim().is_empty() {
+        let location = FieldLocation::Turn { turn: Some(0) };
+        return Err(
+            ApiError::invalid("an image needs words that describe it").at_location(location)
+        );
+    }
+    let options = &request.output.image_options;
+    report_unsupported(request, losses);
+    let body = ImageRequest {
+        model: target.model,
+        prompt,
+        mask: options.mask.as_ref().and_then(encode_input_image),
+        images,
+        n: request.sampling.choices,
+        size: encode_size(options, target, losses),
+        quality: options.quality.as_deref(),
+        output_format: options.file_format.as_deref(),
+        output_compression: options.compression,
+        background: options.background.as_deref(),
+        moderation: options.moderation.as_deref(),
+        user: request.labels.user.as_deref(),
+        stream: target.stream.then_some(true),
+        partial_images: options.partial_images.filter(|_| target.stream),
+    };
+    Ok(written(&body, request.size()))
+}
+
+/// The operation of an encoded request: an edit if it has input images.
+pub(super) fn operation_of(request: &Request<'_>) -> Operation {
+    let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
+    match parts.any(|part| matches!(part.kind, PartKind::Media(_))) {
+        true => Operation::Edit,
+        false => Operation::Generate,
     }
 }
 
-/// Those that the format itself lacks get a word all the same: it may have to be said of others.
-const fn setting_path(setting: Setting) -> &'static str {
-    match setting {
-        Setting::Choices => "n",
-        Setting::Seed => "seed",
-        Setting::User => "user",
-        Setting::Image(setting) => match setting {
-            ImageSetting::Size => "size",
-            ImageSetting::Quality => "quality",
-            ImageSetting::FileFormat => "output_format",
-            ImageSetting::Compression => "output_compression",
-            ImageSetting::Background => "background",
-            ImageSetting::Moderation => "moderation",
-            ImageSetting::Mask => "mask",
-            ImageSetting::PartialImages => "partial_images",
-        },
-        Setting::MaxTokens => "max_tokens",
-        Setting::Temperature => "temperature",
-        Setting::TopP => "top_p",
-        Setting::TopK => "top_k",
-        Setting::Stop => "stop",
-        Setting::PresencePenalty => "presence_penalty",
-        Setting::FrequencyPenalty => "frequency_penalty",
-        Setting::Logprobs => "logprobs",
-        Setting::Thinking => "thinking",
-        Setting::ToolChoice | Setting::ParallelTools | Setting::Search | Setting::CodeExecution => {
-            "tools"
+/// The error for a request that asks an image model for text.
+fn images_only() -> ApiError {
+    let message = "this model answers with images only: ask for them";
+    let mut api_error =
+        ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
+    api_error.code = Some("invalid_model".to_owned());
+    api_error
+}
+
+/// Encodes all turns as one prompt and the input images: the format has no turns.
+fn encode_turns<'a>(
+    turns: &'a [Turn<'_>],
+    losses: &mut Losses,
+) -> Result<(Cow<'a, str>, Vec<EncodedInputImage<'a>>), ApiError> {
+    let mut texts: Vec<&'a str> = Vec::new();
+    let mut images = Vec::new();
+    for turn in turns {
+        for part in &turn.parts {
+            let location = FieldLocation::Part {
+                turn: turn.at,
+                part: part.at,
+            };
+            match &part.kind {
+                PartKind::Text(text) | PartKind::Refusal(text) => texts.push(text),
+                PartKind::Media(media) => {
+                    let image = Some(media)
+                        .filter(|media| is_image(media))
+                        .and_then(encode_input_image);
+                    let message = "only pictures can be made into pictures";
+                    images.push(
+                        image.ok_or_else(|| ApiError::invalid(message).at_location(location))?,
+                    );
+                }
+                PartKind::Reasoning { .. } => losses.dropped(location),
+                PartKind::Call(_) | PartKind::Result(_) => {
+                    let message = "a model that makes images calls no tools";
+                    return Err(ApiError::invalid(message).at_location(location));
+                }
+            }
         }
-        Setting::OutputFormat
-        | Setting::OutputName
-        | Setting::OutputDescription
-        | Setting::Verbosity => "output",
-        Setting::CacheKey => "prompt_cache_key",
-        Setting::ServiceTier => "service_tier",
-        Setting::Metadata => "metadata",
-        // What every request of this format asks for, so there is no word for it but the model's.
-        Setting::Images | Setting::Audio => "model",
+    }
+    for turn in turns.iter().rev().skip(1) {
+        losses.approximated(FieldLocation::Turn { turn: turn.at });
+    }
+    Ok(match texts[..] {
+        [only] => (only.into(), images),
+        _ => (texts.join("\n\n").into(), images),
+    })
+}
+
+fn is_image(media: &Media<'_>) -> bool {
+    media.mime.is_empty() || media.mime.starts_with("image/")
+}
+
+/// Encodes `size`: an aspect ratio becomes the nearest size that the model makes.
+fn encode_size(
+    options: &ImageOptions<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Option<String> {
+    let requested = options.size?;
+    let sizes = match &target.capabilities.image_sizes[..] {
+        [] => &DEFAULT_SIZES[..],
+        sizes => sizes,
+    };
+    let size = match requested {
+        ImageSize::Pixels { .. } => requested,
+        ImageSize::Shape { .. } => {
+            let among: Vec<_> = sizes.iter().map(|size| (*size, *size)).collect();
+            requested.nearest(&among)?
+        }
+    };
+    if !size.is_exactly(requested) {
+        let location = FieldLocation::Setting(Setting::Image(ImageSetting::Size));
+        losses.approximated(location);
+    }
+    match size {
+        ImageSize::Pixels { width, height } => Some(format!("{width}x{height}")),
+        ImageSize::Shape { .. } => None,
+    }
+}
+
+/// Reports the settings that the format does not have.
+fn report_unsupported(request: &Request<'_>, losses: &mut Losses) {
+    let sampling = &request.sampling;
+    let labels = &request.labels;
+    let thinks = !matches!(
+        request.thinking.depth,
+        None | Some(Depth::Off | Depth::Dynamic)
+    );
+    let has_shape = !matches!(request.output.format, OutputFormat::Text);
+    for (present, setting) in [
+        (sampling.max_tokens.is_some(), Setting::MaxTokens),
+        (sampling.temperature.is_some(), Setting::Temperature),
+        (sampling.top_p.is_some(), Setting::TopP),
+        (sampling.top_k.is_some(), Setting::TopK),
+        (sampling.seed.is_some(), Setting::Seed),
+        (!sampling.stop.is_empty(), Setting::Stop),
+        (
+            sampling.presence_penalty.is_some(),
+            Setting::PresencePenalty,
+        ),
+        (
+            sampling.frequency_penalty.is_some(),
+            Setting::FrequencyPenalty,
+        ),
+        (sampling.logprobs, Setting::Logprobs),
+        (thinks, Setting::Thinking),
+        (request.tool_choice.is_some(), Setting::ToolChoice),
+        (has_shape, Setting::OutputFormat),
+        (request.output.verbosity.is_some(), Setting::Verbosity),
+        (request.search.is_some(), Setting::Search),
+        (request.code_execution, Setting::CodeExecution),
+        (labels.cache_key.is_some(), Setting::CacheKey),
+        (labels.service_tier.is_some(), Setting::ServiceTier),
+        (labels.metadata.is_some(), Setting::Metadata),
+    ] {
+        if present {
+            losses.dropped(FieldLocation::Setting(setting));
+        }
+    }
+    for tool in &request.tools {
+        losses.dropped(FieldLocation::Tool { tool: tool.at });
     }
 }

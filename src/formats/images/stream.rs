@@ -1,68 +1,71 @@
-//! Streams: drafts of an image, then the image itself.
+//! Streams: partial images, then the image itself.
 
 use serde::Serialize;
 
 use super::error;
-use super::reply::{Counts, Datum, Look, RawUsage, media, no_picture};
+use super::response::{EncodedImage, ImageProperties, decode_image, encode_image, no_image};
+use super::usage::{ImageUsage, RawImageUsage, add_usage, decode_usage, encode_usage};
 use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, read_event};
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
 
 from_json! {
-    pub(super) struct RawEvent<'a> {
+    /// An event of an upstream's stream.
+    pub(super) struct RawImageEvent<'a> {
         "type" => kind: Option<Text<'a>>,
         "created_at" => created_at: Option<i64>,
         "b64_json" => b64_json: Option<RawJson<'a>>,
         "url" => url: Option<RawJson<'a>>,
-        "usage" => pub(super) usage: Option<RawUsage>,
+        "usage" => pub(super) usage: Option<RawImageUsage>,
         "error" => error: Option<RawJson<'a>>,
     }
 }
 
+/// The type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    Draft,
-    Image,
-    Failure,
+pub(super) enum ImageEventType {
+    PartialImage,
+    Completed,
+    Error,
     Other,
 }
 
-impl RawEvent<'_> {
-    pub(super) fn stage(&self) -> Stage {
+impl RawImageEvent<'_> {
+    pub(super) fn event_type(&self) -> ImageEventType {
         let kind = self.kind.as_deref().unwrap_or_default();
         let (_, last) = kind.rsplit_once('.').unwrap_or(("", kind));
         match last {
-            _ if self.error.is_some() => Stage::Failure,
-            "completed" => Stage::Image,
-            "partial_image" => Stage::Draft,
-            "error" | "failed" => Stage::Failure,
-            _ => Stage::Other,
+            _ if self.error.is_some() => ImageEventType::Error,
+            "completed" => ImageEventType::Completed,
+            "partial_image" => ImageEventType::PartialImage,
+            "error" | "failed" => ImageEventType::Error,
+            _ => ImageEventType::Other,
         }
     }
 }
 
-/// Drafts are shown by this format alone; the others get the images.
+/// Decodes a stream. Partial images are left out: no other format has them.
 #[derive(Default)]
-pub(super) struct Decoder {
-    begun: bool,
+pub(super) struct ImageStreamDecoder {
+    started: bool,
     complete: bool,
     usage: Option<Usage>,
 }
 
-impl StreamDecoder for Decoder {
+impl StreamDecoder for ImageStreamDecoder {
     fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if data == "[DONE]" {
             return Ok(());
         }
-        let event: RawEvent<'_> = read_event(data)?;
-        match event.stage() {
-            Stage::Failure => return Err(error::decode_in_stream(data)),
-            Stage::Draft | Stage::Other => return Ok(()),
-            Stage::Image => {}
+        let event: RawImageEvent<'_> = read_event(data)?;
+        match event.event_type() {
+            ImageEventType::Error => return Err(error::decode_in_stream(data)),
+            ImageEventType::PartialImage | ImageEventType::Other => return Ok(()),
+            ImageEventType::Completed => {}
         }
-        if !self.begun {
-            self.begun = true;
+        if !self.started {
+            self.started = true;
             let created = event.created_at.unwrap_or_default();
             out(Event::Start {
                 id: format!("img{created}x{}", data.len()).into(),
@@ -70,14 +73,14 @@ impl StreamDecoder for Decoder {
                 created,
             });
         }
-        let Some(media) = media(event.b64_json, event.url) else {
-            return Err(ApiError::bad_gateway("the upstream's picture is not there"));
+        let Some(media) = decode_image(event.b64_json, event.url) else {
+            return Err(ApiError::bad_gateway("the upstream's event holds no image"));
         };
         let block = Block::Media(media);
         out(Event::Open { choice: 0, block });
         out(Event::Close { choice: 0 });
         if let Some(usage) = &event.usage {
-            self.usage = Some(plus(self.usage, usage.read()));
+            self.usage = Some(add_usage(self.usage, decode_usage(usage)));
         }
         self.complete = true;
         Ok(())
@@ -100,99 +103,88 @@ impl StreamDecoder for Decoder {
     }
 }
 
-/// Every image of a stream tells its own counts.
-pub(super) fn plus(before: Option<Usage>, more: Usage) -> Usage {
-    let before = before.unwrap_or_default();
-    Usage {
-        input: before.input.saturating_add(more.input),
-        output: before.output.saturating_add(more.output),
-        image_input: before.image_input.saturating_add(more.image_input),
-        image_output: before.image_output.saturating_add(more.image_output),
-        ..more
-    }
-}
-
+/// The event of a complete image.
 #[derive(Serialize)]
-struct Completed<'a> {
+struct ImageCompletedEvent<'a> {
     r#type: &'static str,
     created_at: i64,
     #[serde(flatten)]
-    look: Look,
+    properties: ImageProperties,
     #[serde(flatten)]
-    datum: Datum<'a>,
+    image: EncodedImage<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Counts>,
+    usage: Option<ImageUsage>,
 }
 
-/// Images wait for the counts, which come last and stand beside them.
-pub(super) struct Encoder {
-    name: &'static str,
+/// Encodes a stream. Images wait until the end, because the usage comes last and stands beside them.
+pub(super) struct ImageStreamEncoder {
+    event_name: &'static str,
     created: i64,
-    pictures: Vec<Media<'static>>,
-    /// Of an answer that turns out to hold no image.
-    words: String,
+    images: Vec<Media<'static>>,
+    /// The text of the response, for the error if it holds no image.
+    text: String,
     filtered: bool,
     usage: Option<Usage>,
 }
 
-/// As much of an answer as a client is told.
-const MOST_WORDS: usize = 1000;
+/// The limit of the text that is kept for the error, in bytes.
+const MAX_TEXT_BYTES: usize = 1000;
 
-impl Encoder {
-    pub(super) fn new(asked: &ResponseOptions) -> Encoder {
-        Encoder {
-            name: match asked.memory.image_edit {
+impl ImageStreamEncoder {
+    pub(super) fn new(options: &ResponseOptions) -> ImageStreamEncoder {
+        ImageStreamEncoder {
+            event_name: match options.memory.image_edit {
                 true => "image_edit.completed",
                 false => "image_generation.completed",
             },
-            created: asked.at,
-            pictures: Vec::new(),
-            words: String::new(),
+            created: options.at,
+            images: Vec::new(),
+            text: String::new(),
             filtered: false,
             usage: None,
         }
     }
 
     fn finish(&mut self, out: &mut SseWriter) {
-        let pictures = std::mem::take(&mut self.pictures);
-        if pictures.is_empty() {
-            let api_error = no_picture(self.filtered, &self.words);
+        let images = std::mem::take(&mut self.images);
+        if images.is_empty() {
+            let api_error = no_image(self.filtered, &self.text);
             return error::encode_in_stream(&api_error, out);
         }
-        let mut usage = self.usage.map(Counts::from);
-        for media in &pictures {
-            let Some(datum) = Datum::of(media) else {
+        let mut usage = self.usage.map(encode_usage);
+        for media in &images {
+            let Some(image) = encode_image(media) else {
                 continue;
             };
-            let completed = Completed {
-                r#type: self.name,
+            let event = ImageCompletedEvent {
+                r#type: self.event_name,
                 created_at: self.created,
-                look: Look::of(media),
-                datum,
-                // They are those of the whole answer.
+                properties: ImageProperties::of(media),
+                image,
+                // The first image carries the usage of all.
                 usage: usage.take(),
             };
-            out.event(self.name, &completed);
+            out.event(self.event_name, &event);
         }
     }
 }
 
-impl StreamEncoder for Encoder {
+impl StreamEncoder for ImageStreamEncoder {
     fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         match event {
             Event::Start { created, .. } if created > 0 => self.created = created,
             Event::Open {
                 block: Block::Media(media),
                 ..
-            } if media.mime.starts_with("image/") => self.pictures.push(media.into_owned()),
+            } if media.mime.starts_with("image/") => self.images.push(media.into_owned()),
             Event::Delta {
                 delta: Delta::Text(text),
                 ..
-            } if self.words.len() < MOST_WORDS => self.words.push_str(&text),
+            } if self.text.len() < MAX_TEXT_BYTES => self.text.push_str(&text),
             Event::Finish { reason, .. } => {
                 self.filtered |= matches!(reason, Finish::Filtered(_) | Finish::Refused);
                 if let Finish::Filtered(Some(reason)) = &reason {
-                    self.words.push_str(reason);
+                    self.text.push_str(reason);
                 }
             }
             Event::Usage(usage) => self.usage = Some(usage),

@@ -1,4 +1,4 @@
-//! The images format between its own clients and upstreams and those of others.
+//! Translation between the images format and the others.
 
 use serde_json::{Value, json};
 
@@ -11,24 +11,24 @@ use crate::sse::SseWriter;
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
 
-/// The body for an upstream, and what was lost, in the client's words.
+/// The body for an upstream, and the losses with their paths in the client's format.
 fn translated(from: Format, to: Format, body: &Value) -> Result<(Value, Vec<String>), ApiError> {
     let body = body.to_string();
     let mut losses = Losses::default();
     let request =
         from.codec()
             .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses)?;
-    let written = encode(to, &request, &mut losses)?;
-    let told = losses.0.iter().map(|lost| {
-        let sign = match lost.action {
+    let body = encode(to, &request, &mut losses)?;
+    let paths = losses.0.iter().map(|loss| {
+        let sign = match loss.action {
             Action::Dropped => '-',
             Action::Approximated => '~',
             Action::Added => '+',
         };
-        format!("{sign}{}", from.codec().path_of(&lost.location))
+        format!("{sign}{}", from.codec().path_of(&loss.location))
     });
-    let written = serde_json::from_slice(&written).expect("JSON");
-    Ok((written, told.collect()))
+    let body = serde_json::from_slice(&body).expect("JSON");
+    Ok((body, paths.collect()))
 }
 
 fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<u8>, ApiError> {
@@ -43,7 +43,7 @@ fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<
     to.codec().encode_request(request, &target, losses)
 }
 
-fn asked(edits: bool) -> ResponseOptions {
+fn options(edits: bool) -> ResponseOptions {
     ResponseOptions {
         model: "art".to_owned(),
         stream: true,
@@ -59,11 +59,11 @@ fn asked(edits: bool) -> ResponseOptions {
 }
 
 #[test]
-fn a_native_model_is_told_all_that_it_understands() {
+fn a_native_upstream_gets_every_setting_it_has() {
     let url = format!("data:image/jpeg;base64,{PIXEL}");
     let body = json!({"model": "art", "prompt": "a hat", "n": 2, "size": "2048x2048", "seed": 7,
         "background": "opaque", "output_format": "webp", "image": [url, "https://example.com/cat.webp"]});
-    let (sent, lost) = translated(Format::Images, Format::Native, &body).expect("a request");
+    let (sent, losses) = translated(Format::Images, Format::Native, &body).expect("a request");
     let expected = json!({
         "contents": [{"role": "user", "parts": [{"text": "a hat"},
             // By its first bytes it is no JPEG.
@@ -73,20 +73,20 @@ fn a_native_model_is_told_all_that_it_understands() {
             "imageConfig": {"aspectRatio": "1:1", "imageSize": "2K"}},
     });
     assert_eq!(sent, expected);
-    assert_eq!(lost, ["-output_format", "-background"]);
+    assert_eq!(losses, ["-output_format", "-background"]);
 }
 
 #[test]
-fn a_conversation_becomes_a_prompt_and_its_pictures() {
+fn a_conversation_becomes_a_prompt_and_input_images() {
     let url = format!("data:image/png;base64,{PIXEL}");
     let body = json!({"model": "art", "modalities": ["image"], "temperature": 1, "user": "u", "messages": [
         {"role": "system", "content": "In oil."},
         {"role": "user", "content": [{"type": "text", "text": "a hat"},
             {"type": "image_url", "image_url": {"url": url}}]}]});
-    let (sent, lost) = translated(Format::Chat, Format::Images, &body).expect("a request");
+    let (sent, losses) = translated(Format::Chat, Format::Images, &body).expect("a request");
     let expected = json!({"model": "theirs", "prompt": "In oil.\n\na hat", "images": [{"image_url": url}], "user": "u"});
     assert_eq!(sent, expected);
-    assert_eq!(lost, ["~messages[0]", "-temperature"]);
+    assert_eq!(losses, ["~messages[0]", "-temperature"]);
     let mut losses = Losses::default();
     let text = body.to_string();
     let chat = Format::Chat.codec();
@@ -102,7 +102,7 @@ fn a_conversation_becomes_a_prompt_and_its_pictures() {
 }
 
 #[test]
-fn what_cannot_be_made_into_a_picture_is_refused() {
+fn content_that_cannot_become_an_image_is_refused() {
     let ask = |messages: Value| {
         let body = json!({"model": "art", "modalities": ["image"], "messages": messages});
         let refused = translated(Format::Chat, Format::Images, &body);
@@ -125,8 +125,8 @@ fn what_cannot_be_made_into_a_picture_is_refused() {
 }
 
 #[test]
-fn shapes_become_the_pixels_that_the_model_makes() {
-    for (shape, size, lost) in [
+fn aspect_ratios_become_the_nearest_size_of_the_model() {
+    for (shape, size, count) in [
         (json!({"aspectRatio": "1:1"}), "1024x1024", 0),
         (json!({"aspectRatio": "21:9"}), "1536x1024", 1),
         (
@@ -137,39 +137,43 @@ fn shapes_become_the_pixels_that_the_model_makes() {
     ] {
         let body = json!({"contents": [{"role": "user", "parts": [{"text": "a"}]}],
             "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": shape}});
-        let (sent, told) = translated(Format::Native, Format::Images, &body).expect("a request");
-        assert_eq!((&sent["size"], told.len()), (&json!(size), lost), "{shape}");
+        let (sent, losses) = translated(Format::Native, Format::Images, &body).expect("a request");
+        assert_eq!(
+            (&sent["size"], losses.len()),
+            (&json!(size), count),
+            "{shape}"
+        );
     }
 }
 
 #[test]
-fn replies_come_back_with_what_can_be_seen_of_them() {
+fn responses_carry_the_properties_of_their_images() {
     let usage = json!({"promptTokenCount": 5, "candidatesTokenCount": 1290, "totalTokenCount": 1295,
         "promptTokensDetails": [{"modality": "IMAGE", "tokenCount": 2}],
         "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 1290}]});
     let parts =
         json!([{"text": "Here."}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]);
-    let reply = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage});
-    let body = reply.to_string();
+    let response = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": usage});
+    let body = response.to_string();
     let native = Format::Native.codec();
     let response = native.decode_response(body.as_bytes(), &mut Losses::default());
-    let response = response.expect("a reply");
+    let response = response.expect("a response");
     let images = Format::Images.codec();
-    images.accept_response(&response).expect("a picture");
-    let told = images.encode_response(&response, &asked(false), &mut Losses::default());
-    let told: Value = serde_json::from_slice(&told).expect("JSON");
+    images.accept_response(&response).expect("an image");
+    let encoded = images.encode_response(&response, &options(false), &mut Losses::default());
+    let encoded: Value = serde_json::from_slice(&encoded).expect("JSON");
     let expected = json!({"created": 7, "background": "opaque", "output_format": "png", "size": "1x1",
         "data": [{"b64_json": PIXEL}],
         "usage": {"input_tokens": 5, "input_tokens_details": {"image_tokens": 2, "text_tokens": 3},
             "output_tokens": 1290, "output_tokens_details": {"image_tokens": 1290, "text_tokens": 0},
             "total_tokens": 1295}});
-    assert_eq!(told, expected);
-    // And what was written can be read.
-    let text = told.to_string();
+    assert_eq!(encoded, expected);
+    // The encoded response can be decoded again.
+    let text = encoded.to_string();
     let again = images
         .decode_response(text.as_bytes(), &mut Losses::default())
-        .expect("a reply");
-    let native = native.encode_response(&again, &asked(false), &mut Losses::default());
+        .expect("a response");
+    let native = native.encode_response(&again, &options(false), &mut Losses::default());
     let native: Value = serde_json::from_slice(&native).expect("JSON");
     let part = &native["candidates"][0]["content"]["parts"][0];
     assert_eq!(
@@ -179,15 +183,15 @@ fn replies_come_back_with_what_can_be_seen_of_them() {
 }
 
 #[test]
-fn an_answer_without_a_picture_says_why() {
-    let native = |reply: Value| {
-        let body = reply.to_string();
+fn a_response_without_an_image_is_an_error_with_the_reason() {
+    let native = |response: Value| {
+        let body = response.to_string();
         let codec = Format::Native.codec();
         let response = codec.decode_response(body.as_bytes(), &mut Losses::default());
         let api_error = Format::Images
             .codec()
-            .accept_response(&response.expect("a reply"));
-        let api_error = api_error.expect_err("no picture");
+            .accept_response(&response.expect("a response"));
+        let api_error = api_error.expect_err("no image");
         (
             api_error.status,
             api_error.code.clone().unwrap_or_default(),
@@ -208,7 +212,7 @@ fn an_answer_without_a_picture_says_why() {
 }
 
 #[test]
-fn streams_of_pictures_are_read_and_written() {
+fn streams_of_images_are_decoded_and_encoded() {
     let events = [
         json!({"type": "image_generation.partial_image", "b64_json": "AAAA", "partial_image_index": 0}),
         json!({"type": "image_generation.completed", "b64_json": PIXEL, "created_at": 9,
@@ -220,7 +224,7 @@ fn streams_of_pictures_are_read_and_written() {
         (true, "image_edit.completed"),
     ] {
         let mut decoder = codec.stream_decoder();
-        let mut encoder = codec.stream_encoder(&asked(edits));
+        let mut encoder = codec.stream_encoder(&options(edits));
         let mut out = SseWriter::default();
         let mut pass = |event: Event<'_>| encoder.event(event, &mut out);
         for event in &events {
@@ -229,9 +233,9 @@ fn streams_of_pictures_are_read_and_written() {
                 .expect("an event");
         }
         decoder.close(&mut pass).expect("the end");
-        let written = out.take();
-        let written = std::str::from_utf8(&written).expect("text");
-        let data = written
+        let encoded = out.take();
+        let encoded = std::str::from_utf8(&encoded).expect("text");
+        let data = encoded
             .strip_prefix(&format!("event: {name}\ndata: "))
             .expect("one event");
         let event: Value = serde_json::from_str(data.trim()).expect("JSON");
@@ -244,7 +248,7 @@ fn streams_of_pictures_are_read_and_written() {
     let mut decoder = codec.stream_decoder();
     decoder
         .event(&events[0].to_string(), &mut |_| {})
-        .expect("a draft");
+        .expect("a partial image");
     assert!(decoder.close(&mut |_| {}).is_err());
     let error = json!({"type": "error", "error": {"message": "No.", "code": "moderation_blocked"}});
     let api_error = codec

@@ -1,10 +1,12 @@
-//! Settings, tools and labels of a request.
+//! The top level, the settings and the output format of a request.
 
-use super::{approximated, decode, dropped, read, refused, with};
-use crate::model::{Depth, Effort, OutputFormat, Sampling, Search, Thinking, ToolChoice, ToolKind};
+use serde_json::json;
+
+use super::{decode, decode_lossless, dropped, encode_chat, encode_from, refused, with};
+use crate::model::{Action, FieldLocation, Format, OutputFormat, Sampling, Setting};
 
 #[test]
-fn limits_and_sampling_are_taken() {
+fn max_tokens_and_sampling_are_decoded() {
     let body = with(
         r#""stop_sequences":["END","---"],"temperature":0.4,"top_p":1,"top_k":20.0,"stream":true,"system":null"#,
     );
@@ -16,11 +18,11 @@ fn limits_and_sampling_are_taken() {
         top_k: Some(20),
         ..Sampling::default()
     };
-    assert_eq!(read(&body).sampling, expected);
+    assert_eq!(decode_lossless(&body).sampling, expected);
 }
 
 #[test]
-fn values_outside_the_format_are_refused_by_their_path() {
+fn invalid_values_are_refused_by_their_path() {
     for (fields, param) in [
         (r#""temperature":1.1"#, "temperature"),
         (r#""top_p":-0.1"#, "top_p"),
@@ -63,59 +65,13 @@ fn values_outside_the_format_are_refused_by_their_path() {
 }
 
 #[test]
-fn token_counts_are_asked_for_without_a_limit() {
-    let request = read(r#"{"model":"m-1","messages":[{"role":"user","content":"Hi"}]}"#);
+fn max_tokens_is_optional() {
+    let request = decode_lossless(r#"{"model":"m-1","messages":[{"role":"user","content":"Hi"}]}"#);
     assert_eq!(request.sampling.max_tokens, None);
 }
 
 #[test]
-fn thinking_and_effort_make_one_depth() {
-    let show = |depth, show| Thinking {
-        depth: Some(depth),
-        show,
-    };
-    for (fields, expected) in [
-        (
-            r#""thinking":{"type":"adaptive"}"#,
-            show(Depth::Dynamic, Some(true)),
-        ),
-        (
-            r#""thinking":{"type":"adaptive","display":"omitted"},"output_config":{"effort":"xhigh"}"#,
-            show(Depth::Effort(Effort::ExtraHigh), Some(false)),
-        ),
-        (
-            r#""thinking":{"type":"enabled","budget_tokens":4096,"display":"summarized"}"#,
-            show(Depth::Budget(4096), Some(true)),
-        ),
-        (r#""thinking":{"type":"disabled"}"#, show(Depth::Off, None)),
-        (
-            r#""output_config":{"effort":"low","format":null}"#,
-            show(Depth::Effort(Effort::Low), None),
-        ),
-    ] {
-        assert_eq!(read(&with(fields)).thinking, expected, "{fields}");
-    }
-}
-
-#[test]
-fn what_thinking_cannot_say_is_reported() {
-    let body = with(r#""thinking":{"type":"between_tools"},"output_config":{"effort":"max"}"#);
-    let (request, losses) = decode(&body);
-    let depth = request.expect("a good request").thinking.depth;
-    assert_eq!(depth, Some(Depth::Effort(Effort::Max)));
-    assert_eq!(losses, [approximated("thinking")]);
-
-    let body = with(r#""thinking":{"type":"disabled"},"output_config":{"effort":"max"}"#);
-    let (request, losses) = decode(&body);
-    assert_eq!(
-        request.expect("a good request").thinking.depth,
-        Some(Depth::Off)
-    );
-    assert_eq!(losses, [dropped("output_config.effort")]);
-}
-
-#[test]
-fn a_schema_holds_the_model_strictly() {
+fn an_output_schema_is_strict() {
     let body = with(
         r#""output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{}}}}"#,
     );
@@ -124,7 +80,7 @@ fn a_schema_holds_the_model_strictly() {
         description: None,
         schema,
         strict: Some(true),
-    } = read(&body).output.format
+    } = decode_lossless(&body).output.format
     else {
         panic!("a nameless strict schema");
     };
@@ -133,111 +89,15 @@ fn a_schema_holds_the_model_strictly() {
 }
 
 #[test]
-fn tools_keep_their_schema_and_their_place() {
-    let body = with(
-        r#""tools":[{"type":"web_search_20250305","name":"web_search"},
-            {"type":"custom","name":"a","description":"does a","input_schema":{"type":"object"},"strict":true},
-            {"name":"b","input_schema":{"type":"object"}},
-            {"type":"code_execution_20260120","name":"code_execution"}]"#,
-    );
-    let request = read(&body);
-    let [a, b] = &request.tools[..] else {
-        panic!("two functions");
-    };
-    assert_eq!((a.name.as_ref(), a.at, a.strict), ("a", 1, Some(true)));
-    assert_eq!(a.description.as_deref(), Some("does a"));
-    assert_eq!(
-        a.schema.as_ref().map(ToString::to_string).as_deref(),
-        Some(r#"{"type":"object"}"#)
-    );
-    assert_eq!((b.name.as_ref(), b.at, b.strict), ("b", 2, None));
-    assert_eq!(b.kind, ToolKind::Function);
-    assert_eq!(request.search, Some(Search::default()));
-    assert!(request.code_execution);
-}
-
-#[test]
-fn a_search_says_where_and_what_it_cannot_say_is_reported() {
-    let body = with(
-        r#""tools":[{"type":"web_search_20260209","name":"web_search","max_uses":3,"allowed_domains":["a.example"],"blocked_domains":null,
-            "user_location":{"type":"approximate","city":"Paris","region":"IDF","country":"FR","timezone":"Europe/Paris"}}]"#,
-    );
-    let (request, losses) = decode(&body);
-    let expected = Search {
-        context_size: None,
-        city: Some("Paris".into()),
-        region: Some("IDF".into()),
-        country: Some("FR".into()),
-        timezone: Some("Europe/Paris".into()),
-        allowed_domains: vec!["a.example".into()],
-    };
-    assert_eq!(request.expect("a good request").search, Some(expected));
-    assert_eq!(losses, [dropped("tools[0].max_uses")]);
-}
-
-#[test]
-fn tools_that_only_their_vendor_has_are_refused_by_name() {
-    for kind in [
-        "web_fetch_20250910",
-        "bash_20250124",
-        "text_editor_20250728",
-        "memory_20250818",
-        "tool_search_tool_regex_20251119",
-        "computer_20251124",
-        "mcp_toolset",
-    ] {
-        let body = with(&format!(r#""tools":[{{"type":"{kind}"}}]"#));
-        let api_error = decode(&body).0.expect_err("a hosted tool");
-        assert_eq!(api_error.param.as_deref(), Some("tools[0].type"));
-        assert!(api_error.message.contains(kind), "{}", api_error.message);
-    }
-    assert_eq!(
-        refused(&with(r#""tools":[{"name":"x"}]"#)),
-        "tools[0].input_schema"
-    );
-    assert_eq!(
-        refused(&with(r#""tools":[{"input_schema":{}}]"#)),
-        "tools[0].name"
-    );
-}
-
-#[test]
-fn the_choice_among_tools_and_its_brake() {
-    for (choice, expected, parallel) in [
-        (r#"{"type":"auto"}"#, ToolChoice::Auto, None),
-        (
-            r#"{"type":"any","disable_parallel_tool_use":false}"#,
-            ToolChoice::Required,
-            Some(true),
-        ),
-        (
-            r#"{"type":"tool","name":"a","disable_parallel_tool_use":true}"#,
-            ToolChoice::One("a".into()),
-            Some(false),
-        ),
-        (r#"{"type":"none"}"#, ToolChoice::None, None),
-    ] {
-        let body = with(&format!(r#""tool_choice":{choice}"#));
-        let request = read(&body);
-        assert_eq!(request.tool_choice, Some(expected));
-        assert_eq!(request.parallel_tools, parallel, "{choice}");
-    }
-    let nameless = with(r#""tool_choice":{"type":"tool"}"#);
-    assert_eq!(refused(&nameless), "tool_choice.name");
-    let strange = with(r#""tool_choice":{"type":"some"}"#);
-    assert_eq!(refused(&strange), "tool_choice.type");
-}
-
-#[test]
-fn labels_are_taken_in_neutral_words() {
+fn metadata_and_service_tier_are_decoded() {
     let body = with(r#""metadata":{"user_id":"u-1"},"service_tier":"standard_only""#);
-    let labels = read(&body).labels;
+    let labels = decode_lossless(&body).labels;
     assert_eq!(labels.user.as_deref(), Some("u-1"));
     assert_eq!(labels.service_tier.as_deref(), Some("default"));
 }
 
 #[test]
-fn what_has_no_counterpart_is_reported_and_state_is_refused() {
+fn unsupported_fields_are_reported_and_state_is_refused() {
     let body = with(
         r#""cache_control":{"type":"ephemeral"},"speed":"fast","context_management":{"edits":[]},
             "metadata":{"team":"x"},"mcp_servers":[],"container":null,
@@ -263,5 +123,118 @@ fn what_has_no_counterpart_is_reported_and_state_is_refused() {
         (r#""thread":{"id":"t-1"}"#, "thread"),
     ] {
         assert_eq!(refused(&with(fields)), param);
+    }
+}
+
+#[test]
+fn settings_that_the_format_lacks_are_reported() {
+    let (body, losses) = encode_chat(
+        json!({
+            "n": 2, "seed": 1, "presence_penalty": 1, "frequency_penalty": 1, "logprobs": true,
+            "top_logprobs": 2, "verbosity": "low", "metadata": {"a": "b"}, "prompt_cache_key": "k",
+            "temperature": 0.5, "top_p": 0.5, "response_format": {"type": "json_object"},
+            "stop": ["END", " "], "service_tier": "default",
+        }),
+        &[],
+    );
+    assert_eq!(losses, [Action::Dropped; 12]);
+    assert_eq!(body["stop_sequences"], json!(["END"]));
+    assert_eq!(body["service_tier"], "standard_only");
+    assert_eq!(encode_chat(json!({"n": 1}), &[]).1, []);
+    let (body, losses) = encode_chat(json!({"service_tier": "flex"}), &[]);
+    assert_eq!(body["service_tier"], "auto");
+    assert_eq!(losses, [Action::Approximated]);
+}
+
+#[test]
+fn the_first_version_takes_sampling_unless_it_thinks() {
+    let first = ("messages_version", "2023-06-01");
+    let sampling = json!({"temperature": 0.5, "top_p": 0.5});
+    let (body, losses) = encode_chat(sampling.clone(), &[first]);
+    assert_eq!(
+        (&body["temperature"], &body["top_p"]),
+        (&json!(0.5), &json!(0.5))
+    );
+    assert_eq!(losses, []);
+    let (_, losses) = encode_chat(sampling.clone(), &[first, ("messages_sampling", "false")]);
+    assert_eq!(losses, [Action::Dropped; 2]);
+    let mut thinking = sampling;
+    thinking["reasoning_effort"] = json!("high");
+    let (body, losses) = encode_chat(thinking, &[first]);
+    assert_eq!(body.get("temperature"), None);
+    assert_eq!(losses, [Action::Dropped]);
+}
+
+#[test]
+fn schemas_are_closed_and_unsupported_keywords_described() {
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "maxLength": 9, "description": "Kind."},
+            "pick": {"oneOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+            "many": {"type": "array", "minItems": 1,
+                "items": {"type": "object", "properties": {}, "additionalProperties": true}},
+            "when": {"type": "string", "format": "date"},
+        },
+        "required": ["type"],
+    });
+    let (body, losses) = encode_chat(
+        json!({"response_format":
+            {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}}),
+        &[],
+    );
+    assert_eq!(
+        body["output_config"]["format"],
+        json!({"type": "json_schema", "schema": {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "description": "Kind.\n\n{maxLength: 9}"},
+                "pick": {"anyOf": [
+                    {"type": "integer", "description": "{minimum: 1}"}, {"type": "null"}]},
+                "many": {"type": "array", "minItems": 1,
+                    "items": {"type": "object", "properties": {}, "additionalProperties": false}},
+                "when": {"type": "string", "format": "date"},
+            },
+            "required": ["type"],
+            "additionalProperties": false,
+        }})
+    );
+    assert_eq!(
+        losses,
+        [Action::Dropped, Action::Added, Action::Approximated]
+    );
+}
+
+#[test]
+fn an_enum_is_encoded_as_a_schema() {
+    let body = json!({"contents": [{"parts": [{"text": "Hi"}]}],
+        "generationConfig": {"maxOutputTokens": 9, "responseMimeType": "text/x.enum",
+            "responseSchema": {"type": "STRING", "enum": ["a", "b"]}}});
+    let (sent, losses) = encode_from(Format::Native, &body, &[], None).expect("a good request");
+    let schema = json!({"type": "string", "enum": ["a", "b"]});
+    assert_eq!(sent["output_config"]["format"]["schema"], schema);
+    assert_eq!(losses.len(), 1);
+}
+
+#[test]
+fn locations_have_the_paths_of_the_format() {
+    let part = |turn, part| FieldLocation::Part { turn, part };
+    for (location, path) in [
+        (FieldLocation::Path("a.b".into()), "a.b"),
+        (FieldLocation::Setting(Setting::Stop), "stop_sequences"),
+        (
+            FieldLocation::Setting(Setting::OutputFormat),
+            "output_config.format",
+        ),
+        (FieldLocation::Turn { turn: Some(3) }, "messages[3]"),
+        (FieldLocation::Turn { turn: None }, "system"),
+        (part(Some(3), Some(1)), "messages[3].content[1]"),
+        (part(Some(3), None), "messages[3].content"),
+        (part(None, Some(1)), "system[1]"),
+        (part(None, None), "system"),
+        (FieldLocation::Tool { tool: 2 }, "tools[2]"),
+    ] {
+        assert_eq!(Format::Messages.codec().path_of(&location), path);
     }
 }

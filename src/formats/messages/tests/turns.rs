@@ -1,43 +1,18 @@
 //! Turns and content blocks of a request.
 
-use super::{approximated, decode, dropped, read, refused};
+use serde_json::{Value, json};
+
+use super::{
+    approximated, assistant, assistant_call, chat_request, conversation, decode, decode_lossless,
+    dropped, encode_chat, encode_from, media, only_part, refused, refused_status, user,
+};
 use crate::model::{
-    Arguments, Issuer, Json, Media, Part, PartKind, Role, Signature, Source, ToolResult, Turn,
+    Action, Arguments, Format, Issuer, Json, Part, PartKind, Role, Signature, Source, ToolResult,
+    Turn,
 };
 
-fn conversation(messages: &str) -> String {
-    format!(r#"{{"model":"m-1","max_tokens":9,"messages":[{messages}]}}"#)
-}
-
-/// A user's and an assistant's turn with these blocks.
-fn user(blocks: &str) -> String {
-    conversation(&format!(r#"{{"role":"user","content":[{blocks}]}}"#))
-}
-
-fn assistant(blocks: &str) -> String {
-    conversation(&format!(r#"{{"role":"assistant","content":[{blocks}]}}"#))
-}
-
-fn only_part(body: &str) -> PartKind<'_> {
-    let mut turns = read(body).turns;
-    assert_eq!(turns.len(), 1);
-    let mut parts = turns.remove(0).parts;
-    assert_eq!(parts.len(), 1);
-    assert_eq!(parts[0].at, Some(0));
-    parts.remove(0).kind
-}
-
-fn media<'a>(mime: &'a str, source: Source<'a>, name: Option<&'a str>) -> PartKind<'a> {
-    PartKind::Media(Media {
-        mime: mime.into(),
-        source,
-        name: name.map(Into::into),
-        detail: None,
-    })
-}
-
 #[test]
-fn turns_stand_where_the_client_put_them() {
+fn turns_keep_their_order_and_index() {
     let body = r#"{"model":"m-1","system":"Be brief.","messages":[
         {"role":"user","content":"Hi"},
         {"role":"assistant","content":[{"type":"text","text":"Hello"},{"type":"text","text":"!"}]},
@@ -49,7 +24,7 @@ fn turns_stand_where_the_client_put_them() {
     };
     let turn = |role, parts, at| Turn { role, parts, at };
     assert_eq!(
-        read(body).turns,
+        decode_lossless(body).turns,
         [
             turn(Role::System, vec![text("Be brief.", None)], None),
             turn(Role::User, vec![text("Hi", None)], Some(0)),
@@ -65,7 +40,7 @@ fn turns_stand_where_the_client_put_them() {
 }
 
 #[test]
-fn system_blocks_make_one_turn_and_cache_hints_are_reported() {
+fn system_blocks_make_one_turn_and_cache_control_is_reported() {
     let body = r#"{"model":"m-1","system":[{"type":"text","text":"a"},
         {"type":"text","text":"b","cache_control":{"type":"ephemeral"}}],
         "messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}"#;
@@ -82,80 +57,11 @@ fn system_blocks_make_one_turn_and_cache_hints_are_reported() {
         .map(dropped)
     );
     let empty = r#"{"model":"m-1","system":[],"messages":[{"role":"user","content":"Hi"}]}"#;
-    assert_eq!(read(empty).turns.len(), 1);
+    assert_eq!(decode_lossless(empty).turns.len(), 1);
 }
 
 #[test]
-fn media_keep_their_source() {
-    let image =
-        r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}"#;
-    assert_eq!(
-        only_part(&user(image)),
-        media("image/png", Source::Base64("iVBO".into()), None)
-    );
-    let image = r#"{"type":"image","source":{"type":"url","url":"https://example.com/cat.png"}}"#;
-    assert_eq!(
-        only_part(&user(image)),
-        media(
-            "image/*",
-            Source::Url("https://example.com/cat.png".into()),
-            None
-        )
-    );
-    let document = r#"{"type":"document","title":"report.pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBE"}}"#;
-    assert_eq!(
-        only_part(&user(document)),
-        media(
-            "application/pdf",
-            Source::Base64("JVBE".into()),
-            Some("report.pdf")
-        )
-    );
-    let document = r#"{"type":"document","source":{"type":"url","url":"https://example.com/a"}}"#;
-    assert_eq!(
-        only_part(&user(document)),
-        media(
-            "application/pdf",
-            Source::Url("https://example.com/a".into()),
-            None
-        )
-    );
-    let document =
-        r#"{"type":"document","source":{"type":"text","media_type":"text/plain","data":"words"}}"#;
-    assert_eq!(
-        only_part(&user(document)),
-        media("text/plain", Source::Plain("words".into()), None)
-    );
-    let document = r#"{"type":"document","source":{"type":"content","content":"words"}}"#;
-    assert_eq!(
-        only_part(&user(document)),
-        media("text/plain", Source::Plain("words".into()), None)
-    );
-}
-
-#[test]
-fn a_document_in_blocks_becomes_one_text() {
-    let body = user(
-        r#"{"type":"document","context":"by Ann","citations":{"enabled":true},"source":{"type":"content","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#,
-    );
-    let (request, losses) = decode(&body);
-    let kind = &request.expect("a good request").turns[0].parts[0].kind;
-    assert_eq!(
-        *kind,
-        media("text/plain", Source::Plain("a\n\nb".into()), None)
-    );
-    assert_eq!(
-        losses,
-        [
-            approximated("messages[0].content[0].source.content"),
-            dropped("messages[0].content[0].context"),
-            dropped("messages[0].content[0].citations"),
-        ]
-    );
-}
-
-#[test]
-fn calls_and_results_keep_ids_and_trees() {
+fn calls_and_results_are_decoded() {
     let call = r#"{"type":"tool_use","id":"call_1","name":"get_weather","input":{"city":"Paris"}}"#;
     let body = assistant(call);
     let PartKind::Call(call) = only_part(&body) else {
@@ -201,7 +107,7 @@ fn calls_and_results_keep_ids_and_trees() {
 }
 
 #[test]
-fn thoughts_come_back_with_their_seal() {
+fn reasoning_is_decoded_with_its_signature() {
     let foreign = Signature {
         issuer: Issuer::Responses,
         data: "rs_up1\ngAAAAABencrypted".into(),
@@ -249,7 +155,7 @@ fn thoughts_come_back_with_their_seal() {
 }
 
 #[test]
-fn what_hosted_tools_did_is_dropped_from_answers_and_reported() {
+fn blocks_of_hosted_tools_are_dropped_and_reported() {
     let body = assistant(
         r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}},
         {"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]},
@@ -273,7 +179,7 @@ fn what_hosted_tools_did_is_dropped_from_answers_and_reported() {
 }
 
 #[test]
-fn tools_that_were_looked_up_are_named() {
+fn tool_references_become_names() {
     let body = user(
         r#"{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"get_weather"}]}"#,
     );
@@ -292,7 +198,7 @@ fn tools_that_were_looked_up_are_named() {
 }
 
 #[test]
-fn content_without_a_counterpart_is_refused() {
+fn unsupported_blocks_are_refused() {
     for block in [
         r#"{"type":"search_result","source":"x","title":"y","content":[]}"#,
         r#"{"type":"container_upload","file_id":"f"}"#,
@@ -313,7 +219,7 @@ fn content_without_a_counterpart_is_refused() {
 }
 
 #[test]
-fn broken_blocks_are_refused_by_their_path() {
+fn invalid_blocks_are_refused_by_their_path() {
     for (block, field) in [
         ("7", ""),
         (r#"{"text":"x"}"#, ".type"),
@@ -373,4 +279,117 @@ fn broken_blocks_are_refused_by_their_path() {
     ] {
         assert_eq!(refused(&conversation(message)), param);
     }
+}
+
+#[test]
+fn every_call_gets_exactly_one_result() {
+    let (body, losses) = encode_chat(
+        json!({"messages": [
+            assistant_call("a.1", "not json"),
+            {"role": "user", "content": "Never mind."},
+            assistant_call("b", " "),
+            {"role": "tool", "tool_call_id": "b", "content": "ok"},
+            {"role": "tool", "tool_call_id": "b", "content": "again"},
+            {"role": "tool", "tool_call_id": "ghost", "content": "boo"},
+            {"role": "assistant", "content": "Done."},
+        ]}),
+        &[],
+    );
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": "(continued)"},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "a_1", "name": "f", "input": {"_raw": "not json"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a_1", "content": "(no result)",
+                 "is_error": true},
+                {"type": "text", "text": "Never mind."}]},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "b", "name": "f", "input": {}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "b", "content": "ok"}]},
+            {"role": "assistant", "content": "Done."},
+        ])
+    );
+    let count = |expected| losses.iter().filter(|action| **action == expected).count();
+    assert_eq!(count(Action::Dropped), 2);
+    // The tool that was called was never declared.
+    assert_eq!(count(Action::Added), 1);
+    assert_eq!(body["tools"][0]["name"], "f");
+}
+
+#[test]
+fn calls_of_the_last_turn_get_results() {
+    let (body, _) = encode_chat(
+        json!({"messages": [{"role": "user", "content": "Hi"}, assistant_call("c", "{}")]}),
+        &[("messages_prefill", "false")],
+    );
+    assert_eq!(body["messages"][2]["content"][0]["content"], "(no result)");
+}
+
+#[test]
+fn deprecated_function_calls_get_ids() {
+    let (body, _) = encode_chat(
+        json!({"messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "ok"},
+        ]}),
+        &[],
+    );
+    let id = &body["messages"][1]["content"][0]["id"];
+    assert!(id.as_str().is_some_and(|id| id.starts_with("call_")));
+    assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], *id);
+    assert_eq!(body["messages"][2]["content"][0]["content"], "ok");
+}
+
+#[test]
+fn a_last_turn_of_the_model_needs_prefill() {
+    let body = chat_request(json!({"messages": [
+        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Well,"}]}));
+    assert_eq!(
+        refused_status(Format::Chat, &body, &[("messages_prefill", "false")]),
+        400
+    );
+    assert!(encode_from(Format::Chat, &body, &[], None).is_ok());
+}
+
+#[test]
+fn system_turns_stay_only_between_user_and_model() {
+    let turns = |roles: &[&str]| {
+        let turns: Vec<Value> = roles
+            .iter()
+            .map(|role| json!({"role": role, "content": role}))
+            .collect();
+        let (body, losses) = encode_chat(
+            json!({"messages": turns}),
+            &[("messages_mid_system", "true")],
+        );
+        let kept = body["messages"].as_array().expect("turns").iter();
+        let kept: Vec<String> = kept.map(|turn| turn["role"].to_string()).collect();
+        (kept.join(" ").replace('"', ""), losses.len())
+    };
+    let user_system = "user system".to_owned();
+    assert_eq!(turns(&["user", "developer", "system"]), (user_system, 0));
+    let hoisted = "user assistant user".to_owned();
+    assert_eq!(
+        turns(&["user", "assistant", "system", "user"]),
+        (hoisted, 1)
+    );
+    assert_eq!(turns(&["user", "system", "user"]), ("user".to_owned(), 1));
+}
+
+#[test]
+fn reasoning_without_an_own_signature_is_dropped() {
+    let (body, losses) = encode_chat(
+        json!({"messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Ho", "reasoning_content": "Hm."},
+            {"role": "user", "content": "So?"},
+        ]}),
+        &[],
+    );
+    assert_eq!(body["messages"][1]["content"], "Ho");
+    assert_eq!(losses, [Action::Dropped]);
 }

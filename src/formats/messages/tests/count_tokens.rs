@@ -1,4 +1,4 @@
-//! What a counter of this format is asked, and what it answers.
+//! Counting tokens.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::formats::{Capabilities, Codec as _, UpstreamTarget};
 use crate::model::{Format, Losses};
 use crate::translate;
 
-fn ask(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses) {
+fn encode(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses) {
     let mut capabilities = Capabilities::default();
     for (name, value) in flags {
         capabilities.set(name, value).expect("a flag");
@@ -21,28 +21,28 @@ fn ask(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses) {
     };
     let mut losses = Losses::default();
     let body = body.to_string();
-    let asked = translate::question(
+    let body = translate::question(
         from,
         Format::Messages,
         body.as_bytes(),
         &target,
         &mut losses,
     );
-    let asked = asked.expect("a question").expect("a counter");
-    (serde_json::from_slice(&asked).expect("JSON"), losses)
+    let body = body.expect("a request").expect("a counter");
+    (serde_json::from_slice(&body).expect("JSON"), losses)
 }
 
 #[test]
-fn a_counter_is_told_what_is_read_and_not_how_to_answer() {
+fn only_the_prompt_is_encoded() {
     let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let body = json!({"model": "m", "instructions": "Be brief.", "input": "Hi",
         "max_output_tokens": 99, "temperature": 0.5, "metadata": {"a": "b"}, "user": "u",
         "tools": [{"type": "function", "name": "f", "parameters": schema}],
         "tool_choice": "auto", "reasoning": {"effort": "high"},
         "text": {"format": {"type": "json_schema", "name": "n", "schema": schema}}});
-    let (asked, losses) = ask(Format::Responses, &body, &[]);
+    let (encoded, losses) = encode(Format::Responses, &body, &[]);
     assert_eq!(
-        asked,
+        encoded,
         json!({"model": "m-1", "system": "Be brief.",
             "tools": [{"name": "f", "input_schema": schema}],
             "tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive"},
@@ -51,22 +51,22 @@ fn a_counter_is_told_what_is_read_and_not_how_to_answer() {
             "messages": [{"role": "user", "content": "Hi"}]})
     );
     let paths = losses.0.iter();
-    let paths = paths.map(|lost| Format::Responses.codec().path_of(&lost.location));
+    let paths = paths.map(|loss| Format::Responses.codec().path_of(&loss.location));
     assert!(paths.eq(["text.format.name"]), "{losses:?}");
 }
 
 #[test]
-fn a_budget_needs_no_limit_of_an_answer() {
+fn a_budget_needs_no_max_tokens() {
     let body = json!({"model": "m", "input": "Hi", "reasoning": {"effort": "high"}});
     let flags = [("messages_thinking", "budget")];
-    let (asked, losses) = ask(Format::Responses, &body, &flags);
+    let (encoded, losses) = encode(Format::Responses, &body, &flags);
     let thinking = json!({"type": "enabled", "budget_tokens": 24576});
-    assert_eq!(asked["thinking"], thinking);
+    assert_eq!(encoded["thinking"], thinking);
     assert_eq!(losses.0, []);
 }
 
 #[test]
-fn a_count_is_a_number_and_nothing_else_is() {
+fn a_count_is_a_number() {
     let counter = super::super::Messages.counter().expect("a counter");
     assert_eq!(counter.encode_count(7), br#"{"input_tokens":7}"#);
     let more = br#"{"input_tokens":7,"context_management":{"original_input_tokens":9}}"#;

@@ -1,9 +1,9 @@
-//! What a stream of the format must look like, and that no reply can make another.
+//! The grammar of a stream, and that every response is encoded by it.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::stream::{finish, signature, start, stream};
+use super::stream_encoder::{finish, signature, start, stream};
 use crate::model::{Block, Delta, Event, Finish, Issuer, ToolKind, Usage};
 
 /// Checks the grammar of a stream that ended well, and puts its content together.
@@ -41,7 +41,7 @@ pub(super) fn content(payloads: &[Value]) -> Vec<Value> {
 }
 
 fn extend(block: &mut Value, input: &mut String, delta: &Value) {
-    let (kind, field, piece) = match delta["type"].as_str() {
+    let (kind, field, text) = match delta["type"].as_str() {
         Some("text_delta") => ("text", "text", &delta["text"]),
         Some("thinking_delta") => ("thinking", "thinking", &delta["thinking"]),
         Some("signature_delta") => ("thinking", "signature", &delta["signature"]),
@@ -58,12 +58,12 @@ fn extend(block: &mut Value, input: &mut String, delta: &Value) {
         "",
         "the signature comes last"
     );
-    let whole = format!(
+    let joined = format!(
         "{}{}",
         block[field].as_str().expect("a string"),
-        piece.as_str().expect("a string")
+        text.as_str().expect("a string")
     );
-    block[field] = whole.into();
+    block[field] = joined.into();
 }
 
 fn any_delta() -> impl Strategy<Value = Delta<'static>> {
@@ -117,7 +117,7 @@ fn any_group() -> impl Strategy<Value = Vec<Event<'static>>> {
 
 proptest! {
     #[test]
-    fn whatever_the_grammar_allows_makes_a_legal_stream(groups in prop::collection::vec(any_group(), 0..8)) {
+    fn any_events_are_encoded_as_a_legal_stream(groups in prop::collection::vec(any_group(), 0..8)) {
         let mut events = vec![start()];
         events.extend(groups.into_iter().flatten());
         events.push(Event::End);

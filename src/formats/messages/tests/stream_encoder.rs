@@ -1,9 +1,9 @@
-//! Replies in pieces.
+//! Encoding streams.
 
 use serde_json::{Value, json};
 
-use super::grammar::content;
-use super::{asked, call, encode, response, text};
+use super::stream_grammar::content;
+use super::{call, encode, options, response, text};
 use crate::formats::Codec as _;
 use crate::formats::messages::Messages;
 use crate::model::{
@@ -27,7 +27,7 @@ fn payloads(out: &mut SseWriter) -> Vec<Value> {
 }
 
 pub(super) fn stream(events: &[Event<'_>]) -> Vec<Value> {
-    let mut encoder = Messages.stream_encoder(&asked());
+    let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
     for event in events {
         encoder.event(event.clone(), &mut out);
@@ -59,7 +59,7 @@ fn delta(delta: Delta<'static>) -> Event<'static> {
     Event::Delta { choice: 0, delta }
 }
 
-fn words(text: &'static str) -> Event<'static> {
+fn text_delta(text: &'static str) -> Event<'static> {
     delta(Delta::Text(text.into()))
 }
 
@@ -67,7 +67,7 @@ fn arguments(text: &'static str) -> Event<'static> {
     delta(Delta::Arguments(text.into()))
 }
 
-fn sealed(issuer: Issuer) -> Event<'static> {
+fn signature_delta(issuer: Issuer) -> Event<'static> {
     delta(Delta::Signature(signature(issuer)))
 }
 
@@ -94,7 +94,7 @@ fn blocks(events: Vec<Event<'static>>) -> Vec<Value> {
 }
 
 #[test]
-fn text_goes_out_piece_by_piece() {
+fn text_is_encoded_as_deltas() {
     let usage = Usage {
         input: 10,
         output: 3,
@@ -104,8 +104,8 @@ fn text_goes_out_piece_by_piece() {
         stream(&[
             start(),
             open(Block::Text),
-            words("Hel"),
-            words("lo."),
+            text_delta("Hel"),
+            text_delta("lo."),
             CLOSE,
             finish(Finish::Stop),
             Event::Usage(usage),
@@ -129,12 +129,12 @@ fn text_goes_out_piece_by_piece() {
 }
 
 #[test]
-fn a_thought_is_signed_last() {
+fn the_signature_comes_last_in_its_block() {
     assert_eq!(
         blocks(vec![
             open(Block::Reasoning),
-            sealed(Issuer::Native),
-            words("Think"),
+            signature_delta(Issuer::Native),
+            text_delta("Think"),
             CLOSE,
         ]),
         [
@@ -147,13 +147,13 @@ fn a_thought_is_signed_last() {
 }
 
 #[test]
-fn a_seal_alone_is_a_redacted_thought() {
+fn a_signature_without_text_is_a_redacted_thinking_block() {
     let late = vec![
         open(Block::Text),
-        words("42"),
+        text_delta("42"),
         CLOSE,
         open(Block::Reasoning),
-        sealed(Issuer::Native),
+        signature_delta(Issuer::Native),
         CLOSE,
     ];
     assert_eq!(
@@ -166,9 +166,9 @@ fn a_seal_alone_is_a_redacted_thought() {
 }
 
 #[test]
-fn a_call_tells_its_arguments_as_they_come() {
+fn arguments_are_encoded_as_deltas() {
     let start = |index| json!({"type": "content_block_start", "index": index, "content_block": {"type": "tool_use", "id": "call_1", "name": "get_weather", "input": {}}});
-    let piece = |index, json| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": json}});
+    let delta = |index, json| json!({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": json}});
     let stop = |index| json!({"type": "content_block_stop", "index": index});
     let function = || open_call(Some("call_1"), ToolKind::Function);
     assert_eq!(
@@ -183,24 +183,29 @@ fn a_call_tells_its_arguments_as_they_come() {
         ]),
         [
             start(0),
-            piece(0, "{\"city\":"),
-            piece(0, "\"Paris\"}"),
+            delta(0, "{\"city\":"),
+            delta(0, "\"Paris\"}"),
             stop(0),
             start(1),
-            piece(1, "{}"),
+            delta(1, "{}"),
             stop(1),
         ]
     );
-    let sealed_call = vec![function(), sealed(Issuer::Native), arguments("{}"), CLOSE];
-    let sealed_call = blocks(sealed_call);
-    assert_eq!(sealed_call[0]["content_block"]["type"], "redacted_thinking");
-    assert_eq!(sealed_call[2], start(1));
+    let signed_call = vec![
+        function(),
+        signature_delta(Issuer::Native),
+        arguments("{}"),
+        CLOSE,
+    ];
+    let signed_call = blocks(signed_call);
+    assert_eq!(signed_call[0]["content_block"]["type"], "redacted_thinking");
+    assert_eq!(signed_call[2], start(1));
 }
 
 #[test]
-fn the_reason_tells_of_calls_and_refusals() {
+fn the_stop_reason_reflects_calls_and_refusals() {
     let reason = |block: Event<'static>, finish: Event<'static>| {
-        let payloads = stream(&[start(), finish, block, words("x"), CLOSE, Event::End]);
+        let payloads = stream(&[start(), finish, block, text_delta("x"), CLOSE, Event::End]);
         payloads[payloads.len() - 2]["delta"]["stop_reason"].clone()
     };
     let function = || open_call(None, ToolKind::Function);
@@ -217,7 +222,7 @@ fn the_reason_tells_of_calls_and_refusals() {
 }
 
 #[test]
-fn only_the_first_choice_is_told() {
+fn only_the_first_choice_is_encoded() {
     let mut events = vec![start()];
     for choice in [1, 0] {
         let reason = [Finish::Stop, Finish::Length][choice as usize].clone();
@@ -243,13 +248,13 @@ fn only_the_first_choice_is_told() {
     assert_eq!(payloads[4]["delta"]["stop_reason"], "end_turn");
 }
 
-/// One of everything a reply can hold.
-fn rich() -> Response<'static> {
-    let thought = |text: &'static str, issuer| PartKind::Reasoning {
+/// A response with a part of every kind.
+fn full_response() -> Response<'static> {
+    let reasoning = |text: &'static str, issuer| PartKind::Reasoning {
         text: text.into(),
         signature: Some(signature(issuer)),
     };
-    let sealed = Call {
+    let signed = Call {
         signature: Some(signature(Issuer::Native)),
         ..call(None, r#"{"city":"Paris"}"#)
     };
@@ -264,12 +269,12 @@ fn rich() -> Response<'static> {
         detail: None,
     };
     let parts = vec![
-        thought("So.", Issuer::Responses),
-        thought("", Issuer::Thinking),
-        thought("", Issuer::Native),
+        reasoning("So.", Issuer::Responses),
+        reasoning("", Issuer::Thinking),
+        reasoning("", Issuer::Native),
         text("Let me check."),
         text(""),
-        PartKind::Call(sealed),
+        PartKind::Call(signed),
         PartKind::Call(free),
         PartKind::Call(call(None, "")),
         PartKind::Media(image),
@@ -283,35 +288,35 @@ fn unfolded(response: &Response<'_>, mut each: impl FnMut(Event<'_>)) {
 }
 
 #[test]
-fn the_stream_carries_what_the_whole_reply_carries() {
-    let whole = encode(&rich());
-    let mut encoder = Messages.stream_encoder(&asked());
+fn the_stream_has_the_content_of_the_json_response() {
+    let json = encode(&full_response());
+    let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
-    unfolded(&rich(), |event| encoder.event(event, &mut out));
+    unfolded(&full_response(), |event| encoder.event(event, &mut out));
     let payloads = payloads(&mut out);
-    assert_eq!(Value::from(content(&payloads)), whole["content"]);
+    assert_eq!(Value::from(content(&payloads)), json["content"]);
     let delta = &payloads[payloads.len() - 2];
     for field in ["stop_reason", "stop_sequence"] {
-        assert_eq!(delta["delta"][field], whole[field]);
+        assert_eq!(delta["delta"][field], json[field]);
     }
-    assert_eq!(delta["usage"], whole["usage"]);
+    assert_eq!(delta["usage"], json["usage"]);
     for field in ["id", "type", "role", "model"] {
-        assert_eq!(payloads[0]["message"][field], whole[field]);
+        assert_eq!(payloads[0]["message"][field], json[field]);
     }
 }
 
 #[test]
-fn a_fault_ends_the_stream_wherever_it_comes() {
+fn an_error_ends_the_stream_anywhere() {
     let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
     let error =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded."}});
     let mut events = 0;
-    unfolded(&rich(), |_| events += 1);
+    unfolded(&full_response(), |_| events += 1);
     for at in 0..events {
-        let mut encoder = Messages.stream_encoder(&asked());
+        let mut encoder = Messages.stream_encoder(&options());
         let (mut out, mut before) = (SseWriter::default(), Vec::new());
         let mut number = 0;
-        unfolded(&rich(), |event| {
+        unfolded(&full_response(), |event| {
             if number == at {
                 before = payloads(&mut out);
                 encoder.encode_error(&api_error, &mut out);
@@ -328,9 +333,9 @@ fn a_fault_ends_the_stream_wherever_it_comes() {
         );
         assert_eq!(before.is_empty(), at == 0);
     }
-    let mut encoder = Messages.stream_encoder(&asked());
+    let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
-    unfolded(&rich(), |event| encoder.event(event, &mut out));
+    unfolded(&full_response(), |event| encoder.event(event, &mut out));
     out.take();
     encoder.encode_error(&api_error, &mut out);
     assert!(out.is_empty(), "nothing follows a proper end");

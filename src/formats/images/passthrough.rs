@@ -1,13 +1,14 @@
-//! What pass-through reads and touches: model and stream in requests, images and usage in replies.
+//! Passthrough: finds the model, the images and the usage in bodies that are forwarded unchanged.
 
 use std::ops::Range;
 
 use memchr::memrchr;
 
-use super::form;
-use super::reply::RawReply;
-use super::stream::{RawEvent, Stage, plus};
-use super::{error, form::Entry};
+use super::error;
+use super::multipart::{self, MultipartField};
+use super::response::RawImageResponse;
+use super::stream::{ImageEventType, RawImageEvent};
+use super::usage::{add_usage, decode_usage};
 use crate::formats::chat::named;
 use crate::formats::{
     Aside, Glance, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
@@ -16,24 +17,25 @@ use crate::json::{Edit, RawJson, from_json};
 use crate::model::ApiError;
 
 from_json! {
-    struct Request<'a> {
+    struct ImageRequestFields<'a> {
         "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
-        "async" => later: Option<RawJson<'a>>,
+        "async" => r#async: Option<RawJson<'a>>,
         "n" => n: Option<RawJson<'a>>,
     }
 }
 
+/// Reads the fields of a request that routing needs.
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    if form::is_form(body) {
-        return peek_form(body);
+    if multipart::is_multipart(body) {
+        return peek_multipart(body);
     }
-    let request: Request<'_> = read_request(body)?;
-    let aside = request.later.map(|raw| {
+    let request: ImageRequestFields<'_> = read_request(body)?;
+    let aside = request.r#async.map(|raw| {
         let later = match raw.get() {
             "true" => true,
             "false" => false,
-            _ => return Err(wrong_later()),
+            _ => return Err(invalid_async()),
         };
         let removal = without_member(body, raw.range_in(body));
         Ok(Aside { later, removal })
@@ -48,35 +50,35 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     })
 }
 
-fn wrong_later() -> ApiError {
+fn invalid_async() -> ApiError {
     ApiError::invalid("async: expected true or false").at("async")
 }
 
-fn peek_form(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let entries = form::read(body)?;
-    let find = |name: &str| entries.iter().find(|entry| entry.name == name);
-    let model = find("model").map(|entry| {
-        let name = std::str::from_utf8(entry.value);
+fn peek_multipart(body: &[u8]) -> Result<Peek<'_>, ApiError> {
+    let fields = multipart::decode(body)?;
+    let find = |name: &str| fields.iter().find(|field| field.name == name);
+    let model = find("model").map(|field| {
+        let name = std::str::from_utf8(field.value);
         let wrong = |_| ApiError::invalid("model: expected text").at("model");
-        let range = entry.at.clone();
+        let range = field.value_range.clone();
         name.map_err(wrong).map(|name| Named {
             name: name.into(),
             range,
         })
     });
-    let says = |entry: &Entry<'_>| matches!(entry.value, b"true" | b"True" | b"1");
-    let aside = find("async").map(|entry| Aside {
-        later: says(entry),
+    let is_true = |field: &MultipartField<'_>| matches!(field.value, b"true" | b"True" | b"1");
+    let aside = find("async").map(|field| Aside {
+        later: is_true(field),
         removal: Edit {
-            range: entry.whole.clone(),
+            range: field.range.clone(),
             with: Vec::new(),
         },
     });
-    let count = find("n").and_then(|entry| std::str::from_utf8(entry.value).ok());
+    let count = find("n").and_then(|field| std::str::from_utf8(field.value).ok());
     let count = count.and_then(|count| count.trim().parse().ok());
     Ok(Peek {
         model: model.transpose()?,
-        stream: find("stream").is_some_and(says),
+        stream: find("stream").is_some_and(is_true),
         ask_usage: None,
         most: Some(OutputLimit {
             output: None,
@@ -87,7 +89,7 @@ fn peek_form(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     })
 }
 
-/// Takes a member out of an object, given where its value stands.
+/// The edit that removes the member of an object with this value.
 fn without_member(body: &[u8], value: Range<usize>) -> Edit {
     let before = body[..value.start].trim_ascii_end();
     let before = before.strip_suffix(b":").unwrap_or(before).trim_ascii_end();
@@ -110,39 +112,41 @@ fn without_member(body: &[u8], value: Range<usize>) -> Edit {
     }
 }
 
+/// Observes a JSON response.
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let reply: RawReply<'_> = read_reply(body)?;
-    let pictures = reply.data.iter().flatten();
-    watch.pictures = pictures.filter(|picture| picture.is_there()).count() as u64;
+    let response: RawImageResponse<'_> = read_reply(body)?;
+    let images = response.data.iter().flatten();
+    watch.pictures = images.filter(|image| image.is_present()).count() as u64;
     if watch.pictures == 0 {
-        return Err(match reply.error {
+        return Err(match response.error {
             Some(_) => error::decode(200, body),
             None => no_answer(),
         });
     }
-    if let Some(usage) = &reply.usage {
-        watch.meter(usage.read());
+    if let Some(usage) = &response.usage {
+        watch.meter(decode_usage(usage));
     }
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance::default())
 }
 
+/// Observes one event of a stream.
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     if data == "[DONE]" {
         return Ok(Glance::default());
     }
-    let event: RawEvent<'_> = read_event(data)?;
+    let event: RawImageEvent<'_> = read_event(data)?;
     if let Some(usage) = &event.usage {
-        watch.meter(plus(watch.usage, usage.read()));
+        watch.meter(add_usage(watch.usage, decode_usage(usage)));
     }
-    match event.stage() {
-        Stage::Other => {}
-        Stage::Draft => watch.begun = true,
-        Stage::Image => {
+    match event.event_type() {
+        ImageEventType::Other => {}
+        ImageEventType::PartialImage => watch.begun = true,
+        ImageEventType::Completed => {
             watch.pictures += 1;
             (watch.begun, watch.ended) = (true, true);
         }
-        Stage::Failure => {
+        ImageEventType::Error => {
             watch.api_error = Some(error::decode_in_stream(data));
             watch.ended = true;
         }
@@ -156,7 +160,7 @@ mod tests {
     use crate::json::replace;
 
     #[test]
-    fn what_is_said_to_the_gateway_is_taken_out() {
+    fn async_is_removed_from_the_body() {
         for (body, rest, later) in [
             (r#"{"async":true}"#, "{}", true),
             (r#"{"async": true, "n":1}"#, r#"{ "n":1}"#, true),
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_counted_and_their_usage_added_up() {
+    fn images_are_counted_and_their_usage_is_added_up() {
         let usage = r#""usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}"#;
         let event = format!(r#"{{"type":"image_generation.completed","b64_json":"AA==",{usage}}}"#);
         let mut watch = Watch::default();

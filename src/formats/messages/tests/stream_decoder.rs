@@ -1,4 +1,4 @@
-//! Streams of an upstream, read into the model.
+//! Decoding streams.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::formats::Codec as _;
 use crate::model::{ApiError, Event, Finish, Fold, Issuer, PartKind, Response, Signature, Usage};
 use crate::sse::{SseFrames, SseWriter};
 
-/// The reply that the events make up, or what was wrong with them.
+/// Decodes events and folds them into a response.
 fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
     let mut decoder = super::super::Messages.stream_decoder();
     let mut fold = Fold::default();
@@ -27,7 +27,7 @@ fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
     Ok(fold.finish())
 }
 
-fn begin() -> Value {
+fn start() -> Value {
     json!({"type": "message_start", "message": {"id": "msg_1", "model": "m", "content": [],
         "usage": {"input_tokens": 5, "cache_read_input_tokens": 80, "output_tokens": 1}}})
 }
@@ -53,11 +53,11 @@ fn end() -> [Value; 2] {
 }
 
 #[test]
-fn hosted_tools_signs_of_life_and_news_are_passed_over() {
+fn hosted_tools_pings_and_unknown_events_are_skipped() {
     let mut events = vec![
-        begin(),
+        start(),
         json!({"type": "ping"}),
-        begin(),
+        start(),
         open(
             0,
             json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
@@ -87,8 +87,8 @@ fn hosted_tools_signs_of_life_and_news_are_passed_over() {
         json!({"type": "news"}),
     ];
     events.extend(end());
-    let reply = fold(&events).expect("a good stream");
-    let choice = &reply.choices[0];
+    let response = fold(&events).expect("a good stream");
+    let choice = &response.choices[0];
     assert_eq!(choice.parts.len(), 1);
     assert_eq!(choice.parts[0].kind, PartKind::Text("Café.".into()));
     assert_eq!((choice.citations[0].start, choice.citations[0].end), (0, 5));
@@ -100,11 +100,11 @@ fn hosted_tools_signs_of_life_and_news_are_passed_over() {
         output: 9,
         ..Usage::default()
     };
-    assert_eq!(reply.usage, Some(usage));
+    assert_eq!(response.usage, Some(usage));
 }
 
 #[test]
-fn blocks_that_overlap_come_out_one_after_the_other() {
+fn overlapping_blocks_are_decoded_one_after_the_other() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
     let arguments = |index, json: &str| {
         delta(
@@ -112,7 +112,7 @@ fn blocks_that_overlap_come_out_one_after_the_other() {
             json!({"type": "input_json_delta", "partial_json": json}),
         )
     };
-    let mut events = vec![begin(), open(0, call("a")), open(1, call("b"))];
+    let mut events = vec![start(), open(0, call("a")), open(1, call("b"))];
     events.extend([
         arguments(1, "{\"b\":1}"),
         arguments(0, "{\"a\":1}"),
@@ -120,92 +120,95 @@ fn blocks_that_overlap_come_out_one_after_the_other() {
         stop(0),
     ]);
     events.extend(end());
-    let reply = fold(&events).expect("a good stream");
-    let calls = reply.choices[0].parts.iter().map(|part| match &part.kind {
-        PartKind::Call(call) => (
-            call.id.clone().unwrap_or_default(),
-            call.arguments.to_text(),
-        ),
-        other => panic!("{other:?}"),
-    });
+    let response = fold(&events).expect("a good stream");
+    let calls = response.choices[0]
+        .parts
+        .iter()
+        .map(|part| match &part.kind {
+            PartKind::Call(call) => (
+                call.id.clone().unwrap_or_default(),
+                call.arguments.to_text(),
+            ),
+            other => panic!("{other:?}"),
+        });
     let calls: Vec<_> = calls.collect();
     assert_eq!(calls[0], ("a".into(), "{\"a\":1}".into()));
     assert_eq!(calls[1], ("b".into(), "{\"b\":1}".into()));
 }
 
 #[test]
-fn arguments_may_come_with_the_start() {
+fn arguments_may_come_with_the_block_start() {
     let block = json!({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}});
-    let mut events = vec![begin(), open(0, block), stop(0)];
+    let mut events = vec![start(), open(0, block), stop(0)];
     events.extend(end());
-    let reply = fold(&events).expect("a good stream");
-    let PartKind::Call(call) = &reply.choices[0].parts[0].kind else {
+    let response = fold(&events).expect("a good stream");
+    let PartKind::Call(call) = &response.choices[0].parts[0].kind else {
         panic!("a call");
     };
     assert_eq!(call.arguments.to_text(), "{\"x\":1}");
 }
 
 #[test]
-fn a_stream_must_reach_its_end_and_be_one_reply() {
-    assert_eq!(fold(&[begin()]).expect_err("cut").status, 502);
+fn a_stream_must_be_one_complete_response() {
+    assert_eq!(fold(&[start()]).expect_err("cut").status, 502);
     let [finish, stop] = end();
-    assert_eq!(fold(&[begin(), finish]).expect_err("cut").status, 502);
-    assert_eq!(fold(&[begin(), stop.clone()]).expect_err("cut").status, 502);
-    // A reason that is told as none is still an end.
+    assert_eq!(fold(&[start(), finish]).expect_err("cut").status, 502);
+    assert_eq!(fold(&[start(), stop.clone()]).expect_err("cut").status, 502);
+    // A null reason is still an end.
     let none = json!({"type": "message_delta", "delta": {"stop_reason": null}});
-    let reply = fold(&[begin(), none, stop]).expect("a stream");
-    assert_eq!(reply.choices[0].finish, Finish::Other);
-    let mut other = begin();
+    let response = fold(&[start(), none, stop]).expect("a stream");
+    assert_eq!(response.choices[0].finish, Finish::Other);
+    let mut other = start();
     other["message"]["id"] = json!("msg_2");
-    assert_eq!(fold(&[begin(), other]).expect_err("spliced").status, 502);
+    assert_eq!(fold(&[start(), other]).expect_err("spliced").status, 502);
     let error = json!({"type": "error", "error": {"type": "api_error", "message": "Oops."}});
-    assert_eq!(fold(&[begin(), error]).expect_err("failed").status, 500);
+    assert_eq!(fold(&[start(), error]).expect_err("failed").status, 500);
 }
 
 #[test]
 fn refusals_keep_their_explanation() {
     let refusal = json!({"type": "message_delta", "delta": {"stop_reason": "refusal",
         "stop_details": {"type": "refusal", "category": null, "explanation": "No."}}});
-    let reply = fold(&[begin(), refusal, json!({"type": "message_stop"})]).expect("a stream");
+    let response = fold(&[start(), refusal, json!({"type": "message_stop"})]).expect("a stream");
     assert_eq!(
-        reply.choices[0].finish,
+        response.choices[0].finish,
         Finish::Filtered(Some("No.".into()))
     );
 }
 
 #[test]
-fn what_the_format_writes_it_can_read() {
+fn an_encoded_stream_is_decoded_to_the_same_response() {
     let call = PartKind::Call(super::call(Some("a"), "{\"city\":\"Bern\"}"));
-    let thought = PartKind::Reasoning {
+    let reasoning = PartKind::Reasoning {
         text: "Hm.".into(),
         signature: Some(Signature {
             issuer: Issuer::Thinking,
             data: "sig".into(),
         }),
     };
-    let mut reply = super::response(vec![thought, super::text("Hi."), call], Finish::Tools);
-    let mut encoder = super::super::Messages.stream_encoder(&super::asked());
-    let mut written = SseWriter::default();
-    reply.unfold(&mut |event| encoder.event(event, &mut written));
+    let mut response = super::response(vec![reasoning, super::text("Hi."), call], Finish::Tools);
+    let mut encoder = super::super::Messages.stream_encoder(&super::options());
+    let mut encoded = SseWriter::default();
+    response.unfold(&mut |event| encoder.event(event, &mut encoded));
     let mut events = Vec::new();
-    SseFrames::default().push(&written.take(), |frame| {
+    SseFrames::default().push(&encoded.take(), |frame| {
         events.extend(
             frame
                 .data
                 .map(|data| serde_json::from_str(&data).expect("JSON")),
         );
     });
-    reply.id = "msg_1".into();
-    reply.model = "asked-for".into();
-    reply.created = 0;
-    assert_eq!(fold(&events).expect("a good stream"), reply);
+    response.id = "msg_1".into();
+    response.model = "asked-for".into();
+    response.created = 0;
+    assert_eq!(fold(&events).expect("a good stream"), response);
 }
 
 #[test]
-fn an_end_without_a_beginning_is_no_answer() {
+fn a_stream_without_a_start_is_an_error() {
     let events = [
         open(0, json!({"type": "text", "text": ""})),
-        delta(0, json!({"type": "text_delta", "text": "lost"})),
+        delta(0, json!({"type": "text_delta", "text": "losses"})),
         json!({"type": "message_stop"}),
     ];
     let api_error = fold(&events).expect_err("nothing has begun");

@@ -1,7 +1,7 @@
-//! A form with files in it, as `multipart/form-data` writes it: found by its bytes, never copied.
+//! Bodies of `multipart/form-data` (RFC 7578), whose fields are located without copying.
 //!
-//! The whole body is in memory already, and names in it must be replaced where they stand, so
-//! places are what is needed of it, not a stream of pieces.
+//! The whole body is in memory, and passthrough replaces values in place, so the decoder returns
+//! ranges of the body instead of a stream of chunks.
 
 use std::ops::Range;
 
@@ -9,81 +9,83 @@ use memchr::memmem;
 
 use crate::model::ApiError;
 
-/// More parts than any request has a use for.
-const MOST_PARTS: usize = 64;
-const LONGEST_HEADER: usize = 8 << 10;
-/// By the rules of MIME.
-const LONGEST_BOUNDARY: usize = 70;
+/// The limit of fields in a form; no request needs more.
+const MAX_FIELDS: usize = 64;
+/// The limit of the headers of one field, in bytes.
+const MAX_HEADER_BYTES: usize = 8 << 10;
+/// The limit of a boundary by RFC 2046, in bytes.
+const MAX_BOUNDARY_BYTES: usize = 70;
 
 /// One field of a form.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct MultipartField<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a [u8],
-    /// Where the value stands in the body.
-    pub(super) at: Range<usize>,
-    /// Where the part stands, from its boundary to the next.
-    pub(super) whole: Range<usize>,
+    /// The range of the value in the body.
+    pub(super) value_range: Range<usize>,
+    /// The range of the whole field, from its boundary to the next.
+    pub(super) range: Range<usize>,
 }
 
-/// Whether a body is such a form: JSON never begins with a dash.
-pub(super) fn is_form(body: &[u8]) -> bool {
+/// Whether a body is a multipart form: JSON never starts with two dashes.
+pub(super) fn is_multipart(body: &[u8]) -> bool {
     body.trim_ascii_start().starts_with(b"--")
 }
 
-/// The words between the parts, as the header of the body has to name them.
+/// The boundary of a form, for its `Content-Type` header.
 pub(super) fn boundary(body: &[u8]) -> Option<&str> {
     let start = body.len() - body.trim_ascii_start().len();
     let rest = body[start..].strip_prefix(b"--")?;
-    let end = memchr::memchr(b'\n', &rest[..rest.len().min(LONGEST_BOUNDARY + 8)])?;
+    let end = memchr::memchr(b'\n', &rest[..rest.len().min(MAX_BOUNDARY_BYTES + 8)])?;
     let line = rest[..end].trim_ascii_end();
     let legal = |byte: &u8| byte.is_ascii_graphic() && *byte != b'"' && *byte != b'\\';
-    let fits = (1..=LONGEST_BOUNDARY).contains(&line.len()) && line.iter().all(legal);
+    let fits = (1..=MAX_BOUNDARY_BYTES).contains(&line.len()) && line.iter().all(legal);
     std::str::from_utf8(line).ok().filter(|_| fits)
 }
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Entry<'_>>, ApiError> {
+/// Decodes the fields of a form.
+pub(super) fn decode(body: &[u8]) -> Result<Vec<MultipartField<'_>>, ApiError> {
     let broken = |what: &str| ApiError::invalid(format!("the form is not readable: {what}"));
     let boundary = boundary(body).ok_or_else(|| broken("it begins with no boundary"))?;
     let mark = format!("\r\n--{boundary}");
     let finder = memmem::Finder::new(mark.as_bytes());
-    let mut entries = Vec::new();
-    // The first boundary has no line before it, or nothing but blanks.
+    let mut fields = Vec::new();
+    // Nothing but white space stands before the first boundary.
     let first = body.len() - body.trim_ascii_start().len();
-    let mut part = first;
+    let mut start = first;
     let mut at = first + boundary.len() + 2;
     loop {
         if body[at..].starts_with(b"--") {
-            return Ok(entries);
+            return Ok(fields);
         }
-        if entries.len() == MOST_PARTS {
+        if fields.len() == MAX_FIELDS {
             return Err(broken("it has too many parts"));
         }
         let line = body[at..].strip_prefix(b"\r\n");
         let line = line.ok_or_else(|| broken("a boundary is not the end of its line"))?;
         let header = at + 2;
-        let (name, value) = match header_of(line) {
+        let (name, value) = match decode_headers(line) {
             Some((name, length)) => (name, header + length),
             None => return Err(broken("a part has no name")),
         };
-        // A part without content ends where its header does.
+        // An empty value has no line of its own: the boundary follows the headers at once.
         let from = value - 2;
         let end = finder.find(&body[from..]).map(|end| from + end);
         let end = end.ok_or_else(|| broken("its last boundary is missing"))?;
-        entries.push(Entry {
+        fields.push(MultipartField {
             name,
             value: &body[value.min(end)..end],
-            at: value.min(end)..end,
-            whole: part..end + 2,
+            value_range: value.min(end)..end,
+            range: start..end + 2,
         });
-        part = end + 2;
+        start = end + 2;
         at = end + mark.len();
     }
 }
 
-/// The name of a part, and how many bytes its header takes with the blank line after it.
-fn header_of(part: &[u8]) -> Option<(&str, usize)> {
-    let bounded = &part[..part.len().min(LONGEST_HEADER)];
+/// Decodes the headers of a field: its name, and their length with the blank line after them.
+fn decode_headers(part: &[u8]) -> Option<(&str, usize)> {
+    let bounded = &part[..part.len().min(MAX_HEADER_BYTES)];
     let end = memmem::find(bounded, b"\r\n\r\n")?;
     let header = std::str::from_utf8(&bounded[..end]).ok()?;
     let disposition = header.split("\r\n").find_map(|line| {
@@ -110,29 +112,29 @@ mod tests {
         --b-1\r\nContent-Disposition: form-data; name=n\r\n\r\n\r\n--b-1--\r\n";
 
     #[test]
-    fn fields_are_found_where_they_stand() {
-        assert!(is_form(FORM) && !is_form(b"{}") && !is_form(b""));
+    fn fields_are_located_in_the_body() {
+        assert!(is_multipart(FORM) && !is_multipart(b"{}") && !is_multipart(b""));
         assert_eq!(boundary(FORM), Some("b-1"));
-        let entries = read(FORM).expect("a form");
-        let said: Vec<_> = entries
+        let fields = decode(FORM).expect("a form");
+        let decoded: Vec<_> = fields
             .iter()
-            .map(|entry| (entry.name, entry.value))
+            .map(|field| (field.name, field.value))
             .collect();
         let expected: [(&str, &[u8]); 3] = [
             ("model", b"m"),
             ("image[]", b"\x89P\r\n--b-\r\nG"),
             ("n", b""),
         ];
-        assert_eq!(said, expected);
-        for entry in &entries {
-            assert_eq!(&FORM[entry.at.clone()], entry.value);
-            assert!(FORM[entry.whole.clone()].starts_with(b"--b-1\r\n"));
-            assert!(FORM[entry.whole.end..].starts_with(b"--b-1"));
+        assert_eq!(decoded, expected);
+        for field in &fields {
+            assert_eq!(&FORM[field.value_range.clone()], field.value);
+            assert!(FORM[field.range.clone()].starts_with(b"--b-1\r\n"));
+            assert!(FORM[field.range.end..].starts_with(b"--b-1"));
         }
     }
 
     #[test]
-    fn what_is_broken_is_told_and_never_read_past() {
+    fn broken_and_truncated_forms_are_refused() {
         for broken in [
             &b"--"[..],
             b"--b",
@@ -142,10 +144,14 @@ mod tests {
             b"--b\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\nx\r\n--c--",
             b"--b\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\nx\r\n--bc",
         ] {
-            assert!(read(broken).is_err(), "{}", String::from_utf8_lossy(broken));
+            assert!(
+                decode(broken).is_err(),
+                "{}",
+                String::from_utf8_lossy(broken)
+            );
         }
         for end in 0..FORM.len() - 4 {
-            assert!(read(&FORM[..end]).is_err(), "{end}");
+            assert!(decode(&FORM[..end]).is_err(), "{end}");
         }
     }
 }
