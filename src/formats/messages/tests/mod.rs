@@ -28,7 +28,7 @@ fn decode(body: &str) -> (Result<Request<'_>, ApiError>, Vec<(Action, String)>) 
         super::Messages.decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
     let losses = losses.0.into_iter().map(|loss| match loss.location {
         FieldLocation::Path(path) => (loss.action, path.into_owned()),
-        place => panic!("not a path: {place:?}"),
+        location => panic!("not a path: {location:?}"),
     });
     (request, losses.collect())
 }
