@@ -1,4 +1,4 @@
-//! The admin port: is the process alive, does it take requests, and what has it counted.
+//! The admin port: liveness, readiness and metrics.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::runtime::{Runtime, Snapshot};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Where the process stands in its life, in the order in which it passes them.
+/// The phases of the process, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum LifecyclePhase {
     Starting,
     Ready,
     Draining,
 }
 
-/// What the admin port tells about.
+/// The state behind the admin port.
 pub struct Admin {
     pub metrics: Arc<Metrics>,
     runtime: Arc<Runtime>,
@@ -36,21 +36,21 @@ impl Admin {
         Admin {
             metrics,
             runtime,
-            phase: AtomicU8::new(Phase::Starting as u8),
+            phase: AtomicU8::new(LifecyclePhase::Starting as u8),
         }
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> LifecyclePhase {
         match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Starting,
-            1 => Phase::Ready,
-            _ => Phase::Draining,
+            0 => LifecyclePhase::Starting,
+            1 => LifecyclePhase::Ready,
+            _ => LifecyclePhase::Draining,
         }
     }
 
-    /// Only ever forward: a start that completes after the signal to stop must not call the process
+    /// Enters a phase, only forward: a start that completes after the shutdown signal must not make the process
     /// ready again.
-    pub fn enter(&self, phase: Phase) {
+    pub fn enter(&self, phase: LifecyclePhase) {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }
 }
@@ -67,12 +67,12 @@ pub fn router(state: Arc<Admin>) -> Router {
 
 async fn readiness(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str) {
     match admin.phase() {
-        Phase::Starting => (
+        LifecyclePhase::Starting => (
             StatusCode::SERVICE_UNAVAILABLE,
             "starting: the listeners are not open yet",
         ),
-        Phase::Ready => (StatusCode::OK, "ready"),
-        Phase::Draining => (
+        LifecyclePhase::Ready => (StatusCode::OK, "ready"),
+        LifecyclePhase::Draining => (
             StatusCode::SERVICE_UNAVAILABLE,
             "draining: the last requests are being finished",
         ),
@@ -80,11 +80,13 @@ async fn readiness(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> impl IntoResponse {
-    let text = admin.metrics.render(standing(&admin.runtime.snapshot()));
+    let text = admin
+        .metrics
+        .render(upstream_status(&admin.runtime.snapshot()));
     ([(CONTENT_TYPE, OPEN_METRICS)], text)
 }
 
-fn standing(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
+fn upstream_status(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
     let mut models: HashMap<Arc<str>, Vec<_>> = HashMap::new();
     for target in snapshot
         .ordered_models
@@ -99,7 +101,7 @@ fn standing(snapshot: &Snapshot) -> Vec<UpstreamStatus> {
         .map(|upstream| UpstreamStatus {
             upstream: upstream.name.clone(),
             in_flight: upstream.load.in_flight(),
-            waiting: upstream.load.waiting(),
+            waiting: upstream.load.queued(),
             down: upstream.health.as_ref().map(|_| upstream.load.is_down()),
             models: models.remove(&upstream.name).unwrap_or_default(),
         })
@@ -154,9 +156,9 @@ mod tests {
         let starting = "starting: the listeners are not open yet";
         assert_plain(&answer(address, "/readyz").await, 503, starting);
         assert_plain(&answer(address, "/healthz").await, 200, "ok");
-        admin.enter(Phase::Ready);
+        admin.enter(LifecyclePhase::Ready);
         assert_plain(&answer(address, "/readyz").await, 200, "ready");
-        admin.enter(Phase::Draining);
+        admin.enter(LifecyclePhase::Draining);
         let draining = "draining: the last requests are being finished";
         assert_plain(&answer(address, "/readyz").await, 503, draining);
         assert_plain(&answer(address, "/healthz").await, 200, "ok");
@@ -165,12 +167,12 @@ mod tests {
     #[test]
     fn phases_only_go_forward() {
         let admin = admin();
-        assert_eq!(admin.phase(), Phase::Starting);
+        assert_eq!(admin.phase(), LifecyclePhase::Starting);
         for (entered, phase) in [
-            (Phase::Ready, Phase::Ready),
-            (Phase::Starting, Phase::Ready),
-            (Phase::Draining, Phase::Draining),
-            (Phase::Ready, Phase::Draining),
+            (LifecyclePhase::Ready, LifecyclePhase::Ready),
+            (LifecyclePhase::Starting, LifecyclePhase::Ready),
+            (LifecyclePhase::Draining, LifecyclePhase::Draining),
+            (LifecyclePhase::Ready, LifecyclePhase::Draining),
         ] {
             admin.enter(entered);
             assert_eq!(admin.phase(), phase);

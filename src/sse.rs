@@ -1,7 +1,7 @@
-//! Server-sent events: frames with their exact bytes coming in, events going out.
+//! Server-sent events: splits a stream into frames, and writes events.
 //!
-//! SseFrames keep the place of their payload, which parsers of the event alone do not tell:
-//! pass-through must change a value inside an event and leave every other byte as it was.
+//! A frame keeps the offset of its payload, which parsers of events do not tell: passthrough changes a value
+//! inside of an event and leaves every other byte as it was.
 
 use std::borrow::Cow;
 
@@ -24,46 +24,46 @@ pub struct SseFrame<'a> {
     pub data_at: Option<usize>,
 }
 
-/// Cuts a byte stream, split anywhere, into frames. Bytes are copied only when a frame is split.
+/// Splits a byte stream into frames, wherever its chunks end. Bytes are copied only where a chunk ends inside of a frame.
 #[derive(Debug, Default)]
 pub struct SseFrames {
-    held: Vec<u8>,
-    /// How far `held` was searched, and where the line being searched begins.
+    buffer: Vec<u8>,
+    /// How far `buffer` was searched, and where the line being searched begins.
     searched: usize,
     line: usize,
     started: bool,
 }
 
 impl SseFrames {
-    /// Bytes of a frame that is not complete yet.
-    pub fn held(&self) -> usize {
-        self.held.len()
+    /// The number of bytes of a frame that is not complete yet.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
     }
 
     pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(SseFrame<'_>)) {
-        if self.held.is_empty() {
+        if self.buffer.is_empty() {
             let rest = self.cut(chunk, &mut each);
-            self.held.extend_from_slice(&chunk[rest..]);
+            self.buffer.extend_from_slice(&chunk[rest..]);
         } else {
-            self.held.extend_from_slice(chunk);
-            let mut held = std::mem::take(&mut self.held);
-            let rest = self.cut(&held, &mut each);
-            held.drain(..rest);
-            self.held = held;
+            self.buffer.extend_from_slice(chunk);
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let rest = self.cut(&buffer, &mut each);
+            buffer.drain(..rest);
+            self.buffer = buffer;
         }
     }
 
-    /// The stream is over: whatever is left, as the frame it would have been.
+    /// Ends the stream; an incomplete frame is handed over as it is.
     pub fn finish(&mut self, mut each: impl FnMut(SseFrame<'_>)) {
-        let held = std::mem::take(&mut self.held);
+        let buffer = std::mem::take(&mut self.buffer);
         (self.searched, self.line) = (0, 0);
-        if !held.is_empty() {
+        if !buffer.is_empty() {
             let first = !std::mem::replace(&mut self.started, true);
-            each(read_frame(&held, first));
+            each(parse_frame(&buffer, first));
         }
     }
 
-    /// Hands over the complete frames of `bytes`; returns where the incomplete one begins.
+    /// Hands over the complete frames of `bytes`; returns the offset of the incomplete one.
     fn cut(&mut self, bytes: &[u8], each: &mut impl FnMut(SseFrame<'_>)) -> usize {
         let (mut frame, mut line, mut at) = (0, self.line, self.searched);
         while let Some(found) = memchr::memchr2(b'\n', b'\r', &bytes[at..]) {
@@ -77,7 +77,7 @@ impl SseFrames {
             };
             if blank {
                 let first = !std::mem::replace(&mut self.started, true);
-                each(read_frame(&bytes[frame..next], first));
+                each(parse_frame(&bytes[frame..next], first));
                 frame = next;
             }
             (line, at) = (next, next);
@@ -89,7 +89,7 @@ impl SseFrames {
     }
 }
 
-fn read_frame(raw: &[u8], first: bool) -> SseFrame<'_> {
+fn parse_frame(raw: &[u8], first: bool) -> SseFrame<'_> {
     let mut frame = SseFrame {
         raw,
         name: Cow::Borrowed(""),
@@ -103,7 +103,7 @@ fn read_frame(raw: &[u8], first: bool) -> SseFrame<'_> {
     };
     while at < raw.len() {
         let end = memchr::memchr2(b'\n', b'\r', &raw[at..]).map_or(raw.len(), |found| at + found);
-        read_line(&mut frame, &raw[at..end], at);
+        parse_line(&mut frame, &raw[at..end], at);
         at = match raw[end..] {
             [b'\r', b'\n', ..] => end + 2,
             _ => end + 1,
@@ -112,7 +112,7 @@ fn read_frame(raw: &[u8], first: bool) -> SseFrame<'_> {
     frame
 }
 
-fn read_line<'a>(frame: &mut SseFrame<'a>, line: &'a [u8], at: usize) {
+fn parse_line<'a>(frame: &mut SseFrame<'a>, line: &'a [u8], at: usize) {
     let colon = memchr::memchr(b':', line);
     let (field, mut value_at) = match colon {
         Some(colon) => (&line[..colon], colon + 1),
@@ -138,35 +138,35 @@ fn read_line<'a>(frame: &mut SseFrame<'a>, line: &'a [u8], at: usize) {
     }
 }
 
-/// Bytes that are text nearly always, which is found out faster than where they are not.
+/// Decodes UTF-8, which is nearly always valid; the check is faster than the lossy conversion.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// Line ends for readers that know all of Unicode's; JSON leaves them as they are.
+/// Further line ends of Unicode, which JSON does not escape but some clients split lines at.
 const MORE_LINE_ENDS: [(char, &str); 3] = [
     ('\u{85}', "\\u0085"),
     ('\u{2028}', "\\u2028"),
     ('\u{2029}', "\\u2029"),
 ];
 
-/// Writes events; the only place that knows how one is framed.
+/// Writes server-sent events into a buffer.
 #[derive(Debug, Default)]
 pub struct SseWriter {
     out: BytesMut,
-    /// One payload at a time: a serialiser writes many small pieces, which is faster here.
+    /// The buffer of one payload: many small writes are faster here.
     payload: Vec<u8>,
 }
 
 impl SseWriter {
-    /// A line that readers skip.
+    /// Writes a comment, which clients ignore.
     pub fn comment(&mut self, words: &str) {
         self.out.extend_from_slice(b": ");
         self.out.extend_from_slice(words.as_bytes());
         self.out.extend_from_slice(b"\n\n");
     }
 
-    /// An event without a name.
+    /// Writes an event without a name.
     pub fn data(&mut self, payload: &impl Serialize) {
         self.out.extend_from_slice(b"data: ");
         self.payload(payload);
@@ -179,22 +179,22 @@ impl SseWriter {
         self.payload(payload);
     }
 
-    /// An event without a name whose payload is two objects in one. The first is JSON already:
-    /// what every event of a stream repeats.
+    /// Writes an event without a name whose payload merges two objects. The first is JSON already: what every
+    /// event of a stream repeats.
     pub fn joined(&mut self, repeated: &[u8], payload: &impl Serialize) {
         self.out.extend_from_slice(b"data: ");
         self.join(repeated, payload);
         self.out.extend_from_slice(b"\n\n");
     }
 
-    /// An event whose payload is a bare word, like `[DONE]`.
+    /// Writes an event whose payload is a bare word such as `[DONE]`.
     pub fn word(&mut self, word: &str) {
         self.out.extend_from_slice(b"data: ");
         self.out.extend_from_slice(word.as_bytes());
         self.out.extend_from_slice(b"\n\n");
     }
 
-    /// Bytes that are already framed, or that are no event at all.
+    /// Writes bytes that are framed already.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }
@@ -203,7 +203,7 @@ impl SseWriter {
         self.out.is_empty()
     }
 
-    /// What was written since the last time.
+    /// Takes what was written since the last call.
     pub fn take(&mut self) -> Bytes {
         self.out.split().freeze()
     }
@@ -213,14 +213,14 @@ impl SseWriter {
         self.out.extend_from_slice(b"\n\n");
     }
 
-    /// A payload alone, on one line whatever a reader takes for the end of one.
+    /// Writes a payload alone, on one line also for clients that know more line ends.
     pub fn json(&mut self, payload: &impl Serialize) {
         self.payload.clear();
         self.serialise(payload);
         self.write();
     }
 
-    /// The same of two objects in one; neither is empty.
+    /// Writes the merged payload of two objects; neither is empty.
     pub fn join(&mut self, repeated: &[u8], payload: &impl Serialize) {
         self.payload.clear();
         let end = repeated.len().saturating_sub(1);
@@ -237,7 +237,7 @@ impl SseWriter {
     }
 
     fn write(&mut self) {
-        // What all of them begin with.
+        // The first bytes of these characters.
         if memchr::memchr2(0xc2, 0xe2, &self.payload).is_some() {
             escape_line_ends(&mut self.payload);
         }

@@ -13,7 +13,7 @@ const FLOORS: [(u8, &[&str]); 9] = [
     (5, &["runtime", "store", "journal", "catalog", "metrics"]),
     (6, &["access"]),
     (7, &["proxy", "images", "mock", "admin"]),
-    (8, &["app", "cli", "main"]),
+    (8, &["server", "cli", "main"]),
 ];
 
 /// Who imports whom all the same.
@@ -21,25 +21,25 @@ const EXCEPTIONS: [(&str, &str); 2] = [
     // Image requests are handed over.
     ("proxy", "images"),
     // The command line starts what it has read the arguments of.
-    ("cli", "app"),
+    ("cli", "server"),
 ];
 
 /// Crates that are known in one place only, so that they can be replaced there.
 const CRATES: [(&str, &[&str]); 14] = [
-    ("pingora", &["app.rs", "app/"]),
-    ("pingora_core", &["proxy/", "app.rs", "app/"]),
-    ("pingora_http", &["proxy/", "app.rs", "app/"]),
+    ("pingora", &["server/"]),
+    ("pingora_core", &["proxy/", "server/"]),
+    ("pingora_http", &["proxy/", "server/"]),
     ("pingora_proxy", &["proxy/"]),
-    ("pingora_timeout", &["proxy/", "app.rs", "app/"]),
-    ("axum", &["admin.rs", "mock/", "app.rs"]),
+    ("pingora_timeout", &["proxy/", "server/"]),
+    ("axum", &["admin.rs", "mock/", "server/"]),
     ("serde_saphyr", &["config/tree.rs"]),
-    ("hickory_resolver", &["runtime/resolve.rs"]),
-    ("prometheus_client", &["metrics.rs", "metrics/"]),
+    ("hickory_resolver", &["runtime/resolver.rs"]),
+    ("prometheus_client", &["metrics/"]),
     ("clap", &["cli/"]),
-    ("anyhow", &["app.rs", "app/", "cli/"]),
+    ("anyhow", &["server/", "cli/"]),
     ("env_logger", &["cli/"]),
     ("sqlx", &["store/"]),
-    ("redis", &["access/shared/"]),
+    ("redis", &["access/shared_limits/"]),
 ];
 
 /// Names that say nothing.

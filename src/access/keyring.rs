@@ -1,5 +1,4 @@
-//! The keys of the store, held in memory and kept in step with it; what memory does not know is
-//! looked up once.
+//! Caches the keys of the store in memory and follows its changes; a key that is not cached is looked up once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -9,8 +8,7 @@ use jiff::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
 
-use super::invalid_key;
-use super::limits::{ASK_AGAIN, again_after};
+use super::errors::{RETRY_SOON, invalid_key, retry_after};
 use crate::config::Limits;
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -18,16 +16,15 @@ use crate::model::{ApiError, ApiErrorKind, Spending};
 use crate::runtime::{Key, KeyLimiter, Runtime, Snapshot};
 use crate::store::{Store, StoreError, StoredKey};
 
-/// How long and of how many keys it is remembered that the store does not know them.
+/// For how long, and for how many keys, it is cached that the store does not know them.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 const UNKNOWN_KEYS: u64 = 10_000;
 
-/// More accounts than this are opened with one question for all, which reads what everybody has spent since the
-/// process began: so many are new at its start, when that is little.
-const MANY: usize = 1_000;
+/// From so many new accounts on, the spending of all keys is loaded with one query.
+const BULK_LOAD_FROM: usize = 1_000;
 
-/// What strangers may ask of the store: guesses must not keep it from its work.
-const LOOKUPS: Limits = Limits {
+/// Limits of lookups: guessed keys must not overload the store.
+const LOOKUP_LIMITS: Limits = Limits {
     requests_per_minute: Some(1200),
     tokens_per_minute: None,
     concurrency: Some(64),
@@ -35,36 +32,36 @@ const LOOKUPS: Limits = Limits {
 
 pub struct Keyring {
     store: Store,
-    /// What it still has from an earlier process is not in the store: until it is, no account is opened.
+    /// While it has records of an earlier process, the spending in the store is incomplete and is not loaded.
     journal: Arc<Journal>,
     began: Timestamp,
-    ring: RwLock<Ring>,
+    cached_keys: RwLock<CachedKeys>,
     unknown: Cache<[u8; 32], ()>,
     lookups: Arc<KeyLimiter>,
     /// ReservationResult when accounts may have to be opened.
-    wanted: Notify,
+    sync_requested: Notify,
     metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
-struct Ring {
-    keys: HashMap<[u8; 32], Held>,
-    /// Every change up to this is in.
-    seen: i64,
+struct CachedKeys {
+    by_hash: HashMap<[u8; 32], CachedKey>,
+    /// Every change up to this revision is included.
+    revision: i64,
 }
 
 #[derive(Clone)]
-struct Held {
+struct CachedKey {
     key: Arc<Key>,
     expires: Option<i64>,
 }
 
-/// Why a key is not remembered as unknown.
+/// The outcome of a lookup that is not cached as unknown.
 #[derive(Clone)]
-enum Outcome {
-    Found(Held),
-    /// Too many ask for what is not there.
-    Crowded,
+enum LookupOutcome {
+    Found(CachedKey),
+    /// Too many unknown keys are being looked up.
+    TooMany,
     Failed,
 }
 
@@ -74,20 +71,20 @@ impl Keyring {
             store,
             journal,
             began: Timestamp::now(),
-            ring: RwLock::default(),
+            cached_keys: RwLock::default(),
             unknown: Cache::builder()
                 .max_capacity(UNKNOWN_KEYS)
                 .time_to_live(UNKNOWN_FOR)
                 .build(),
             lookups: Arc::default(),
-            wanted: Notify::new(),
+            sync_requested: Notify::new(),
             metrics,
         }
     }
 
-    /// The first of these that memory knows and that may be used; or why not, if it knows them all.
-    /// Those that it does not know are left.
-    pub(super) fn held(
+    /// The first of these keys that is cached and may be used, or the error if all are cached and none may.
+    /// Hashes that are not cached stay in `hashes`.
+    pub(super) fn cached(
         &self,
         snapshot: &Snapshot,
         hashes: &mut Vec<[u8; 32]>,
@@ -96,9 +93,9 @@ impl Keyring {
             return None;
         }
         let (mut found, mut refused) = (None, None);
-        let ring = self.ring();
+        let keys = self.cached_keys();
         hashes.retain(|hash| {
-            match ring.held(hash).map(|held| usable(held, snapshot)) {
+            match keys.get(hash).map(|cached| usable(cached, snapshot)) {
                 None => return true,
                 Some(Ok(key)) => found = found.take().or(Some(key)),
                 Some(Err(api_error)) => refused = refused.take().or(Some(api_error)),
@@ -111,7 +108,7 @@ impl Keyring {
         }
     }
 
-    /// The same of the store. Who asks for the same one waits for the same answer.
+    /// Looks keys up in the store. Concurrent lookups of one key share one query.
     pub async fn look_up(
         &self,
         runtime: &Runtime,
@@ -120,49 +117,54 @@ impl Keyring {
     ) -> Result<Arc<Key>, ApiError> {
         let mut refused = None;
         for hash in hashes {
-            let asked = self.unknown.try_get_with(*hash, self.ask(runtime, hash));
-            let api_error = match asked.await.map_err(|outcome| Outcome::clone(&outcome)) {
+            let lookup = self.unknown.try_get_with(*hash, self.query(runtime, hash));
+            let api_error = match lookup
+                .await
+                .map_err(|outcome| LookupOutcome::clone(&outcome))
+            {
                 Ok(()) => continue,
-                Err(Outcome::Found(held)) => match usable(&held, snapshot) {
+                Err(LookupOutcome::Found(cached)) => match usable(&cached, snapshot) {
                     Ok(key) => return Ok(key),
                     Err(api_error) => api_error,
                 },
-                Err(Outcome::Crowded) => later("too many unknown API keys are being tried"),
-                Err(Outcome::Failed) => later("the API key cannot be looked up now"),
+                Err(LookupOutcome::TooMany) => {
+                    try_later("too many unknown API keys are being tried")
+                }
+                Err(LookupOutcome::Failed) => try_later("the API key cannot be looked up now"),
             };
             refused = refused.or(Some(api_error));
         }
         Err(refused.unwrap_or_else(invalid_key))
     }
 
-    async fn ask(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), Outcome> {
-        // Who came a moment too late to wait with the others finds what they were told.
-        if let Some(held) = self.ring().held(hash) {
-            return Err(Outcome::Found(held.clone()));
+    async fn query(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), LookupOutcome> {
+        // A lookup that just ended may have cached it.
+        if let Some(cached) = self.cached_keys().get(hash) {
+            return Err(LookupOutcome::Found(cached.clone()));
         }
-        let permit = self.lookups.admit(&LOOKUPS, Instant::now());
-        let _permit = permit.map_err(|_| Outcome::Crowded)?;
+        let permit = self.lookups.admit(&LOOKUP_LIMITS, Instant::now());
+        let _permit = permit.map_err(|_| LookupOutcome::TooMany)?;
         let answer = self.store.query(self.fetch(hash)).await;
-        self.metrics.looked_up(match &answer {
+        self.metrics.record_key_lookup(match &answer {
             Ok(Some(_)) => "found",
             Ok(None) => "unknown",
             Err(_) => "failed",
         });
-        let Some((found, spent, now)) = answer.map_err(|_| Outcome::Failed)? else {
+        let Some((found, spent, now)) = answer.map_err(|_| LookupOutcome::Failed)? else {
             return Ok(());
         };
-        match self.take(runtime, found) {
-            Some(held) => {
+        match self.insert(runtime, found) {
+            Some(cached) => {
                 if let Some(spent) = spent {
-                    held.key.account.open(spent, now);
+                    cached.key.account.load_spent(spent, now);
                 }
-                Err(Outcome::Found(held))
+                Err(LookupOutcome::Found(cached))
             }
             None => Ok(()),
         }
     }
 
-    /// A key, and what it has spent if that can be known.
+    /// Loads a key, and what it has spent if that is complete.
     async fn fetch(
         &self,
         hash: &[u8; 32],
@@ -179,20 +181,23 @@ impl Keyring {
         Ok(Some((found, Some(spent), now)))
     }
 
-    /// A key that was looked up, unless a later change to it is in already.
-    fn take(&self, runtime: &Runtime, found: StoredKey) -> Option<Held> {
-        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+    /// Caches a key that was looked up, unless a later change of it is cached already.
+    fn insert(&self, runtime: &Runtime, found: StoredKey) -> Option<CachedKey> {
+        let mut keys = self
+            .cached_keys
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let hash = found.settings.sha256;
-        if found.revision > ring.seen {
-            ring.keys.insert(hash, Held::build(found, runtime));
+        if found.revision > keys.revision {
+            keys.by_hash.insert(hash, CachedKey::build(found, runtime));
         }
-        ring.keys.get(&hash).cloned()
+        keys.by_hash.get(&hash).cloned()
     }
 
-    /// Brings memory into step with the store, and fills the accounts that are new here.
-    pub async fn follow(&self, runtime: &Runtime) -> Result<(), StoreError> {
-        let seen = self.ring().seen;
-        let changes = self.store.keys_since(seen).await?;
+    /// Applies the changes of the store, and loads the spending of new accounts.
+    pub async fn sync(&self, runtime: &Runtime) -> Result<(), StoreError> {
+        let revision = self.cached_keys().revision;
+        let changes = self.store.keys_since(revision).await?;
         if !changes.is_empty() {
             self.apply(runtime, changes);
         }
@@ -201,36 +206,39 @@ impl Keyring {
 
     fn apply(&self, runtime: &Runtime, changes: Vec<StoredKey>) {
         let snapshot = runtime.snapshot();
-        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self
+            .cached_keys
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             let hash = change.settings.sha256;
-            ring.seen = change.revision;
+            keys.revision = change.revision;
             if change.revoked.is_some() {
-                ring.keys.remove(&hash);
+                keys.by_hash.remove(&hash);
                 continue;
             }
-            let held = Held::build(change, runtime);
-            if snapshot.key_names.contains(&held.key.name) {
-                warn_of_shadow(&held.key.name);
+            let cached = CachedKey::build(change, runtime);
+            if snapshot.key_names.contains(&cached.key.name) {
+                warn_shadowed(&cached.key.name);
             }
-            ring.keys.insert(hash, held);
+            keys.by_hash.insert(hash, cached);
         }
     }
 
     async fn open_accounts(&self, runtime: &Runtime) -> Result<(), StoreError> {
         let snapshot = runtime.snapshot();
-        let mut waiting: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
-        waiting.extend(self.all_held());
-        waiting.retain(|key| !key.account.is_open());
-        if waiting.is_empty() || !self.journal.has_flushed_previous() {
+        let mut pending: Vec<Arc<Key>> = snapshot.keys.values().cloned().collect();
+        pending.extend(self.all_cached());
+        pending.retain(|key| !key.account.is_loaded());
+        if pending.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
         }
         let now = Timestamp::now();
         let mut spent = HashMap::new();
-        if waiting.len() > MANY {
+        if pending.len() > BULK_LOAD_FROM {
             spent = self.store.spending(None, self.began, now).await?;
         } else {
-            for key in &waiting {
+            for key in &pending {
                 spent.extend(
                     self.store
                         .spending(Some(&key.name), self.began, now)
@@ -238,71 +246,76 @@ impl Keyring {
                 );
             }
         }
-        for key in waiting {
+        for key in pending {
             let before: Spending = spent.get(&*key.name).copied().unwrap_or_default();
-            key.account.open(before, now);
+            key.account.load_spent(before, now);
         }
         Ok(())
     }
 
-    fn ring(&self) -> RwLockReadGuard<'_, Ring> {
-        self.ring.read().unwrap_or_else(PoisonError::into_inner)
+    fn cached_keys(&self) -> RwLockReadGuard<'_, CachedKeys> {
+        self.cached_keys
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all_held(&self) -> Vec<Arc<Key>> {
-        let ring = self.ring();
-        ring.keys.values().map(|held| held.key.clone()).collect()
+    fn all_cached(&self) -> Vec<Arc<Key>> {
+        let keys = self.cached_keys();
+        keys.by_hash
+            .values()
+            .map(|cached| cached.key.clone())
+            .collect()
     }
 
-    /// Another config is in force: it may have keys that are new here, or that stand in front of others.
-    pub fn note_reload(&self, snapshot: &Snapshot) {
-        for key in self.all_held() {
+    /// Called after a reload: the config may have new keys, or keys that shadow those of the store.
+    pub fn on_reload(&self, snapshot: &Snapshot) {
+        for key in self.all_cached() {
             if snapshot.key_names.contains(&key.name) {
-                warn_of_shadow(&key.name);
+                warn_shadowed(&key.name);
             }
         }
-        self.wanted.notify_one();
+        self.sync_requested.notify_one();
     }
 
-    /// Returns when memory may be out of step for a reason of this process's own.
-    pub async fn wanted(&self) {
-        self.wanted.notified().await;
+    /// Waits until a sync is requested.
+    pub async fn sync_requested(&self) {
+        self.sync_requested.notified().await;
     }
 }
 
-fn warn_of_shadow(name: &str) {
-    log::warn!("the config has a key named {name:?}: the one in the store is not let in");
+fn warn_shadowed(name: &str) {
+    log::warn!("the config has a key named {name:?}: the key of that name in the store is refused");
 }
 
-/// Whether a key that is there may be used at this moment.
-fn usable(held: &Held, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError> {
+/// Checks whether a cached key may be used now.
+fn usable(cached: &CachedKey, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError> {
     // Both would share limits and account.
-    if snapshot.key_names.contains(&held.key.name) {
+    if snapshot.key_names.contains(&cached.key.name) {
         return Err(invalid_key());
     }
     let now = Timestamp::now().as_millisecond();
-    if held.expires.is_some_and(|expires| expires <= now) {
+    if cached.expires.is_some_and(|expires| expires <= now) {
         let message = "the API key has expired";
         return Err(ApiError::new(ApiErrorKind::Unauthenticated, message));
     }
-    Ok(held.key.clone())
+    Ok(cached.key.clone())
 }
 
-fn later(reason: &str) -> ApiError {
+fn try_later(reason: &str) -> ApiError {
     let api_error = ApiError::new(ApiErrorKind::Overloaded, format!("{reason}; try again"));
-    again_after(api_error, ASK_AGAIN)
+    retry_after(api_error, RETRY_SOON)
 }
 
-impl Ring {
-    fn held(&self, hash: &[u8; 32]) -> Option<&Held> {
-        let held = self.keys.get(hash);
-        held.filter(|held| held.key.has_hash(hash))
+impl CachedKeys {
+    fn get(&self, hash: &[u8; 32]) -> Option<&CachedKey> {
+        let cached = self.by_hash.get(hash);
+        cached.filter(|cached| cached.key.has_hash(hash))
     }
 }
 
-impl Held {
-    fn build(found: StoredKey, runtime: &Runtime) -> Held {
-        Held {
+impl CachedKey {
+    fn build(found: StoredKey, runtime: &Runtime) -> CachedKey {
+        CachedKey {
             key: Arc::new(Key::build(found.settings, &runtime.state)),
             expires: found.expires,
         }
@@ -316,7 +329,7 @@ mod tests {
     use crate::store::KeyChange;
 
     #[tokio::test]
-    async fn who_comes_after_the_answer_is_not_looked_up_again() {
+    async fn a_key_that_was_just_found_is_not_looked_up_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("store.db");
         let text = format!("store: \"sqlite:{}\"", path.display());
@@ -331,7 +344,7 @@ mod tests {
 
         let snapshot = runtime.snapshot();
         let first = keyring.look_up(&runtime, &snapshot, &hashes).await;
-        // It had been found missing before the first one was told.
+        // The second lookup began before the first one ended.
         let late = keyring.look_up(&runtime, &snapshot, &hashes).await;
         let (first, late) = (first.expect("a key"), late.expect("a key"));
         assert!(Arc::ptr_eq(&first, &late));

@@ -1,5 +1,5 @@
-//! Spending caps that several gateways share: each uses a slice of what the store says is left, and asks for
-//! the next one before it is used up.
+//! Leases of spending caps that several gateways share: each process leases a part of a cap from the store, and
+//! requests the next one before it is used up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,20 +13,20 @@ use crate::model::{LeaseRequest, UsageRecord};
 use crate::runtime::{Cap, Key, LeaseAction, Runtime};
 use crate::store::{KeyLeaseRequest, LeaseHolder, Store, StoreError};
 
-/// For one question and its answer. A request may be waiting.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time limit of one query: a request may be waiting for it.
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Between two signs of life, by which unused slices are given back as well.
-const RENEWED: Duration = Duration::from_secs(5);
+/// Interval of renewals, which also return unused leases.
+const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Between two tries to reach a store that does not answer.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before the next attempt when the store does not answer.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Keys of one question: whoever else writes waits for it.
-const KEYS: usize = 100;
+/// Maximum number of keys in one query, as other writers wait for it.
+const KEYS_PER_QUERY: usize = 100;
 
 /// The keys with something leased, by name.
 type Keys = HashMap<Arc<str>, (Arc<Key>, Cap)>;
@@ -35,11 +35,11 @@ pub struct Leases {
     store: Store,
     runtime: Arc<Runtime>,
     began: Timestamp,
-    /// What a former process has spent is in the store.
-    has_predecessor_paid: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Held while the store is asked or told: what is spent must not be written down in between.
+    /// Tells whether the store has all records of the earlier process with the same journal.
+    is_predecessor_recorded: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Held during a lease query: no usage may be recorded in between.
     exact: AsyncMutex<()>,
-    wanted: Mutex<Keys>,
+    requested: Mutex<Keys>,
     leased: Mutex<Keys>,
     wake: Notify,
 }
@@ -49,61 +49,66 @@ impl Leases {
         store: Store,
         holder: LeaseHolder,
         runtime: Arc<Runtime>,
-        has_predecessor_paid: impl Fn() -> bool + Send + Sync + 'static,
+        is_predecessor_recorded: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Leases {
         Leases {
             began: holder.began,
             store: store.with_holder(holder),
             runtime,
-            has_predecessor_paid: Box::new(has_predecessor_paid),
+            is_predecessor_recorded: Box::new(is_predecessor_recorded),
             exact: AsyncMutex::default(),
-            wanted: Mutex::default(),
+            requested: Mutex::default(),
             leased: Mutex::default(),
             wake: Notify::new(),
         }
     }
 
-    /// More is needed for a key, now or soon.
-    pub(super) fn want(&self, key: &Arc<Key>, cap: Cap) {
-        let keys = &mut locked(&self.wanted);
+    /// Requests more for a key, in the background.
+    pub(super) fn request(&self, key: &Arc<Key>, cap: Cap) {
+        let keys = &mut locked(&self.requested);
         keys.insert(key.name.clone(), (key.clone(), cap));
         self.wake.notify_one();
     }
 
-    /// Asks for as long as it is polled.
+    /// Requests and renews leases for as long as it is polled.
     pub async fn run(&self) {
-        let mut has_succeeded = false;
+        let mut has_taken_over = false;
         let mut next = Instant::now();
         loop {
             let is_time = tokio::select! {
                 () = sleep_until(next) => true,
                 () = self.wake.notified() => false,
             };
-            if !has_succeeded {
-                has_succeeded = self.succeed().await.is_ok();
+            if !has_taken_over {
+                has_taken_over = self.take_over().await.is_ok();
             }
-            let wanted = std::mem::take(&mut *locked(&self.wanted));
-            let mut is_well = self.ask_for(wanted, LeaseAction::More).await;
+            let requested = std::mem::take(&mut *locked(&self.requested));
+            let mut is_well = self.ask_for(requested, LeaseAction::More).await;
             if is_time {
                 is_well &= self.renew().await;
             }
             if is_time || !is_well {
-                // What was used without asking is told as soon as the store is back.
-                next = Instant::now() + if is_well { RENEWED } else { PAUSE };
+                // Credit is reported as soon as the store is back.
+                next = Instant::now()
+                    + if is_well {
+                        RENEW_INTERVAL
+                    } else {
+                        RETRY_INTERVAL
+                    };
             }
         }
     }
 
-    /// Takes the place of whoever had the journal before, once all of that is in the store.
-    async fn succeed(&self) -> Result<(), StoreError> {
-        let until = Instant::now() + PATIENCE;
-        while !(self.has_predecessor_paid)() {
+    /// Takes over from the earlier process with the same journal, once its records are in the store.
+    async fn take_over(&self) -> Result<(), StoreError> {
+        let until = Instant::now() + STORE_TIMEOUT;
+        while !(self.is_predecessor_recorded)() {
             if Instant::now() >= until {
                 return Err(StoreError::Unavailable);
             }
             sleep(Duration::from_millis(10)).await;
         }
-        let succeeding = timeout(PATIENCE, self.store.succeed());
+        let succeeding = timeout(STORE_TIMEOUT, self.store.take_over());
         succeeding.await.unwrap_or(Err(StoreError::Unavailable))
     }
 
@@ -112,52 +117,52 @@ impl Leases {
         if leased.is_empty() {
             return true;
         }
-        let renewing = timeout(PATIENCE, self.store.renew_leases(Timestamp::now()));
+        let renewing = timeout(STORE_TIMEOUT, self.store.renew_leases(Timestamp::now()));
         let Ok(Ok(renewed)) = renewing.await else {
             return false;
         };
         let holds = |(key, _): &&(Arc<Key>, Cap)| key.account.is_leased();
-        let wish = match leased.values().filter(holds).count() {
-            known if renewed < known as u64 => LeaseAction::Again,
-            _ => LeaseAction::Tidy,
+        let action = match leased.values().filter(holds).count() {
+            known if renewed < known as u64 => LeaseAction::Restore,
+            _ => LeaseAction::Trim,
         };
-        let is_well = self.ask_for(leased, wish).await;
+        let is_well = self.ask_for(leased, action).await;
         locked(&self.leased).retain(|_, (key, _)| key.account.is_leased());
         is_well
     }
 
-    /// Gives back what is not used, because the process is about to end.
-    pub async fn leave(&self) {
+    /// Returns what is not used, because the process is about to end.
+    pub async fn release(&self) {
         let leased = locked(&self.leased).clone();
-        self.ask_for(leased, LeaseAction::Leave).await;
+        self.ask_for(leased, LeaseAction::Release).await;
     }
 
-    /// Whether the store has answered.
-    async fn ask_for(&self, keys: Keys, wish: LeaseAction) -> bool {
+    /// Requests leases for keys; returns whether the store has answered.
+    async fn ask_for(&self, keys: Keys, action: LeaseAction) -> bool {
         let keys: Vec<(Arc<Key>, Cap)> = keys.into_values().collect();
         let mut is_well = true;
-        for some in keys.chunks(KEYS) {
-            is_well &= self.ask(some, wish).await;
+        for some in keys.chunks(KEYS_PER_QUERY) {
+            is_well &= self.ask(some, action).await;
         }
         is_well
     }
 
-    async fn ask(&self, keys: &[(Arc<Key>, Cap)], wish: LeaseAction) -> bool {
+    async fn ask(&self, keys: &[(Arc<Key>, Cap)], action: LeaseAction) -> bool {
         let mut asked: Vec<(&Arc<Key>, Cap, LeaseRequest)> = Vec::new();
         let asking = async {
             let _exact = self.exact.lock().await;
             let now = Timestamp::now();
             for (key, cap) in keys {
-                let need = key.account.need(*cap, wish, now);
-                asked.extend(need.map(|need| (key, *cap, need)));
+                let request = key.account.lease_request(*cap, action, now);
+                asked.extend(request.map(|request| (key, *cap, request)));
             }
             if asked.is_empty() {
                 return Ok(());
             }
-            let asks: Vec<KeyLeaseRequest> = asked.iter().map(question).collect();
-            let given = self.store.lease(&asks, now).await?;
-            for (&(key, cap, need), given) in asked.iter().zip(given) {
-                key.account.settle_lease(cap, given, need, now);
+            let requests: Vec<KeyLeaseRequest> = asked.iter().map(key_lease_request).collect();
+            let grants = self.store.lease(&requests, now).await?;
+            for (&(key, cap, request), grant) in asked.iter().zip(grants) {
+                key.account.apply_grant(cap, grant, request, now);
                 let entry = (key.clone(), cap);
                 locked(&self.leased).insert(key.name.clone(), entry);
             }
@@ -165,7 +170,7 @@ impl Leases {
             Ok(())
         };
         let bounded = async {
-            let answered = timeout(PATIENCE, asking).await;
+            let answered = timeout(STORE_TIMEOUT, asking).await;
             answered.unwrap_or(Err(StoreError::Unavailable))
         };
         if self.store.query(bounded).await.is_ok() {
@@ -173,46 +178,46 @@ impl Leases {
         }
         let now = Timestamp::now();
         for (key, cap) in keys {
-            key.account.go_on_without(*cap, now);
-            // It is asked for again when the store is back.
+            key.account.continue_without_store(*cap, now);
+            // The lease is requested again when the store is back.
             let entry = (key.clone(), *cap);
             locked(&self.leased).insert(key.name.clone(), entry);
         }
         false
     }
 
-    /// Writes receipts down, and notes what of them is this process's own.
-    pub async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
+    /// Records usage in the store, and notes in the accounts what is this process's own.
+    pub async fn record(&self, records: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
         let _exact = self.exact.lock().await;
-        let new = self.store.record(receipts).await?;
+        let new = self.store.record(records).await?;
         let now = Timestamp::now();
         let began = self.began.as_millisecond();
         let is_own = |one: &&UsageRecord<'_>| one.at >= began && !one.cost.is_zero();
-        let own: Vec<&UsageRecord<'_>> = receipts.iter().filter(is_own).collect();
-        // Mostly those of a key come one after the other, and all are of today.
+        let own: Vec<&UsageRecord<'_>> = records.iter().filter(is_own).collect();
+        // Records of one key mostly follow each other, and are of one day.
         for some in own.chunk_by(|one, next| one.key == next.key && day(one) == day(next)) {
             let Ok(at) = Timestamp::from_millisecond(some[0].at) else {
                 continue;
             };
-            if let Some(account) = self.runtime.state.known_account(&some[0].key) {
-                let cost = some.iter().map(|receipt| receipt.cost).sum();
-                account.note_recorded(cost, at, now);
+            if let Some(account) = self.runtime.state.find_account(&some[0].key) {
+                let cost = some.iter().map(|record| record.cost).sum();
+                account.mark_recorded(cost, at, now);
             }
         }
         Ok(new)
     }
 }
 
-/// In UTC, as all that has a period is counted.
-const fn day(receipt: &UsageRecord<'_>) -> i64 {
-    receipt.at.div_euclid(DAY)
+/// The day of a record in UTC.
+const fn day(record: &UsageRecord<'_>) -> i64 {
+    record.at.div_euclid(DAY)
 }
 
-fn question((key, cap, need): &(&Arc<Key>, Cap, LeaseRequest)) -> KeyLeaseRequest {
+fn key_lease_request((key, cap, request): &(&Arc<Key>, Cap, LeaseRequest)) -> KeyLeaseRequest {
     KeyLeaseRequest {
         key: key.name.to_string(),
         reset: cap.reset,
-        need: *need,
+        lease: *request,
     }
 }
 

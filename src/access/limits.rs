@@ -1,23 +1,21 @@
-//! May this request go on now? The limits of its key, and of the gateway as a whole.
+//! Checks the limits of a key, and those of the gateway as a whole.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::shared::{SharedLimits, SharedPermit};
+use super::errors::{RETRY_SOON, retry_after};
+use super::shared_limits::{SharedLimits, SharedPermit};
 use crate::model::{ApiError, ApiErrorKind};
-use crate::runtime::{Call, Key, KeyPermit, LimitReached, Runtime, Snapshot};
+use crate::runtime::{GlobalPermit, Key, KeyPermit, LimitReached, Runtime, Snapshot};
 
-/// Places that others hold come free at any time.
-pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Held while a call is served; everything is given back when it is dropped.
+/// The permits of a request; they are released when it is dropped.
 pub struct Admission {
-    _call: Option<Call>,
-    _permit: Option<KeyPermit>,
+    _global: Option<GlobalPermit>,
+    _key: Option<KeyPermit>,
     shared: Option<SharedPermit>,
 }
 
 impl Admission {
-    /// What its reply has cost; other gateways hear of it when it ends.
+    /// Notes the tokens of the response; other gateways learn them when the request ends.
     pub fn charge(&self, tokens: u64) {
         if let Some(shared) = &self.shared {
             shared.charge(tokens);
@@ -25,67 +23,63 @@ impl Admission {
     }
 }
 
+/// Admits a request, or returns the error of the limit that is reached.
 pub fn admit(runtime: &Runtime, snapshot: &Snapshot, key: &Key) -> Result<Admission, ApiError> {
-    let call = call(runtime, snapshot)?;
+    let global = admit_globally(runtime, snapshot)?;
     let permit = key
         .limiter
         .admit(&key.limits, Instant::now())
-        .map_err(|reached| refused(&reached, key))?;
+        .map_err(|reached| limit_error(&reached, key))?;
     Ok(Admission {
-        _call: Some(call),
-        _permit: Some(permit),
+        _global: Some(global),
+        _key: Some(permit),
         shared: None,
     })
 }
 
-/// The same where other gateways serve the key too.
+/// Admits a request whose limits are shared with other gateways.
 pub async fn admit_shared(
     limits: &SharedLimits,
     runtime: &Runtime,
     snapshot: &Snapshot,
     key: &Key,
 ) -> Result<Admission, ApiError> {
-    let call = call(runtime, snapshot)?;
+    let global = admit_globally(runtime, snapshot)?;
     let admitted = limits.admit(key).await;
-    let (permit, shared) = admitted.map_err(|reached| refused(&reached, key))?;
+    let (permit, shared) = admitted.map_err(|reached| limit_error(&reached, key))?;
     Ok(Admission {
-        _call: Some(call),
-        _permit: Some(permit),
+        _global: Some(global),
+        _key: Some(permit),
         shared: Some(shared),
     })
 }
 
-/// Of a task, which has been counted when it was handed in: what it uses is not known before now.
+/// Admits an image task, which was counted when it was created; only its usage is added.
 pub fn admit_task(limits: &SharedLimits, key: &Key) -> Admission {
     Admission {
-        _call: None,
-        _permit: None,
-        shared: Some(limits.unasked(key)),
+        _global: None,
+        _key: None,
+        shared: Some(limits.permit_unchecked(key)),
     }
 }
 
-fn call(runtime: &Runtime, snapshot: &Snapshot) -> Result<Call, ApiError> {
-    let call = runtime.state.call(snapshot.server.max_in_flight);
-    call.ok_or_else(|| {
+fn admit_globally(runtime: &Runtime, snapshot: &Snapshot) -> Result<GlobalPermit, ApiError> {
+    let permit = runtime.state.admit(snapshot.server.max_in_flight);
+    permit.ok_or_else(|| {
         let message = "the gateway is serving as many requests as it may; try again";
-        again_after(ApiError::new(ApiErrorKind::Overloaded, message), ASK_AGAIN)
+        retry_after(ApiError::new(ApiErrorKind::Overloaded, message), RETRY_SOON)
     })
 }
 
-fn refused(reached: &LimitReached, key: &Key) -> ApiError {
+fn limit_error(reached: &LimitReached, key: &Key) -> ApiError {
     let (limit, unit, wait) = match reached {
         LimitReached::Requests(wait) => {
             (key.limits.requests_per_minute, "requests per minute", *wait)
         }
         LimitReached::Tokens(wait) => (key.limits.tokens_per_minute, "tokens per minute", *wait),
-        LimitReached::Concurrency => (key.limits.concurrency, "requests at once", ASK_AGAIN),
+        LimitReached::Concurrency => (key.limits.concurrency, "requests at once", RETRY_SOON),
     };
     let limit = limit.unwrap_or_default();
     let message = format!("this API key has reached its limit of {limit} {unit}");
-    again_after(ApiError::new(ApiErrorKind::RateLimited, message), wait)
-}
-
-pub(super) fn again_after(mut api_error: ApiError, wait: Duration) -> ApiError {
-    api_error.retry_after = Some(wait);
-    api_error
+    retry_after(ApiError::new(ApiErrorKind::RateLimited, message), wait)
 }

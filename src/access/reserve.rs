@@ -1,4 +1,4 @@
-//! May this request go on? What its key has left of its spending cap.
+//! Reserves the maximum cost of a request from the spending cap of its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,32 +7,32 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::Leases;
-use super::limits::{ASK_AGAIN, again_after};
+use super::errors::{RETRY_SOON, retry_after};
+use super::leases::Leases;
 use crate::model::{ApiError, ApiErrorKind, Money};
 use crate::runtime::{
     Cap, CapExceeded, Key, Reservation, ReservationResult, ReserveError, period_end,
 };
 
-/// Longer than the store is ever asked for.
-const PATIENCE: Duration = Duration::from_millis(2500);
+/// Longer than any lease request to the store takes.
+const LEASE_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// What was held back for a request.
+/// The outcome of a reservation.
 pub enum Reserve {
     Ready(Option<Reservation>),
-    /// The store is asked whether there is more for this process.
+    /// The store is asked for a larger lease.
     Pending(PendingReservation),
 }
 
-/// A request that waits for an answer of the store.
+/// A request that waits for a lease.
 pub struct PendingReservation {
     key: Arc<Key>,
     cap: Cap,
     most: Money,
-    told: oneshot::Receiver<ReservationResult>,
+    result: oneshot::Receiver<ReservationResult>,
 }
 
-/// Holds back the most that a request may cost; nothing where its key has no cap.
+/// Reserves the most that a request may cost; nothing where its key has no cap.
 pub fn reserve(
     leases: Option<&Leases>,
     key: &Arc<Key>,
@@ -43,72 +43,78 @@ pub fn reserve(
         return Ok(Reserve::Ready(None));
     };
     match (key.account.reserve(most, cap, now), leases) {
-        (Ok(hold), leases) => {
-            if let Some(leases) = leases.filter(|_| hold.leaves_little()) {
-                leases.want(key, cap);
+        (Ok(reservation), leases) => {
+            if let Some(leases) = leases.filter(|_| reservation.is_lease_low()) {
+                leases.request(key, cap);
             }
-            Ok(Reserve::Ready(Some(hold)))
+            Ok(Reserve::Ready(Some(reservation)))
         }
         (Err(ReserveError::NotLeased), Some(leases)) => {
-            let told = key.account.wait(most, cap);
-            leases.want(key, cap);
+            let result = key.account.wait_for_lease(most, cap);
+            leases.request(key, cap);
             let key = key.clone();
             Ok(Reserve::Pending(PendingReservation {
                 key,
                 cap,
                 most,
-                told,
+                result,
             }))
         }
-        (Err(ReserveError::CapExceeded(short)), _) => {
-            Err(refused(&key.name, cap, short, most, now))
+        (Err(ReserveError::CapExceeded(exceeded)), _) => {
+            Err(cap_error(&key.name, cap, exceeded, most, now))
         }
-        (Err(ReserveError::NotLeased), None) => Err(unasked(&key.name, cap)),
+        (Err(ReserveError::NotLeased), None) => Err(store_unreachable(&key.name, cap)),
     }
 }
 
 impl PendingReservation {
     pub async fn wait(self) -> Result<Reservation, ApiError> {
-        match timeout(PATIENCE, self.told).await {
-            Ok(Ok(told)) => told.map_err(|short| {
+        match timeout(LEASE_TIMEOUT, self.result).await {
+            Ok(Ok(result)) => result.map_err(|exceeded| {
                 let now = Timestamp::now();
-                refused(&self.key.name, self.cap, short, self.most, now)
+                cap_error(&self.key.name, self.cap, exceeded, self.most, now)
             }),
-            _ => Err(unasked(&self.key.name, self.cap)),
+            _ => Err(store_unreachable(&self.key.name, self.cap)),
         }
     }
 }
 
-fn unasked(key: &str, cap: Cap) -> ApiError {
+fn store_unreachable(key: &str, cap: Cap) -> ApiError {
     let amount = cap.amount;
     let message = format!(
         "what is left of the spending cap of {amount} of the API key `{key}` is shared with other gateways and \
          cannot be asked for now; try again"
     );
-    again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN)
+    retry_after(
+        ApiError::new(ApiErrorKind::RateLimited, message),
+        RETRY_SOON,
+    )
 }
 
-fn refused(key: &str, cap: Cap, short: CapExceeded, most: Money, now: Timestamp) -> ApiError {
+fn cap_error(key: &str, cap: Cap, exceeded: CapExceeded, most: Money, now: Timestamp) -> ApiError {
     let CapExceeded {
         left,
-        held,
-        elsewhere,
-    } = short;
+        reserved,
+        leased_elsewhere,
+    } = exceeded;
     let amount = cap.amount;
     if left >= most {
-        let Some(elsewhere) = elsewhere else {
-            return unasked(key, cap);
+        let Some(leased_elsewhere) = leased_elsewhere else {
+            return store_unreachable(key, cap);
         };
-        // Requests seldom cost what is held for them: soon there may be enough.
-        let of_others = match elsewhere.is_zero() {
+        // Requests mostly cost less than is reserved for them: soon there may be enough.
+        let of_others = match leased_elsewhere.is_zero() {
             true => String::new(),
-            false => format!(" and {elsewhere} by other gateways,"),
+            false => format!(" and {leased_elsewhere} by other gateways,"),
         };
         let message = format!(
-            "the API key `{key}` has {left} left of its spending cap of {amount}, but {held} of it is held for \
+            "the API key `{key}` has {left} left of its spending cap of {amount}, but {reserved} of it is held for \
              requests in flight{of_others} and this one may cost {most}; try again"
         );
-        return again_after(ApiError::new(ApiErrorKind::RateLimited, message), ASK_AGAIN);
+        return retry_after(
+            ApiError::new(ApiErrorKind::RateLimited, message),
+            RETRY_SOON,
+        );
     }
     let end = period_end(cap.reset, now);
     let reset = match end {
@@ -152,13 +158,13 @@ mod tests {
             amount: money("25.00"),
             reset,
         };
-        let short = CapExceeded {
+        let exceeded = CapExceeded {
             left: money(left),
-            held: money(held),
-            elsewhere: Money::parse(elsewhere),
+            reserved: money(held),
+            leased_elsewhere: Money::parse(elsewhere),
         };
         let now = "2026-11-30T23:00:00Z".parse().expect("a time");
-        let api_error = refused("dev", cap, short, money("0.04"), now);
+        let api_error = cap_error("dev", cap, exceeded, money("0.04"), now);
         assert_eq!(api_error.status, 429);
         (
             api_error.kind,
@@ -190,15 +196,15 @@ mod tests {
     #[test]
     fn money_that_others_hold_may_come_free() {
         let (kind, message, wait) = told(Reset::Monthly, "1", "0.99", "0");
-        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         assert!(message.contains("0.99 of it is held"), "{message}");
         assert!(!message.contains("other gateways"), "{message}");
         let (kind, message, wait) = told(Reset::Monthly, "1", "0.5", "0.47");
-        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
         assert!(message.contains(held), "{message}");
         let (kind, message, wait) = told(Reset::Monthly, "1", "0", "unknown");
-        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(ASK_AGAIN)));
+        assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         assert!(message.contains("cannot be asked for now"), "{message}");
         // What is not there need not be asked for.
         let (kind, ..) = told(Reset::Monthly, "0.01", "0", "unknown");

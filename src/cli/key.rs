@@ -9,24 +9,24 @@ use comfy_table::Table;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::ConfigFile;
-use super::moment::{Side, moment};
-use super::stored::{Stored, plain_table};
+use super::config_file::ConfigFile;
+use super::store_session::{StoreSession, plain_table};
+use super::time_argument::{Direction, parse_time};
 use crate::config::{Config, Reset, key_name, model_glob};
 use crate::model::{Money, Spending};
 use crate::store::{KeyChange, StoredKey};
 
-/// The word for "no limit at all".
+/// The argument for no limit.
 const UNLIMITED: &str = "unlimited";
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Key {
+pub(super) enum KeyCommand {
     /// Make a key; its secret is shown once, and only its hash is kept
     Create {
         /// What it is called in lists, logs and metrics
         name: String,
         #[command(flatten)]
-        said: Said,
+        options: KeyOptions,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -42,7 +42,7 @@ pub(super) enum Key {
     Set {
         name: String,
         #[command(flatten)]
-        said: Said,
+        options: KeyOptions,
         #[command(flatten)]
         config: ConfigFile,
     },
@@ -55,38 +55,38 @@ pub(super) enum Key {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Said {
+pub(super) struct KeyOptions {
     /// The most that it may spend, in the currency of the prices; or `unlimited`
-    #[arg(long, value_name = "AMOUNT", value_parser = cap)]
+    #[arg(long, value_name = "AMOUNT", value_parser = parse_cap)]
     cap: Option<Limit<Money>>,
     /// When its spending begins again at nothing: none, daily or monthly, in UTC
-    #[arg(long, value_parser = reset)]
+    #[arg(long, value_parser = parse_reset)]
     reset: Option<Reset>,
-    /// A glob of model ids that it opens; may be said several times
+    /// A glob of model ids that it opens; may be given several times
     #[arg(long, value_name = "GLOB", value_parser = model_glob)]
     models: Vec<String>,
     /// Requests a minute; or `unlimited`
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     rpm: Option<Limit<u64>>,
     /// Tokens a minute; or `unlimited`
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     tpm: Option<Limit<u64>>,
     /// Requests at once; or `unlimited`
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     concurrency: Option<Limit<u64>>,
     /// When it ends: in 30d, at a DATE (UTC), or `never`
-    #[arg(long, value_name = "WHEN", value_parser = expiry)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Limit<i64>>,
     /// Whom it belongs to; an account that is not there yet is made [default: default]
     #[arg(long, value_name = "NAME", value_parser = key_name)]
     account: Option<String>,
 }
 
-/// A number, or none at all. (An `Option` would be clap's.)
+/// A limit, or `unlimited`. (clap gives `Option` another meaning.)
 #[derive(Debug, Clone, Copy)]
 struct Limit<T>(Option<T>);
 
-fn cap(text: &str) -> Result<Limit<Money>, String> {
+fn parse_cap(text: &str) -> Result<Limit<Money>, String> {
     if text == UNLIMITED {
         return Ok(Limit(None));
     }
@@ -94,7 +94,7 @@ fn cap(text: &str) -> Result<Limit<Money>, String> {
     money.ok_or_else(|| format!("an amount such as 25 or 0.5, or {UNLIMITED}"))
 }
 
-fn count(text: &str) -> Result<Limit<u64>, String> {
+fn parse_count(text: &str) -> Result<Limit<u64>, String> {
     if text == UNLIMITED {
         return Ok(Limit(None));
     }
@@ -103,23 +103,23 @@ fn count(text: &str) -> Result<Limit<u64>, String> {
     count.ok_or_else(|| format!("a whole number from 1 on, or {UNLIMITED}"))
 }
 
-fn expiry(text: &str) -> Result<Limit<i64>, String> {
+fn parse_expiry(text: &str) -> Result<Limit<i64>, String> {
     if text == "never" {
         return Ok(Limit(None));
     }
     let now = Timestamp::now();
-    let expires = moment(text, Side::Ahead, now)?;
+    let expires = parse_time(text, Direction::Future, now)?;
     if expires <= now {
         return Err("that is over already".to_owned());
     }
     Ok(Limit(Some(expires.as_millisecond())))
 }
 
-fn reset(text: &str) -> Result<Reset, String> {
-    Reset::of_word(text).ok_or_else(|| "none, daily or monthly".to_owned())
+fn parse_reset(text: &str) -> Result<Reset, String> {
+    Reset::from_word(text).ok_or_else(|| "none, daily or monthly".to_owned())
 }
 
-impl Said {
+impl KeyOptions {
     fn change(self) -> KeyChange {
         // Every model, rather than those that match a star: that is what it means.
         let models = match &self.models[..] {
@@ -140,28 +140,28 @@ impl Said {
     }
 }
 
-pub(super) fn run(command: Key) -> Result<ExitCode> {
-    let (Key::Create { config, .. }
-    | Key::List { config, .. }
-    | Key::Set { config, .. }
-    | Key::Revoke { config, .. }) = &command;
-    let stored = match Stored::open(config.clone())? {
-        Ok(stored) => stored,
+pub(super) fn run(command: KeyCommand) -> Result<ExitCode> {
+    let (KeyCommand::Create { config, .. }
+    | KeyCommand::List { config, .. }
+    | KeyCommand::Set { config, .. }
+    | KeyCommand::Revoke { config, .. }) = &command;
+    let session = match StoreSession::open(config.clone())? {
+        Ok(session) => session,
         Err(code) => return Ok(code),
     };
     match command {
-        Key::Create { name, said, .. } => create(&stored, &name, said)?,
-        Key::List { json, .. } => list(&stored, json)?,
-        Key::Set { name, said, .. } => {
-            let change = said.change();
+        KeyCommand::Create { name, options, .. } => create(&session, &name, options)?,
+        KeyCommand::List { json, .. } => list(&session, json)?,
+        KeyCommand::Set { name, options, .. } => {
+            let change = options.change();
             if change == KeyChange::default() {
-                bail!("say what to change; --help shows what there is");
+                bail!("nothing to change: name at least one option, see --help");
             }
-            let key = stored.run(async |store| store.change_key(&name, &change).await)?;
-            print(&keys_table(&stored, &[key])?);
+            let key = session.run(async |store| store.change_key(&name, &change).await)?;
+            print(&keys_table(&session, &[key])?);
         }
-        Key::Revoke { name, .. } => {
-            stored.run(async |store| store.revoke_key(&name).await)?;
+        KeyCommand::Revoke { name, .. } => {
+            session.run(async |store| store.revoke_key(&name).await)?;
             print(&format!(
                 "{name} is revoked: every gateway refuses it within 5 seconds"
             ));
@@ -170,14 +170,14 @@ pub(super) fn run(command: Key) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn create(stored: &Stored, name: &str, said: Said) -> Result<()> {
+fn create(session: &StoreSession, name: &str, options: KeyOptions) -> Result<()> {
     let name = key_name(name).map_err(|expected| anyhow::anyhow!("a name must be {expected}"))?;
-    if is_in_config(&stored.config, &name) {
+    if is_in_config(&session.config, &name) {
         bail!("the config has a key named {name:?}, which would win; choose another name");
     }
-    let change = said.change();
-    let (key, secret) = stored.run(async |store| store.create_key(&name, &change).await)?;
-    print(&keys_table(stored, &[key])?);
+    let change = options.change();
+    let (key, secret) = session.run(async |store| store.create_key(&name, &change).await)?;
+    print(&keys_table(session, &[key])?);
     print(&format!(
         "\n{secret}\n\nThis is its secret. It is not kept, and not shown again."
     ));
@@ -188,30 +188,30 @@ fn is_in_config(config: &Config, name: &str) -> bool {
     config.keys.iter().any(|key| key.name == name)
 }
 
-fn list(stored: &Stored, json: bool) -> Result<()> {
-    let keys = stored.run(async |store| store.keys().await)?;
+fn list(session: &StoreSession, json: bool) -> Result<()> {
+    let keys = session.run(async |store| store.keys().await)?;
     if !json {
-        print(&keys_table(stored, &keys)?);
+        print(&keys_table(session, &keys)?);
         return Ok(());
     }
-    let spent = spending(stored)?;
-    let lines: Vec<Line> = keys
+    let spent = spending(session)?;
+    let lines: Vec<KeyRow> = keys
         .iter()
-        .map(|key| Line::of(key, &stored.config, spent.get(&key.settings.name).copied()))
+        .map(|key| KeyRow::of(key, &session.config, spent.get(&key.settings.name).copied()))
         .collect();
     print(&serde_json::to_string_pretty(&lines).context("the list cannot be written")?);
     Ok(())
 }
 
-fn spending(stored: &Stored) -> Result<std::collections::HashMap<String, Spending>> {
+fn spending(session: &StoreSession) -> Result<std::collections::HashMap<String, Spending>> {
     let now = Timestamp::now();
-    // All that is written down, whoever has spent it.
-    stored.run(async |store| store.spending(None, Timestamp::MAX, now).await)
+    // The end of time as the start: nothing is subtracted.
+    session.run(async |store| store.spending(None, Timestamp::MAX, now).await)
 }
 
-/// A key, for programs.
+/// A key in the JSON list.
 #[derive(Serialize)]
-struct Line<'a> {
+struct KeyRow<'a> {
     name: &'a str,
     prefix: &'a str,
     account: &'a str,
@@ -229,8 +229,8 @@ struct Line<'a> {
     shadowed: bool,
 }
 
-impl<'a> Line<'a> {
-    fn of(key: &'a StoredKey, config: &Config, spent: Option<Spending>) -> Line<'a> {
+impl<'a> KeyRow<'a> {
+    fn of(key: &'a StoredKey, config: &Config, spent: Option<Spending>) -> KeyRow<'a> {
         let settings = &key.settings;
         let spent = spent.unwrap_or_default();
         let spent = match settings.reset {
@@ -238,7 +238,7 @@ impl<'a> Line<'a> {
             Reset::Monthly => spent.month,
             Reset::Daily => spent.day,
         };
-        Line {
+        KeyRow {
             name: &settings.name,
             prefix: &key.prefix,
             account: &key.account,
@@ -259,15 +259,15 @@ impl<'a> Line<'a> {
     }
 }
 
-fn keys_table(stored: &Stored, keys: &[StoredKey]) -> Result<String> {
-    let spent = spending(stored)?;
+fn keys_table(session: &StoreSession, keys: &[StoredKey]) -> Result<String> {
+    let spent = spending(session)?;
     let mut table: Table = plain_table(&[
         "name", "key", "account", "spent", "cap", "reset", "models", "rpm", "tpm", "at once",
         "expires",
     ]);
     let or_none = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
     for key in keys {
-        let line = Line::of(key, &stored.config, spent.get(&key.settings.name).copied());
+        let line = KeyRow::of(key, &session.config, spent.get(&key.settings.name).copied());
         let note = if line.shadowed { " (config wins)" } else { "" };
         table.add_row([
             format!("{}{note}", line.name),
@@ -295,7 +295,7 @@ fn time(milliseconds: i64) -> String {
     time.map_or_else(|_| milliseconds.to_string(), |time| time.to_string())
 }
 
-/// Who reads only the first lines has closed the pipe: no reason to fail.
+/// Prints to stdout; a closed pipe, as with `head`, is no failure.
 fn print(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -1,26 +1,24 @@
-//! The command line.
+//! The command line: run, check, key, usage, translate, mock.
 
+mod config_file;
 mod key;
-mod moment;
-mod stored;
+mod store_session;
+mod time_argument;
 mod translate;
 mod usage;
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
-use crate::app::{self, Start};
-use crate::config::{self, Config, DEMO_KEY, Problem};
+use config_file::{ConfigFile, DEFAULT_FILE, load};
+
+use crate::config::{self, Config, DEMO_KEY};
 use crate::mock;
-
-/// A config is wrong; distinct from a run that failed.
-const BAD_CONFIG: u8 = 2;
-const DEFAULT_FILE: &str = "conf/omniglot.yaml";
+use crate::server::{self, StartOptions};
 
 /// A model gateway: any client format to any backend format, under one API key.
 #[derive(Debug, Parser)]
@@ -40,11 +38,11 @@ enum Command {
     Check(ConfigFile),
     /// Make, list, change and revoke the keys of the store
     #[command(subcommand)]
-    Key(Box<key::Key>),
+    Key(Box<key::KeyCommand>),
     /// Show what was used and what it cost
-    Usage(usage::Usage),
+    Usage(usage::UsageOptions),
     /// Translate a request, reply, stream or error from stdin to stdout
-    Translate(translate::Translate),
+    Translate(translate::TranslateOptions),
     /// Run a mock model backend: all formats and images on one port
     #[command(after_long_help = mock::HELP)]
     Mock {
@@ -54,24 +52,10 @@ enum Command {
     },
 }
 
-#[derive(Debug, Clone, Args)]
-struct ConfigFile {
-    /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
-    file: Option<PathBuf>,
-}
-
-impl ConfigFile {
-    fn path(self) -> Option<PathBuf> {
-        self.file
-            .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
-    }
-}
-
-/// Runs what the command line says.
+/// Runs the command of the command line.
 pub fn main() -> ExitCode {
     let filter = env_logger::Env::default().default_filter_or("warn,omniglot=info");
-    // Below warnings pingora prints headers as they came, keys included.
+    // Below `warn`, pingora logs request headers, keys included.
     env_logger::Builder::from_env(filter)
         .filter_module("pingora_core", log::LevelFilter::Warn)
         // Every failure that a request can have is logged by its hooks.
@@ -95,7 +79,7 @@ pub fn main() -> ExitCode {
 fn run(file: ConfigFile) -> Result<ExitCode> {
     let start = match file.path() {
         Some(path) => match load(&path) {
-            Ok(config) => Start {
+            Ok(config) => StartOptions {
                 greeting: listening(&config),
                 config,
                 file: Some(path),
@@ -105,7 +89,7 @@ fn run(file: ConfigFile) -> Result<ExitCode> {
         },
         None => demo()?,
     };
-    app::run(start)?;
+    server::run(start)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,32 +99,12 @@ fn check(file: ConfigFile) -> Result<ExitCode> {
     };
     Ok(match load(&path) {
         Ok(config) => {
-            // Who reads only the first lines has closed the pipe: no reason to fail.
+            // A closed pipe, as with `head`, is no failure.
             let _ = writeln!(std::io::stdout(), "{}", config::route_table(&config));
             ExitCode::SUCCESS
         }
         Err(code) => code,
     })
-}
-
-/// The config, or every problem told.
-fn load(path: &Path) -> Result<Config, ExitCode> {
-    match config::load(path, &config::process_env) {
-        Ok(config) => {
-            for trap in config::warnings(&config) {
-                eprintln!("{trap}");
-            }
-            Ok(config)
-        }
-        Err(problems) => Err(tell_problems(&problems)),
-    }
-}
-
-fn tell_problems(problems: &[Problem]) -> ExitCode {
-    for problem in problems {
-        eprintln!("{problem}");
-    }
-    ExitCode::from(BAD_CONFIG)
 }
 
 fn listening(config: &Config) -> String {
@@ -160,7 +124,7 @@ fn listening(config: &Config) -> String {
     format!("omniglot listens on {}", addresses.join(", "))
 }
 
-fn demo() -> Result<Start> {
+fn demo() -> Result<StartOptions> {
     let mock = TcpListener::bind("127.0.0.1:0").context("cannot open a port for the mock")?;
     mock.set_nonblocking(true)?;
     let config = config::demo(mock.local_addr()?);
@@ -179,7 +143,7 @@ fn demo() -> Result<Start> {
         listening(&config),
         models.join(", "),
     );
-    Ok(Start {
+    Ok(StartOptions {
         config,
         file: None,
         mock: Some(mock),
@@ -188,7 +152,7 @@ fn demo() -> Result<Start> {
 }
 
 fn serve_mock(listen: SocketAddr) -> Result<()> {
-    app::descriptors::raise();
+    server::fd_limit::raise();
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(listen)

@@ -1,29 +1,30 @@
-//! Commands that work on the store of a config, beside a gateway that may be using it.
+//! Opens the store of a config for a command; a gateway may use it at the same time.
 
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use comfy_table::{Table, presets};
 
-use super::{ConfigFile, DEFAULT_FILE, tell_problems};
+use super::config_file::{ConfigFile, DEFAULT_FILE, print_problems};
 use crate::config::{self, Config};
 use crate::store::{Store, StoreError};
 
-pub(super) struct Stored {
+/// A config and its open store.
+pub(super) struct StoreSession {
     pub config: Config,
     store: Store,
     tasks: tokio::runtime::Runtime,
 }
 
-impl Stored {
-    /// The inner error is a config whose problems have been told.
-    pub fn open(file: ConfigFile) -> Result<Result<Stored, ExitCode>> {
+impl StoreSession {
+    /// The inner error is the exit code for a config whose problems are printed.
+    pub fn open(file: ConfigFile) -> Result<Result<StoreSession, ExitCode>> {
         let Some(path) = file.path() else {
             bail!("there is no {DEFAULT_FILE} here: name a config with -c FILE");
         };
         let config = match config::load(&path, &config::process_env) {
             Ok(config) => config,
-            Err(problems) => return Ok(Err(tell_problems(&problems))),
+            Err(problems) => return Ok(Err(print_problems(&problems))),
         };
         let Some(settings) = &config.store else {
             let path = path.display();
@@ -35,7 +36,7 @@ impl Stored {
             .context("cannot start the runtime")?;
         let store = tasks.block_on(Store::open(settings));
         let store = store.with_context(|| format!("cannot use the store {settings}"))?;
-        Ok(Ok(Stored {
+        Ok(Ok(StoreSession {
             config,
             store,
             tasks,
@@ -47,7 +48,7 @@ impl Stored {
     }
 }
 
-/// As the routes are shown.
+/// A table in the style of the route table.
 pub fn plain_table(columns: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);

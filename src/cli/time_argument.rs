@@ -1,4 +1,4 @@
-//! Moments on the command line: a date, a full time, or a span from now.
+//! Times on the command line: a date, a full time, or a duration from now.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Which side of now a span lies on.
+/// Whether a duration counts into the future or the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    Ahead,
-    Back,
+pub enum Direction {
+    Future,
+    Past,
 }
 
 /// `30d`, `2026-12-31` (its first moment in UTC) or `2026-12-31T18:00:00Z`.
-pub fn moment(text: &str, side: Side, now: Timestamp) -> Result<Timestamp, String> {
+pub fn parse_time(text: &str, direction: Direction, now: Timestamp) -> Result<Timestamp, String> {
     if let Ok(span) = humantime::parse_duration(text) {
-        return shifted(now, span, side).ok_or_else(|| format!("{text:?} is too far away"));
+        return shifted(now, span, direction).ok_or_else(|| format!("{text:?} is too far away"));
     }
-    // A time first: a date would be read of it, and the rest left out.
+    // A full time first: as a date its rest would be ignored.
     if let Ok(time) = text.parse() {
         return Ok(time);
     }
@@ -29,10 +29,10 @@ pub fn moment(text: &str, side: Side, now: Timestamp) -> Result<Timestamp, Strin
         .ok_or_else(|| format!("{text:?} is no span such as 30d, and no date such as 2026-12-31"))
 }
 
-fn shifted(now: Timestamp, span: Duration, side: Side) -> Option<Timestamp> {
-    match side {
-        Side::Ahead => now.checked_add(span).ok(),
-        Side::Back => now.checked_sub(span).ok(),
+fn shifted(now: Timestamp, span: Duration, direction: Direction) -> Option<Timestamp> {
+    match direction {
+        Direction::Future => now.checked_add(span).ok(),
+        Direction::Past => now.checked_sub(span).ok(),
     }
 }
 
@@ -41,25 +41,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_dates_and_times_are_moments() {
+    fn durations_dates_and_times_are_parsed() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().expect("a time");
-        for (text, side, expected) in [
-            ("30d", Side::Ahead, "2026-12-15T12:00:00Z"),
-            ("7d", Side::Back, "2026-11-08T12:00:00Z"),
-            ("1h 30m", Side::Ahead, "2026-11-15T13:30:00Z"),
-            ("2026-12-31", Side::Ahead, "2026-12-31T00:00:00Z"),
-            ("2026-12-31", Side::Back, "2026-12-31T00:00:00Z"),
+        for (text, direction, expected) in [
+            ("30d", Direction::Future, "2026-12-15T12:00:00Z"),
+            ("7d", Direction::Past, "2026-11-08T12:00:00Z"),
+            ("1h 30m", Direction::Future, "2026-11-15T13:30:00Z"),
+            ("2026-12-31", Direction::Future, "2026-12-31T00:00:00Z"),
+            ("2026-12-31", Direction::Past, "2026-12-31T00:00:00Z"),
             (
                 "2026-12-31T18:00:00+02:00",
-                Side::Ahead,
+                Direction::Future,
                 "2026-12-31T16:00:00Z",
             ),
         ] {
             let expected = expected.parse().expect("a time");
-            assert_eq!(moment(text, side, now), Ok(expected), "{text}");
+            assert_eq!(parse_time(text, direction, now), Ok(expected), "{text}");
         }
         for wrong in ["", "soon", "30", "2026-13-01", "-7d", "999999999y"] {
-            assert!(moment(wrong, Side::Ahead, now).is_err(), "{wrong}");
+            assert!(
+                parse_time(wrong, Direction::Future, now).is_err(),
+                "{wrong}"
+            );
         }
     }
 }

@@ -11,15 +11,15 @@ use crate::model::{Action, ApiError, Format, Losses, TranslationState};
 use crate::translate;
 
 #[derive(Debug, Args)]
-pub(super) struct Translate {
+pub(super) struct TranslateOptions {
     /// The format of stdin
-    #[arg(long, value_parser = format)]
+    #[arg(long, value_parser = parse_format)]
     from: Format,
     /// The format of stdout
-    #[arg(long, value_parser = format)]
+    #[arg(long, value_parser = parse_format)]
     to: Format,
     #[arg(long, value_enum, default_value = "request")]
-    kind: Kind,
+    kind: InputKind,
     /// Of a request: the upstream's model id; of a reply: the client's [default: as it stands]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
@@ -38,39 +38,39 @@ pub(super) struct Translate {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
+enum InputKind {
     Request,
     Response,
     Stream,
     Error,
 }
 
-fn format(name: &str) -> Result<Format, String> {
+fn parse_format(name: &str) -> Result<Format, String> {
     Format::from_name(name)
         .ok_or_else(|| "use chat, messages, native, responses or images".to_owned())
 }
 
 /// A refusal goes to stdout in the client's format, with exit code 1.
-pub(super) fn run(options: &Translate) -> Result<ExitCode> {
+pub(super) fn run(options: &TranslateOptions) -> Result<ExitCode> {
     let mut input = Vec::new();
     std::io::stdin()
         .read_to_end(&mut input)
         .context("cannot read stdin")?;
     let mut losses = Losses::default();
     let (outcome, client) = match options.kind {
-        Kind::Request => (options.request(&input, &mut losses)?, options.from),
-        Kind::Response => {
+        InputKind::Request => (options.request(&input, &mut losses)?, options.from),
+        InputKind::Response => {
             let asked = options.asked()?;
             let (from, to) = (options.from, options.to);
             let body = translate::response(from, to, &input, &asked, &mut losses);
             (body, options.to)
         }
-        Kind::Stream => {
+        InputKind::Stream => {
             let asked = options.asked()?;
             let body = translate::stream(options.from, options.to, &input, &asked);
             (Ok(body), options.to)
         }
-        Kind::Error => {
+        InputKind::Error => {
             let (from, to) = (options.from, options.to);
             let (_, body) = translate::error(from, to, options.status, &input, "");
             (Ok(body), options.to)
@@ -96,7 +96,7 @@ pub(super) fn run(options: &Translate) -> Result<ExitCode> {
     Ok(code)
 }
 
-impl Translate {
+impl TranslateOptions {
     fn capabilities(&self) -> Result<Capabilities> {
         let mut capabilities = Capabilities::default();
         for flag in &self.flags {
@@ -137,7 +137,7 @@ impl Translate {
         let think_tags = self.capabilities()?.chat_think_tags && self.from == Format::Chat;
         Ok(ResponseOptions {
             model: self.model.clone().unwrap_or_default(),
-            stream: matches!(self.kind, Kind::Stream),
+            stream: matches!(self.kind, InputKind::Stream),
             framing: Framing::Sse,
             include_usage: self.include_usage,
             request_id: "req_translate".to_owned(),

@@ -9,18 +9,18 @@ use comfy_table::CellAlignment;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::ConfigFile;
-use super::moment::{Side, moment};
-use super::stored::{Stored, plain_table};
+use super::config_file::ConfigFile;
+use super::store_session::{StoreSession, plain_table};
+use super::time_argument::{Direction, parse_time};
 use crate::store::{UsageGrouping, UsageSum};
 
 #[derive(Debug, Args)]
-pub(super) struct Usage {
+pub(super) struct UsageOptions {
     /// What a line is for
     #[arg(long, value_enum, default_value = "key")]
-    by: By,
+    by: GroupBy,
     /// From this day of UTC on: that of 7d ago, or a DATE [default: all there is]
-    #[arg(long, value_name = "WHEN", value_parser = since)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
     since: Option<Timestamp>,
     /// For a spreadsheet
     #[arg(long, conflicts_with = "json")]
@@ -33,30 +33,30 @@ pub(super) struct Usage {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum By {
+enum GroupBy {
     Key,
     Model,
     Day,
 }
 
-fn since(text: &str) -> Result<Timestamp, String> {
-    moment(text, Side::Back, Timestamp::now())
+fn parse_since(text: &str) -> Result<Timestamp, String> {
+    parse_time(text, Direction::Past, Timestamp::now())
 }
 
-pub(super) fn run(options: Usage) -> Result<ExitCode> {
+pub(super) fn run(options: UsageOptions) -> Result<ExitCode> {
     let (by, name) = match options.by {
-        By::Key => (UsageGrouping::Key, "key"),
-        By::Model => (UsageGrouping::Model, "model"),
-        By::Day => (UsageGrouping::Day, "day"),
+        GroupBy::Key => (UsageGrouping::Key, "key"),
+        GroupBy::Model => (UsageGrouping::Model, "model"),
+        GroupBy::Day => (UsageGrouping::Day, "day"),
     };
     let since = options
         .since
         .map(|since| TimeZone::UTC.to_datetime(since).date());
-    let stored = match Stored::open(options.config)? {
-        Ok(stored) => stored,
+    let session = match StoreSession::open(options.config)? {
+        Ok(session) => session,
         Err(code) => return Ok(code),
     };
-    let sums = stored.run(async |store| store.usage_sums(by, since).await)?;
+    let sums = session.run(async |store| store.usage_sums(by, since).await)?;
     let text = if options.json {
         json(name, &sums)?
     } else if options.csv {
@@ -64,7 +64,7 @@ pub(super) fn run(options: Usage) -> Result<ExitCode> {
     } else {
         table(name, &sums)
     };
-    // Who reads only the first lines has closed the pipe: no reason to fail.
+    // A closed pipe, as with `head`, is no failure.
     let _ = writeln!(std::io::stdout(), "{text}");
     Ok(ExitCode::SUCCESS)
 }
@@ -125,7 +125,7 @@ fn csv(name: &str, sums: &[(String, UsageSum)]) -> String {
     lines.join("\n")
 }
 
-/// One object a line, with the numbers as numbers: that of the cost has all its digits.
+/// One object per line; the cost is a number with all its digits.
 fn json(name: &str, sums: &[(String, UsageSum)]) -> Result<String> {
     let lines = sums.iter().map(|(of, sum)| {
         let of = serde_json::to_string(of).context("the name cannot be written")?;

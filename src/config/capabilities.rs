@@ -1,6 +1,6 @@
 //! The names under `capabilities` of a model, what each may be set to and what it says.
 
-use super::table::{Field, Reader, Table};
+use super::table::{ConfigField, ConfigReader, ConfigTable};
 use super::values::either;
 use crate::model::ImageSize;
 
@@ -144,7 +144,7 @@ const CAPABILITIES: [Capability; 22] = [
 ];
 
 /// Every capability that is set, in the order of the table above; lists joined by commas.
-pub fn read(reader: &mut Reader, mut table: Table) -> Vec<(String, String)> {
+pub fn parse(reader: &mut ConfigReader, mut table: ConfigTable) -> Vec<(String, String)> {
     let mut set = Vec::new();
     for capability in &CAPABILITIES {
         let Some(field) = table.take(capability.name) else {
@@ -158,7 +158,11 @@ pub fn read(reader: &mut Reader, mut table: Table) -> Vec<(String, String)> {
     set
 }
 
-fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+fn setting(
+    reader: &mut ConfigReader,
+    capability: &Capability,
+    field: ConfigField,
+) -> Option<String> {
     match capability.takes {
         Takes::Switch => word(reader, capability, &["true", "false"], field),
         Takes::OneOf(words) => word(reader, capability, words, field),
@@ -177,20 +181,20 @@ fn setting(reader: &mut Reader, capability: &Capability, field: Field) -> Option
 }
 
 fn word(
-    reader: &mut Reader,
+    reader: &mut ConfigReader,
     capability: &Capability,
     words: &[&str],
-    field: Field,
+    field: ConfigField,
 ) -> Option<String> {
     let parse = |text: &str| {
         let expected = || format!("{} ({})", either(words), capability.meaning);
         let known = words.contains(&text);
         known.then(|| text.to_owned()).ok_or_else(expected)
     };
-    reader.value(field, parse).map(|placed| placed.value)
+    reader.value(field, parse).map(|located| located.value)
 }
 
-fn range(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+fn range(reader: &mut ConfigReader, capability: &Capability, field: ConfigField) -> Option<String> {
     let parse = |text: &str| {
         let numbers = text.split_once('-').and_then(|(fewest, most)| {
             Some((fewest.parse::<u64>().ok()?, most.parse::<u64>().ok()?))
@@ -199,14 +203,14 @@ fn range(reader: &mut Reader, capability: &Capability, field: Field) -> Option<S
         let expected = || format!("two numbers like 128-32768 ({})", capability.meaning);
         is_range.then(|| text.to_owned()).ok_or_else(expected)
     };
-    reader.value(field, parse).map(|placed| placed.value)
+    reader.value(field, parse).map(|located| located.value)
 }
 
-fn size(reader: &mut Reader, capability: &Capability, field: Field) -> Option<String> {
+fn size(reader: &mut ConfigReader, capability: &Capability, field: ConfigField) -> Option<String> {
     let parse = |text: &str| {
         let known = ImageSize::of_pixels(text).is_some();
         let expected = || format!("pixels like 1024x1536 ({})", capability.meaning);
         known.then(|| text.to_owned()).ok_or_else(expected)
     };
-    reader.value(field, parse).map(|placed| placed.value)
+    reader.value(field, parse).map(|located| located.value)
 }

@@ -1,4 +1,4 @@
-//! What no single key can know: names that must exist, things said twice, fallbacks in a circle.
+//! Checks across the config: names that must exist, duplicates, circular fallbacks.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -7,27 +7,27 @@ use std::net::SocketAddr;
 
 use super::problem::Problems;
 use super::settings::TargetConfig;
-use super::table::{Placed, nearest};
+use super::table::{Located, nearest};
 
-/// The names in a file, each with its place, gathered while the file is read.
+/// The names that a config declares or mentions, with their positions.
 #[derive(Default)]
-pub struct Names {
-    pub listen: Vec<Placed<SocketAddr>>,
-    pub admin: Option<Placed<SocketAddr>>,
-    pub files: Vec<Placed<String>>,
-    pub keys: Vec<Placed<String>>,
-    pub secrets: Vec<Placed<[u8; 32]>>,
-    pub upstreams: Vec<Placed<String>>,
-    pub models: Vec<ModelNames>,
+pub struct DeclaredNames {
+    pub listen: Vec<Located<SocketAddr>>,
+    pub admin: Option<Located<SocketAddr>>,
+    pub files: Vec<Located<String>>,
+    pub keys: Vec<Located<String>>,
+    pub secrets: Vec<Located<[u8; 32]>>,
+    pub upstreams: Vec<Located<String>>,
+    pub models: Vec<DeclaredModel>,
 }
 
-pub struct ModelNames {
-    pub id: Option<Placed<String>>,
-    pub targets: Vec<Placed<TargetConfig>>,
-    pub fallbacks: Vec<Placed<String>>,
+pub struct DeclaredModel {
+    pub id: Option<Located<String>>,
+    pub targets: Vec<Located<TargetConfig>>,
+    pub fallbacks: Vec<Located<String>>,
 }
 
-pub fn check(names: &Names, problems: &mut Problems) {
+pub fn check(names: &DeclaredNames, problems: &mut Problems) {
     addresses(names, problems);
     files(&names.files, problems);
     let models: Vec<_> = names.models.iter().filter_map(|m| m.id.clone()).collect();
@@ -35,12 +35,12 @@ pub fn check(names: &Names, problems: &mut Problems) {
     unique("upstream name", &names.upstreams, problems);
     unique("model id", &models, problems);
     for (again, first) in repeated(&names.secrets, |secret| secret.value) {
-        let line = first.place.line;
+        let line = first.position.line;
         let message = format!("the key on line {line} has the same secret; give each its own");
-        problems.add(again.place, message);
+        problems.add(again.position, message);
     }
-    let known_upstreams = Known::new("upstream", &names.upstreams);
-    let known_models = Known::new("model", &models);
+    let known_upstreams = KnownNames::new("upstream", &names.upstreams);
+    let known_models = KnownNames::new("model", &models);
     for model in &names.models {
         for target in &model.targets {
             known_upstreams.check(target, &target.value.name, problems);
@@ -54,15 +54,15 @@ pub fn check(names: &Names, problems: &mut Problems) {
     circles(&names.models, problems);
 }
 
-fn addresses(names: &Names, problems: &mut Problems) {
-    let taken = |address: &Placed<SocketAddr>, earlier: &[Placed<SocketAddr>]| {
+fn addresses(names: &DeclaredNames, problems: &mut Problems) {
+    let taken = |address: &Located<SocketAddr>, earlier: &[Located<SocketAddr>]| {
         let mut earlier = earlier.iter();
         earlier.any(|earlier| collide(earlier.value, address.value))
     };
     for (at, listen) in names.listen.iter().enumerate() {
         if taken(listen, &names.listen[..at]) {
             let message = format!("listen {:?} is already taken; remove one", listen.written);
-            problems.add(listen.place, message);
+            problems.add(listen.position, message);
         }
     }
     if let Some(admin) = &names.admin
@@ -72,18 +72,18 @@ fn addresses(names: &Names, problems: &mut Problems) {
             "admin {:?} is also a public address; give it a port of its own",
             admin.written
         );
-        problems.add(admin.place, message);
+        problems.add(admin.position, message);
     }
 }
 
-/// Whether the second of the two could not be bound. Port 0 is a different port every time.
+/// Tells whether two addresses cannot both be bound. Port 0 is a different port every time.
 fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     let covers = one.ip().is_unspecified() || other.ip().is_unspecified();
     let overlap = one.ip() == other.ip() || covers && one.is_ipv4() == other.is_ipv4();
     one.port() != 0 && one.port() == other.port() && overlap
 }
 
-fn files(files: &[Placed<String>], problems: &mut Problems) {
+fn files(files: &[Located<String>], problems: &mut Problems) {
     for file in files {
         let opened = File::open(&file.value).and_then(|opened| opened.metadata());
         let reason = match opened {
@@ -92,44 +92,44 @@ fn files(files: &[Placed<String>], problems: &mut Problems) {
             Err(error) => error.to_string(),
         };
         let message = format!("cannot read {:?}: {reason}; name a PEM file", file.written);
-        problems.add(file.place, message);
+        problems.add(file.position, message);
     }
 }
 
-fn unique(what: &str, names: &[Placed<String>], problems: &mut Problems) {
+fn unique(what: &str, names: &[Located<String>], problems: &mut Problems) {
     for (again, first) in repeated(names, |name| name.value.as_str()) {
         let message = format!(
             "duplicate {what} {:?}, first on line {}; rename one",
-            again.written, first.place.line
+            again.written, first.position.line
         );
-        problems.add(again.place, message);
+        problems.add(again.position, message);
     }
 }
 
-fn targets(targets: &[Placed<TargetConfig>], problems: &mut Problems) {
+fn targets(targets: &[Located<TargetConfig>], problems: &mut Problems) {
     let same =
-        |target: &Placed<TargetConfig>| (target.value.name.clone(), target.value.model.clone());
+        |target: &Located<TargetConfig>| (target.value.name.clone(), target.value.model.clone());
     for (again, _) in repeated(targets, same) {
         let message = format!(
             "upstream {:?} is listed twice; keep one and add up the weights",
             again.written
         );
-        problems.add(again.place, message);
+        problems.add(again.position, message);
     }
 }
 
-fn fallbacks(fallbacks: &[Placed<String>], problems: &mut Problems) {
+fn fallbacks(fallbacks: &[Located<String>], problems: &mut Problems) {
     for (again, _) in repeated(fallbacks, |fallback| fallback.value.as_str()) {
         let message = format!("fallback {:?} is listed twice; keep one", again.written);
-        problems.add(again.place, message);
+        problems.add(again.position, message);
     }
 }
 
-/// Each value that an earlier one equals, with the first such.
+/// Every value that repeats an earlier one, with that first one.
 fn repeated<'n, T, K: Eq + Hash>(
-    values: &'n [Placed<T>],
-    key: impl Fn(&'n Placed<T>) -> K,
-) -> Vec<(&'n Placed<T>, &'n Placed<T>)> {
+    values: &'n [Located<T>],
+    key: impl Fn(&'n Located<T>) -> K,
+) -> Vec<(&'n Located<T>, &'n Located<T>)> {
     let mut seen = HashMap::new();
     let mut repeated = Vec::new();
     for value in values {
@@ -141,23 +141,23 @@ fn repeated<'n, T, K: Eq + Hash>(
     repeated
 }
 
-/// Names that may be mentioned.
-struct Known<'n> {
+/// DeclaredNames that may be mentioned.
+struct KnownNames<'n> {
     what: &'static str,
-    defined: &'n [Placed<String>],
+    defined: &'n [Located<String>],
     names: HashSet<&'n str>,
 }
 
-impl<'n> Known<'n> {
-    fn new(what: &'static str, defined: &'n [Placed<String>]) -> Known<'n> {
-        Known {
+impl<'n> KnownNames<'n> {
+    fn new(what: &'static str, defined: &'n [Located<String>]) -> KnownNames<'n> {
+        KnownNames {
             what,
             defined,
             names: defined.iter().map(|name| name.value.as_str()).collect(),
         }
     }
 
-    fn check<T>(&self, mention: &Placed<T>, name: &str, problems: &mut Problems) {
+    fn check<T>(&self, mention: &Located<T>, name: &str, problems: &mut Problems) {
         if self.names.contains(name) {
             return;
         }
@@ -173,19 +173,19 @@ impl<'n> Known<'n> {
             None => format!("; add it under \"{what}s\" or remove it here"),
         };
         let message = format!("unknown {what} {:?}{advice}", mention.written);
-        problems.add(mention.place, message);
+        problems.add(mention.position, message);
     }
 }
 
-/// Reports, at its last step, every way that leads from a model back to itself.
-fn circles(models: &[ModelNames], problems: &mut Problems) {
+/// Reports every circle of fallbacks at its last step.
+fn circles(models: &[DeclaredModel], problems: &mut Problems) {
     let mut places = HashMap::new();
     for (place, model) in models.iter().enumerate() {
         if let Some(id) = &model.id {
             places.entry(id.value.as_str()).or_insert(place);
         }
     }
-    let mut walk = Walk {
+    let mut walk = FallbackWalk {
         models,
         places,
         path: Vec::new(),
@@ -196,16 +196,16 @@ fn circles(models: &[ModelNames], problems: &mut Problems) {
     }
 }
 
-struct Walk<'n> {
-    models: &'n [ModelNames],
+struct FallbackWalk<'n> {
+    models: &'n [DeclaredModel],
     /// By id.
     places: HashMap<&'n str, usize>,
-    /// From where the walk began to the model it stands on.
+    /// The models from the start of the walk to the current one.
     path: Vec<usize>,
     done: Vec<bool>,
 }
 
-impl Walk<'_> {
+impl FallbackWalk<'_> {
     fn visit(&mut self, at: usize, problems: &mut Problems) {
         if self.done[at] {
             return;
@@ -221,7 +221,7 @@ impl Walk<'_> {
                 Some(start) => {
                     let circle = self.circle(start);
                     let message = format!("fallbacks go in a circle: {circle}; remove one step");
-                    problems.add(fallback.place, message);
+                    problems.add(fallback.position, message);
                 }
                 None => self.visit(next, problems),
             }

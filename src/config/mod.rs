@@ -1,11 +1,11 @@
-//! The YAML a user writes: read with places, checked as a whole, every problem reported at once.
+//! The YAML config: parsed with line and column, checked as a whole, every problem reported at once.
 
 mod capabilities;
 mod check;
 mod demo;
 mod expand;
+mod parse;
 mod problem;
-mod read;
 mod routes;
 mod settings;
 mod table;
@@ -24,10 +24,10 @@ pub use settings::*;
 pub use values::{glob as model_glob, label as key_name};
 pub use warnings::warnings;
 
-use problem::{Place, Problems};
-use table::Reader;
+use problem::{Position, Problems};
+use table::ConfigReader;
 
-/// The config in a file, or everything that is wrong with it.
+/// Loads the config from a file, or returns all of its problems.
 pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
     let file = path.display().to_string();
     let mut problems = Problems::default();
@@ -35,7 +35,7 @@ pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
         Ok(bytes) => bytes,
         Err(error) => {
             let message = format!("cannot read this file: {error}; name another with -c FILE");
-            problems.add(Place::START, message);
+            problems.add(Position::START, message);
             return Err(problems.finish(&file));
         }
     };
@@ -43,21 +43,24 @@ pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
         Ok(text) => parse(&file, text, env),
         Err(error) => {
             let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            problems.add(Place::end_of(&valid), "not UTF-8; save the file as UTF-8");
+            problems.add(
+                Position::end_of(&valid),
+                "not UTF-8; save the file as UTF-8",
+            );
             Err(problems.finish(&file))
         }
     }
 }
 
-/// The config in a text; `file_name` is what problems call it.
+/// Parses a config; problems name it `file_name`.
 pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Problem>> {
-    let mut reader = Reader {
+    let mut reader = ConfigReader {
         env,
         problems: Problems::default(),
     };
     let root = tree::parse(text, &mut reader.problems);
     let config = root.map(|root| {
-        let (config, names) = read::config(&mut reader, &root);
+        let (config, names) = parse::config(&mut reader, &root);
         check::check(&names, &mut reader.problems);
         config
     });

@@ -1,21 +1,21 @@
-//! A mistake in the config and where it stands, shown as `FILE:LINE:COL: message`.
+//! A problem in the config and its position, shown as `FILE:LINE:COL: message`.
 
 use std::fmt;
 
 /// Line and column in characters, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Position {
     pub line: u64,
     pub column: u64,
 }
 
-impl Place {
-    pub const START: Place = Place { line: 1, column: 1 };
+impl Position {
+    pub const START: Position = Position { line: 1, column: 1 };
 
-    /// Right behind the last character of a text.
-    pub fn end_of(text: &str) -> Place {
+    /// The position behind the last character of a text.
+    pub fn end_of(text: &str) -> Position {
         let last_line = text.rsplit('\n').next().unwrap_or_default();
-        Place {
+        Position {
             line: text.matches('\n').count() as u64 + 1,
             column: last_line.chars().count() as u64 + 1,
         }
@@ -42,13 +42,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What has been found so far, in the order it was found.
+/// The problems found so far.
 #[derive(Default)]
-pub struct Problems(Vec<(Place, String)>);
+pub struct Problems(Vec<(Position, String)>);
 
 impl Problems {
-    pub fn add(&mut self, place: Place, message: impl Into<String>) {
-        self.0.push((place, message.into()));
+    pub fn add(&mut self, position: Position, message: impl Into<String>) {
+        self.0.push((position, message.into()));
     }
 
     /// All of them, from the top of the file to its end.
@@ -56,10 +56,10 @@ impl Problems {
         self.0.sort();
         self.0
             .into_iter()
-            .map(|(place, message)| Problem {
+            .map(|(position, message)| Problem {
                 file: file.to_owned(),
-                line: place.line,
-                column: place.column,
+                line: position.line,
+                column: position.column,
                 message,
             })
             .collect()

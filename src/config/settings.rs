@@ -1,4 +1,4 @@
-//! What the YAML file says, as plain data: one struct per table of the config reference.
+//! The settings of the config as plain data: one struct per table of the config reference.
 
 mod stores;
 
@@ -18,7 +18,7 @@ pub struct Config {
     pub server: ServerConfig,
     /// Absent: nothing outlives the process.
     pub store: Option<StoreConfig>,
-    /// Absent: limits of keys hold per process.
+    /// Absent: the limits of keys are counted per process.
     pub limits_store: Option<LimitsStore>,
     pub journal: JournalConfig,
     pub images: ImagesConfig,
@@ -27,38 +27,37 @@ pub struct Config {
     pub models: Vec<ModelConfig>,
 }
 
-/// Images that are made later, and files that are kept for their addresses.
+/// Asynchronous image tasks, and image files that are served by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagesConfig {
     pub tasks: TasksConfig,
-    /// Whether images that come as addresses are fetched at once and served from here.
+    /// Whether images that come as URLs are fetched at once and served by the gateway.
     pub persist: bool,
     pub files: FilesConfig,
-    /// What addresses of files begin with; absent: as the client wrote the gateway's own.
+    /// The start of file URLs; absent: the gateway's address as the client used it.
     pub public_url: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TasksConfig {
-    /// Those that run at once.
+    /// Maximum number of tasks that run at the same time.
     pub at_once: u64,
-    /// Those that may wait for their turn.
+    /// Maximum number of queued tasks.
     pub waiting: u64,
-    /// From the request until its result is gone.
+    /// Time from the request until the result is deleted.
     pub ttl: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesConfig {
-    /// Of one file.
+    /// Maximum size of one file.
     pub limit: usize,
-    /// Of all of them.
+    /// Maximum size of all files.
     pub size: usize,
     pub ttl: Duration,
-    /// For fetching one.
+    /// Time limit for fetching a file.
     pub timeout: Duration,
-    /// Hosts, with a port where they need one, that are trusted although they are not on the
-    /// public network.
+    /// Hosts, with an optional port, that may be fetched from although they have private addresses.
     pub hosts: Vec<String>,
 }
 
@@ -70,17 +69,17 @@ pub struct ServerConfig {
     pub body_limit: usize,
     pub drain_timeout: Duration,
     pub on_unsupported: OnUnsupported,
-    /// Native requests for native upstreams are held against the rules of the format too.
+    /// Whether native requests for native upstreams are validated too.
     pub validate_native: bool,
     pub access_log: AccessLogConfig,
     pub timeouts: ClientTimeouts,
-    /// Calls served at once, over all keys; absent: no limit.
+    /// Maximum number of requests in flight over all keys; absent: no limit.
     pub max_in_flight: Option<u64>,
-    /// Absent: nothing is kept of a conversation between its requests.
+    /// Absent: conversations are not stored.
     pub conversations: Option<ConversationsConfig>,
 }
 
-/// How much is kept of conversations between their requests, and for how long after the last.
+/// The size of the conversation cache, and its TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConversationsConfig {
     pub size: usize,
@@ -119,18 +118,18 @@ pub struct ClientTimeouts {
     /// From the first byte of a body to its last.
     pub body: Duration,
     pub write_idle: Duration,
-    /// How long a stream may say nothing before a sign of life is sent; absent: for ever.
+    /// Idle time of a stream after which a keep-alive is sent; absent: never.
     pub keep_alive: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
 pub struct KeyConfig {
     pub name: String,
-    /// SHA-256 of the secret; the secret itself is forgotten while the file is read.
+    /// SHA-256 of the secret; the secret itself is not kept.
     pub sha256: [u8; 32],
     /// In the currency of the prices; absent: unlimited quota.
     pub spending_cap: Option<Amount>,
-    /// When spending begins again at nothing.
+    /// When the spending starts again at zero.
     pub reset: Reset,
     /// Globs; absent: every model.
     pub models: Option<Vec<String>>,
@@ -159,7 +158,7 @@ pub struct UpstreamConfig {
     pub health: Option<HealthCheck>,
 }
 
-/// By hand, because header values may be credentials.
+/// Hides header values, which may be credentials.
 impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
@@ -187,7 +186,7 @@ pub struct BaseUrl {
     /// A name or an address literal, IPv6 without brackets.
     pub host: String,
     pub port: u16,
-    /// What stands in the `host` header: the port only where it is not the scheme's own.
+    /// The value of the `host` header: the port only where it is not the default of the scheme.
     pub authority: String,
     /// Without a trailing slash; empty when the URL has no path.
     pub prefix: String,
@@ -202,15 +201,15 @@ pub enum Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
     pub connect: Duration,
-    /// From the last byte of the request to the first of the reply; absent: for ever.
+    /// From the last byte of the request to the first of the response; absent: no limit.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of a reply; absent: for ever.
+    /// Between two chunks of a response; absent: no limit.
     pub idle: Option<Duration>,
-    /// From the start of an attempt to the last byte of its reply; absent: for ever.
+    /// From the start of an attempt to the last byte of its response; absent: no limit.
     pub total: Option<Duration>,
 }
 
-/// How many requests an upstream gets at once, and how many wait for their turn.
+/// The concurrency limit of an upstream, and its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyLimit {
     /// Absent: no limit.
@@ -219,32 +218,32 @@ pub struct ConcurrencyLimit {
     pub queue_timeout: Duration,
 }
 
-/// When an upstream that fails is left alone for a while.
+/// The circuit breaker of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// Failures in a row.
+    /// Consecutive failures that open it.
     pub failures: u32,
-    /// Failures among a hundred requests of the last moments.
+    /// The failure rate in percent that opens it.
     pub percent: u32,
     pub open_for: Duration,
 }
 
-/// A request of the gateway's own that shows whether an upstream is alive.
+/// A periodic health check of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// Behind the base URL.
+    /// The path behind the base URL.
     pub path: String,
     pub interval: Duration,
     pub timeout: Duration,
 }
 
-/// Which HTTP is spoken to an upstream.
+/// The HTTP version for an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// With TLS whatever the two agree on, HTTP/1.1 in the clear.
+    /// As negotiated with ALPN under TLS; HTTP/1.1 without TLS.
     Auto,
     Http1,
-    /// Without asking: in the clear this is HTTP/2 with prior knowledge.
+    /// Always HTTP/2; without TLS with prior knowledge.
     Http2,
 }
 
@@ -257,7 +256,7 @@ pub struct ModelConfig {
     pub pricing: Pricing,
     pub api_doc_url: Option<String>,
     pub max_output_tokens: Option<u64>,
-    /// Flag name and value as written; what each means is known where requests are encoded.
+    /// Names and values as written; the formats interpret them.
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<TargetConfig>,
     pub fallbacks: Vec<String>,
@@ -266,16 +265,16 @@ pub struct ModelConfig {
     pub timeouts: TimeoutChanges,
 }
 
-/// Which of a model's upstreams comes first.
+/// How the first of a model's upstreams is chosen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Balance {
     #[default]
     Weighted,
-    /// The one with the fewest requests for its weight.
+    /// The one with the fewest requests in flight for its weight.
     LeastInFlight,
-    /// Always the same for the same key: upstreams remember prompts they have seen.
+    /// The same upstream for the same key, for the sake of prompt caches.
     Key,
-    /// Always the same for the same value of a header.
+    /// The same upstream for the same value of a header.
     Header(String),
 }
 
@@ -283,11 +282,11 @@ pub enum Balance {
 pub struct Retries {
     /// Absent: every upstream of the model and of its fallbacks once.
     pub attempts: Option<usize>,
-    /// Until the first content of a reply.
+    /// Time until the first content of a response, per attempt.
     pub per_attempt_timeout: Option<Duration>,
-    /// The same over all attempts.
+    /// Time until the first content, over all attempts.
     pub total_timeout: Option<Duration>,
-    /// Before an upstream is asked again; doubled every time.
+    /// The pause before an upstream is tried again; doubled every time.
     pub backoff: Duration,
 }
 
@@ -302,7 +301,7 @@ impl Default for Retries {
     }
 }
 
-/// What a model says otherwise than its upstreams; `Some(None)` is "off".
+/// The timeouts that a model overrides; `Some(None)` is "off".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimeoutChanges {
     pub connect: Option<Duration>,
@@ -323,7 +322,7 @@ impl TimeoutChanges {
 }
 
 impl ModelConfig {
-    /// It answers with images and with nothing else.
+    /// Tells whether the model returns images only.
     pub fn is_image_model(&self) -> bool {
         self.model_type == "image"
     }
@@ -334,7 +333,7 @@ impl ModelConfig {
     }
 }
 
-/// What a model costs. Those of tokens are for a million of them.
+/// The prices of a model; token prices are for a million tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pricing {
     pub currency: Option<String>,
@@ -342,21 +341,21 @@ pub struct Pricing {
     pub output: Option<Amount>,
     pub per_request: Option<Amount>,
     pub per_second: Option<Amount>,
-    /// These two absent: as the input.
+    /// Absent: the price of the input, here and for `cache_write`.
     pub cached_input: Option<Amount>,
     pub cache_write: Option<Amount>,
-    /// These two absent: as the output.
+    /// Absent: the price of the output, here and for `image_output`.
     pub thinking: Option<Amount>,
     pub image_output: Option<Amount>,
 }
 
 impl Pricing {
-    /// The label of its prices.
+    /// The currency label.
     pub fn currency(&self) -> &str {
         self.currency.as_deref().unwrap_or("USD per 1M tokens")
     }
 
-    /// Nothing has a price.
+    /// Tells whether the model has no price at all.
     pub const fn is_free(&self) -> bool {
         self.input.is_none()
             && self.output.is_none()
@@ -369,17 +368,17 @@ impl Pricing {
     }
 }
 
-/// Money, and how it is written in the file: the catalog shows it so.
+/// An amount of money, and its source text, which the catalog shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Amount {
     pub written: String,
     pub money: Money,
 }
 
-/// How long a spending cap holds. Days and months are those of UTC.
+/// When a spending cap resets, in UTC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reset {
-    /// For good.
+    /// Never.
     #[default]
     Never,
     Daily,
@@ -398,7 +397,7 @@ impl Reset {
         found.map_or("none", |(word, _)| word)
     }
 
-    pub fn of_word(word: &str) -> Option<Reset> {
+    pub fn from_word(word: &str) -> Option<Reset> {
         let found = Reset::WORDS.iter().find(|(known, _)| *known == word);
         found.map(|(_, reset)| *reset)
     }

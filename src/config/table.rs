@@ -1,75 +1,79 @@
-//! Reading the tree politely: keys are taken by name, mistakes are noted, leftovers are reported.
+//! Takes values out of the YAML tree: keys by name, with problems for wrong values and unknown keys.
 
 use super::expand::{Env, expand};
-use super::problem::{Place, Problems};
-use super::tree::{Key, Kind, Node};
+use super::problem::{Position, Problems};
+use super::tree::{YamlKey, YamlKind, YamlNode};
 use super::values::Parsed;
 
-/// A value together with where it stands and how it is written there.
+/// A value with its position and its source text.
 ///
-/// Messages quote `written`, never `value`: what came from the environment stays unseen.
+/// Messages quote `written`, never `value`: what comes from the environment is not shown.
 #[derive(Clone)]
-pub struct Placed<T> {
+pub struct Located<T> {
     pub value: T,
     pub written: String,
-    pub place: Place,
+    pub position: Position,
 }
 
-/// A node and the key that leads to it.
+/// A node and its key.
 #[derive(Clone, Copy)]
-pub struct Field<'n> {
+pub struct ConfigField<'n> {
     pub name: &'n str,
-    pub node: &'n Node,
+    pub node: &'n YamlNode,
 }
 
-/// One mapping being read.
-pub struct Table<'n> {
-    /// "an upstream", for messages.
+/// A mapping whose keys are taken one by one.
+pub struct ConfigTable<'n> {
+    /// What messages call it, such as "an upstream".
     what: &'static str,
-    pub place: Place,
-    rest: Vec<(&'n Key, &'n Node)>,
+    pub position: Position,
+    rest: Vec<(&'n YamlKey, &'n YamlNode)>,
     known: Vec<&'static str>,
 }
 
-impl<'n> Table<'n> {
-    /// The value of a key; null counts as absent.
-    pub fn take(&mut self, name: &'static str) -> Option<Field<'n>> {
+impl<'n> ConfigTable<'n> {
+    /// Takes the value of a key; null counts as absent.
+    pub fn take(&mut self, name: &'static str) -> Option<ConfigField<'n>> {
         self.known.push(name);
         let at = self.rest.iter().position(|(key, _)| key.name == name)?;
         let (_, node) = self.rest.remove(at);
         match node.kind {
-            Kind::Null => None,
-            _ => Some(Field { name, node }),
+            YamlKind::Null => None,
+            _ => Some(ConfigField { name, node }),
         }
     }
 
-    /// Everything not taken, for mappings whose keys are the user's own words.
-    pub fn take_rest(&mut self) -> Vec<(&'n Key, &'n Node)> {
+    /// Takes all other entries, for mappings whose keys are chosen by the user.
+    pub fn take_rest(&mut self) -> Vec<(&'n YamlKey, &'n YamlNode)> {
         std::mem::take(&mut self.rest)
     }
 }
 
-pub struct Reader<'a> {
+pub struct ConfigReader<'a> {
     pub env: &'a Env<'a>,
     pub problems: Problems,
 }
 
-impl Reader<'_> {
-    pub fn table<'n>(&mut self, what: &'static str, field: Field<'n>) -> Option<Table<'n>> {
-        let Kind::Map(entries) = &field.node.kind else {
+impl ConfigReader<'_> {
+    pub fn table<'n>(
+        &mut self,
+        what: &'static str,
+        field: ConfigField<'n>,
+    ) -> Option<ConfigTable<'n>> {
+        let YamlKind::Map(entries) = &field.node.kind else {
             self.wrong_kind(what, field.node, "a mapping (KEY: VALUE)");
             return None;
         };
-        Some(Table {
+        Some(ConfigTable {
             what,
-            place: field.node.place,
+            position: field.node.position,
             rest: entries.iter().map(|(key, node)| (key, node)).collect(),
             known: Vec::new(),
         })
     }
 
-    /// Reports the keys that nothing asked for; to be called once all known ones are taken.
-    pub fn finish(&mut self, table: Table) {
+    /// Reports unknown keys; called once all known ones are taken.
+    pub fn finish(&mut self, table: ConfigTable) {
         for (key, _) in table.rest {
             let known = table.known.iter().copied();
             let advice = match nearest(&key.name, known) {
@@ -77,89 +81,92 @@ impl Reader<'_> {
                 None => format!("; {} has {}", table.what, table.known.join(", ")),
             };
             let message = format!("unknown key {:?}{advice}", key.name);
-            self.problems.add(key.place, message);
+            self.problems.add(key.position, message);
         }
     }
 
-    pub fn list<'n>(&mut self, field: Field<'n>) -> Vec<Field<'n>> {
-        let Kind::List(items) = &field.node.kind else {
+    pub fn list<'n>(&mut self, field: ConfigField<'n>) -> Vec<ConfigField<'n>> {
+        let YamlKind::List(items) = &field.node.kind else {
             let expected = "a list ([A, B], or lines that begin with -)";
             self.wrong_kind(field.name, field.node, expected);
             return Vec::new();
         };
         let name = field.name;
-        items.iter().map(|node| Field { name, node }).collect()
+        items
+            .iter()
+            .map(|node| ConfigField { name, node })
+            .collect()
     }
 
-    /// A list that says nothing is more likely a slip than a wish.
-    pub fn filled_list<'n>(&mut self, field: Field<'n>) -> Vec<Field<'n>> {
+    /// A list that must not be empty.
+    pub fn filled_list<'n>(&mut self, field: ConfigField<'n>) -> Vec<ConfigField<'n>> {
         let items = self.list(field);
-        if matches!(&field.node.kind, Kind::List(items) if items.is_empty()) {
+        if matches!(&field.node.kind, YamlKind::List(items) if items.is_empty()) {
             let message = format!("{} is empty; list at least one", field.name);
-            self.problems.add(field.node.place, message);
+            self.problems.add(field.node.position, message);
         }
         items
     }
 
-    /// A single value, its variables filled in.
+    /// Parses a scalar, with its environment variables expanded.
     pub fn value<T>(
         &mut self,
-        field: Field,
+        field: ConfigField,
         parse: impl Fn(&str) -> Parsed<T>,
-    ) -> Option<Placed<T>> {
+    ) -> Option<Located<T>> {
         self.parsed(field, parse, true)
     }
 
-    /// The same for what may be secret: the message does not quote it.
+    /// Parses a scalar that may be secret: messages do not quote it.
     pub fn hidden<T>(
         &mut self,
-        field: Field,
+        field: ConfigField,
         parse: impl Fn(&str) -> Parsed<T>,
-    ) -> Option<Placed<T>> {
+    ) -> Option<Located<T>> {
         self.parsed(field, parse, false)
     }
 
     pub fn optional<T>(
         &mut self,
-        table: &mut Table,
+        table: &mut ConfigTable,
         name: &'static str,
         parse: impl Fn(&str) -> Parsed<T>,
     ) -> Option<T> {
         let field = table.take(name)?;
-        self.value(field, parse).map(|placed| placed.value)
+        self.value(field, parse).map(|located| located.value)
     }
 
-    /// A value that its table cannot do without.
+    /// Parses a required value.
     pub fn required<T>(
         &mut self,
-        table: &mut Table,
+        table: &mut ConfigTable,
         name: &'static str,
         parse: impl Fn(&str) -> Parsed<T>,
-    ) -> Option<Placed<T>> {
+    ) -> Option<Located<T>> {
         let field = self.required_field(table, name)?;
         self.value(field, parse)
     }
 
     pub fn required_field<'n>(
         &mut self,
-        table: &mut Table<'n>,
+        table: &mut ConfigTable<'n>,
         name: &'static str,
-    ) -> Option<Field<'n>> {
+    ) -> Option<ConfigField<'n>> {
         let field = table.take(name);
         if field.is_none() {
             let message = format!("{} needs {name:?}", table.what);
-            self.problems.add(table.place, message);
+            self.problems.add(table.position, message);
         }
         field
     }
 
-    /// The values of a list; none when it is absent.
+    /// Parses the values of a list; none when it is absent.
     pub fn items<T>(
         &mut self,
-        table: &mut Table,
+        table: &mut ConfigTable,
         name: &'static str,
         parse: fn(&str) -> Parsed<T>,
-    ) -> Vec<Placed<T>> {
+    ) -> Vec<Located<T>> {
         let Some(field) = table.take(name) else {
             return Vec::new();
         };
@@ -169,49 +176,49 @@ impl Reader<'_> {
 
     fn parsed<T>(
         &mut self,
-        field: Field,
+        field: ConfigField,
         parse: impl Fn(&str) -> Parsed<T>,
         quote: bool,
-    ) -> Option<Placed<T>> {
-        let Field { name, node } = field;
-        let Kind::Scalar(written) = &node.kind else {
+    ) -> Option<Located<T>> {
+        let ConfigField { name, node } = field;
+        let YamlKind::Scalar(written) = &node.kind else {
             self.wrong_kind(name, node, "a single value");
             return None;
         };
-        let place = node.place;
+        let position = node.position;
         let expanded = match expand(written, self.env) {
             Ok(expanded) => expanded,
             Err(messages) => {
                 for message in messages {
-                    self.problems.add(place, message);
+                    self.problems.add(position, message);
                 }
                 return None;
             }
         };
         let shown = quote.then_some(written);
         match parse(&expanded) {
-            Ok(value) => Some(Placed {
+            Ok(value) => Some(Located {
                 value,
                 written: shown.cloned().unwrap_or_default(),
-                place,
+                position,
             }),
             Err(expected) => {
                 let actual = shown.map(|written| format!(", not {written:?}"));
                 let actual = actual.unwrap_or_default();
                 let message = format!("{name} must be {expected}{actual}");
-                self.problems.add(place, message);
+                self.problems.add(position, message);
                 None
             }
         }
     }
 
-    fn wrong_kind(&mut self, what: &str, node: &Node, expected: &str) {
+    fn wrong_kind(&mut self, what: &str, node: &YamlNode, expected: &str) {
         let message = format!("{what} must be {expected}, not {}", node.kind.name());
-        self.problems.add(node.place, message);
+        self.problems.add(node.position, message);
     }
 }
 
-/// The candidate that a misspelt word most likely meant, if any is near.
+/// The candidate that is most similar to a misspelt word, if any is near.
 pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let allowed = (word.chars().count() + 1) / 3;
     candidates

@@ -1,4 +1,4 @@
-//! YAML as a small tree in which every node and every key knows its line and column.
+//! The YAML tree, in which every node and key has its line and column.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,53 +7,52 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error, Location, Options, Spanned};
 
-use super::problem::{Place, Problems};
+use super::problem::{Position, Problems};
 
-/// More than any config needs (ten thousand keys, upstreams and models with all their settings are half of it), far
-/// less than a file made to exhaust memory wants.
+/// Limits of a file: twice what ten thousand keys, upstreams and models need, and far below what would exhaust memory.
 const MAX_DEPTH: usize = 32;
 const MAX_NODES: usize = 1_000_000;
-/// The beginning and the end of each.
+/// Every node has a start and an end event.
 const MAX_EVENTS: usize = 2 * MAX_NODES;
 const MAX_REPLAYED_EVENTS: usize = 100_000;
 
-pub struct Node {
-    pub place: Place,
-    pub kind: Kind,
+pub struct YamlNode {
+    pub position: Position,
+    pub kind: YamlKind,
 }
 
-pub enum Kind {
+pub enum YamlKind {
     Null,
-    /// Text as written, quotes and escapes resolved: `25.00` stays `25.00`, `off` stays `off`.
+    /// The source text with quotes and escapes resolved: `25.00` stays `25.00`, `off` stays `off`.
     Scalar(String),
-    List(Vec<Node>),
-    Map(Vec<(Key, Node)>),
+    List(Vec<YamlNode>),
+    Map(Vec<(YamlKey, YamlNode)>),
 }
 
-pub struct Key {
-    pub place: Place,
+pub struct YamlKey {
+    pub position: Position,
     pub name: String,
 }
 
-impl Kind {
+impl YamlKind {
     /// The word for it in messages.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Null => "nothing",
-            Kind::Scalar(_) => "a single value",
-            Kind::List(_) => "a list",
-            Kind::Map(_) => "a mapping",
+            YamlKind::Null => "nothing",
+            YamlKind::Scalar(_) => "a single value",
+            YamlKind::List(_) => "a list",
+            YamlKind::Map(_) => "a mapping",
         }
     }
 }
 
-/// The tree of one file; what is wrong with its keys goes to `problems`.
-pub fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
-    match serde_saphyr::from_str_with_options::<Parsed>(text, options()) {
-        Ok(parsed) => Some(Builder { text, problems }.node(parsed)),
+/// Parses a file; problems with its keys are added to `problems`.
+pub fn parse(text: &str, problems: &mut Problems) -> Option<YamlNode> {
+    match serde_saphyr::from_str_with_options::<SpannedContent>(text, options()) {
+        Ok(parsed) => Some(TreeBuilder { text, problems }.node(parsed)),
         Err(error) => {
-            let place = error.location().map_or(Place::START, place_of);
-            problems.add(place, syntax_message(&error, text, place));
+            let position = error.location().map_or(Position::START, position_of);
+            problems.add(position, syntax_message(&error, text, position));
             None
         }
     }
@@ -63,7 +62,7 @@ fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_depth: MAX_DEPTH, max_nodes: MAX_NODES, max_events: MAX_EVENTS },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
-        // Duplicates are let through so that each is reported together with all other problems.
+        // Duplicate keys are reported here, together with all other problems.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         strict_booleans: true,
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -71,16 +70,16 @@ fn options() -> Options {
     }
 }
 
-fn place_of(location: Location) -> Place {
-    Place {
+fn position_of(location: Location) -> Position {
+    Position {
         line: location.line(),
         column: location.column(),
     }
 }
 
-fn syntax_message(error: &Error, text: &str, place: Place) -> String {
+fn syntax_message(error: &Error, text: &str, position: Position) -> String {
     match error {
-        Error::AliasError { error, .. } => return syntax_message(error, text, place),
+        Error::AliasError { error, .. } => return syntax_message(error, text, position),
         Error::MultipleDocuments { .. } => {
             return "only one document is read; remove this one and the --- above it".to_owned();
         }
@@ -95,9 +94,9 @@ fn syntax_message(error: &Error, text: &str, place: Place) -> String {
     let reason = error.to_string();
     // The crate repeats the place at the end of its sentence.
     let reason = reason.split(" at line ").next().unwrap_or_default();
-    let line = usize::try_from(place.line).unwrap_or_default();
+    let line = usize::try_from(position.line).unwrap_or_default();
     let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-    // A bare `{` inside `{ }` opens another mapping, so `${NAME}` is the likely culprit there.
+    // Inside of `{ }`, the brace of `${NAME}` opens another mapping.
     let hint = if line.contains("${") {
         "; put ${NAME} in double quotes inside { } and [ ]"
     } else {
@@ -106,19 +105,19 @@ fn syntax_message(error: &Error, text: &str, place: Place) -> String {
     format!("not valid YAML: {reason}{hint}")
 }
 
-/// A node as the YAML crate hands it over.
-type Parsed = Spanned<Content>;
+/// A node as the YAML crate returns it.
+type SpannedContent = Spanned<YamlContent>;
 
-enum Content {
+enum YamlContent {
     Null,
     Text(String),
     /// A number or a boolean: only the source still knows how it was written.
     AsWritten,
-    List(Vec<Parsed>),
-    Map(Vec<(Parsed, Parsed)>),
+    List(Vec<SpannedContent>),
+    Map(Vec<(SpannedContent, SpannedContent)>),
 }
 
-impl<'de> Deserialize<'de> for Content {
+impl<'de> Deserialize<'de> for YamlContent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ContentVisitor)
     }
@@ -127,71 +126,71 @@ impl<'de> Deserialize<'de> for Content {
 struct ContentVisitor;
 
 impl<'de> Visitor<'de> for ContentVisitor {
-    type Value = Content;
+    type Value = YamlContent;
 
     fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         formatter.write_str("YAML")
     }
 
-    fn visit_unit<E>(self) -> Result<Content, E> {
-        Ok(Content::Null)
+    fn visit_unit<E>(self) -> Result<YamlContent, E> {
+        Ok(YamlContent::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Content, E> {
-        Ok(Content::AsWritten)
+    fn visit_bool<E>(self, _: bool) -> Result<YamlContent, E> {
+        Ok(YamlContent::AsWritten)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Content, E> {
-        Ok(Content::AsWritten)
+    fn visit_i64<E>(self, _: i64) -> Result<YamlContent, E> {
+        Ok(YamlContent::AsWritten)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Content, E> {
-        Ok(Content::AsWritten)
+    fn visit_u64<E>(self, _: u64) -> Result<YamlContent, E> {
+        Ok(YamlContent::AsWritten)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Content, E> {
-        Ok(Content::AsWritten)
+    fn visit_f64<E>(self, _: f64) -> Result<YamlContent, E> {
+        Ok(YamlContent::AsWritten)
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-        Ok(Content::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<YamlContent, E> {
+        Ok(YamlContent::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlContent, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Content::List(list))
+        Ok(YamlContent::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlContent, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        Ok(Content::Map(map))
+        Ok(YamlContent::Map(map))
     }
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     text: &'a str,
     problems: &'a mut Problems,
 }
 
-impl Builder<'_> {
-    fn node(&mut self, parsed: Parsed) -> Node {
-        let place = place_of(parsed.referenced);
+impl TreeBuilder<'_> {
+    fn node(&mut self, parsed: SpannedContent) -> YamlNode {
+        let position = position_of(parsed.referenced);
         let kind = match parsed.value {
-            Content::Null => Kind::Null,
-            Content::Text(text) => Kind::Scalar(text),
-            Content::AsWritten => Kind::Scalar(self.source_of(parsed.defined)),
-            Content::List(items) => {
-                Kind::List(items.into_iter().map(|item| self.node(item)).collect())
+            YamlContent::Null => YamlKind::Null,
+            YamlContent::Text(text) => YamlKind::Scalar(text),
+            YamlContent::AsWritten => YamlKind::Scalar(self.source_of(parsed.defined)),
+            YamlContent::List(items) => {
+                YamlKind::List(items.into_iter().map(|item| self.node(item)).collect())
             }
-            Content::Map(entries) => Kind::Map(self.entries(entries)),
+            YamlContent::Map(entries) => YamlKind::Map(self.entries(entries)),
         };
-        Node { place, kind }
+        YamlNode { position, kind }
     }
 
     fn source_of(&self, location: Location) -> String {
@@ -205,24 +204,27 @@ impl Builder<'_> {
         text.unwrap_or_default().trim().to_owned()
     }
 
-    fn entries(&mut self, parsed: Vec<(Parsed, Parsed)>) -> Vec<(Key, Node)> {
+    fn entries(
+        &mut self,
+        parsed: Vec<(SpannedContent, SpannedContent)>,
+    ) -> Vec<(YamlKey, YamlNode)> {
         let mut seen = HashSet::new();
         let mut entries = Vec::with_capacity(parsed.len());
         for (key, value) in parsed {
             let key = self.node(key);
             let value = self.node(value);
-            let Kind::Scalar(name) = key.kind else {
+            let YamlKind::Scalar(name) = key.kind else {
                 let message = "a key must be a word; write it as NAME: VALUE";
-                self.problems.add(key.place, message);
+                self.problems.add(key.position, message);
                 continue;
             };
             if !seen.insert(name.clone()) {
                 let message = format!("duplicate key {name:?}; keep one of them");
-                self.problems.add(key.place, message);
+                self.problems.add(key.position, message);
                 continue;
             }
-            let place = key.place;
-            entries.push((Key { place, name }, value));
+            let position = key.position;
+            entries.push((YamlKey { position, name }, value));
         }
         entries
     }
@@ -233,23 +235,23 @@ mod tests {
     use super::*;
 
     /// `LINE:COL value` for every node and key, on one line.
-    fn show(node: &Node) -> String {
+    fn show(node: &YamlNode) -> String {
         let shown = match &node.kind {
-            Kind::Null => "null".to_owned(),
-            Kind::Scalar(text) => format!("{text:?}"),
-            Kind::List(items) => {
+            YamlKind::Null => "null".to_owned(),
+            YamlKind::Scalar(text) => format!("{text:?}"),
+            YamlKind::List(items) => {
                 let items: Vec<_> = items.iter().map(show).collect();
                 format!("[{}]", items.join(", "))
             }
-            Kind::Map(entries) => {
+            YamlKind::Map(entries) => {
                 let entries = entries.iter().map(|(key, value)| {
-                    let Place { line, column } = key.place;
+                    let Position { line, column } = key.position;
                     format!("{line}:{column} {} = {}", key.name, show(value))
                 });
                 format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
             }
         };
-        format!("{}:{} {shown}", node.place.line, node.place.column)
+        format!("{}:{} {shown}", node.position.line, node.position.column)
     }
 
     fn parsed(text: &str) -> String {

@@ -1,7 +1,7 @@
-//! What a single value may say: durations, sizes, addresses, URLs, header parts, money, globs.
+//! Parsers of scalars: durations, sizes, addresses, URLs, headers, money, globs.
 //!
-//! Every function takes the text and gives the value, or what the text should have been
-//! (`a duration such as 5s`), to be put behind "must be".
+//! Every function returns the value, or a description of what is allowed (`a duration such as 5s`), which the
+//! message puts behind "must be".
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use url::Url;
 use super::settings::{Amount, BaseUrl, LimitsStore, ServerUrl, StoreConfig};
 use crate::model::{MAX_DIGITS, Money};
 
-/// The value, or the words for what is allowed.
+/// The value, or the description of what is allowed.
 pub type Parsed<T> = Result<T, String>;
 
-/// Headers that belong to the connection or to the body being sent, not to the user.
+/// Headers that the gateway sets itself.
 const FRAMING_HEADERS: [&str; 8] = [
     "connection",
     "content-length",
@@ -29,14 +29,14 @@ const FRAMING_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// A weight above this says nothing that a smaller one cannot, and sums must not overflow.
+/// A limit that keeps sums of weights from overflowing.
 const MAX_WEIGHT: u32 = 1_000_000;
 
 const SMALLEST_JOURNAL: u64 = 1 << 20;
 
 const MAX_ATTEMPTS: usize = 20;
 
-/// Nothing here waits for longer; sums of such durations cannot overflow either.
+/// The longest duration; sums of such durations cannot overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn duration_or_zero(text: &str) -> Parsed<Duration> {
@@ -53,7 +53,7 @@ pub fn duration(text: &str) -> Parsed<Duration> {
     }
 }
 
-/// A wait that may also be `off`: then it has no end.
+/// A timeout, or `off` for none.
 pub fn duration_or_off(text: &str) -> Parsed<Option<Duration>> {
     match text {
         "off" => Ok(None),
@@ -71,7 +71,7 @@ pub fn size(text: &str) -> Parsed<usize> {
         .ok_or_else(|| "a size above zero such as 64MiB".to_owned())
 }
 
-/// A journal that holds next to nothing would lose what it is there to keep.
+/// The size limit of the journal, which must hold at least some records.
 pub fn journal_limit(text: &str) -> Parsed<u64> {
     let bytes = text.parse::<ByteSize>().ok().map(|size| size.as_u64());
     bytes
@@ -92,14 +92,14 @@ pub fn weight(text: &str) -> Parsed<u32> {
         .ok_or_else(|| format!("a whole number from 1 to {MAX_WEIGHT}"))
 }
 
-/// The first to be tried has the lowest.
+/// A priority; the lowest is tried first.
 pub fn priority(text: &str) -> Parsed<u32> {
     digits(text)
         .and_then(|priority| u32::try_from(priority).ok())
         .ok_or_else(|| "a whole number from 0 on".to_owned())
 }
 
-/// More tries than these only keep a client waiting.
+/// A number of attempts; more than the maximum only keep a client waiting.
 pub fn attempts(text: &str) -> Parsed<usize> {
     digits(text)
         .and_then(|attempts| usize::try_from(attempts).ok())
@@ -122,7 +122,7 @@ pub fn percent(text: &str) -> Parsed<u32> {
         .ok_or_else(|| "a share from 1% to 100%".to_owned())
 }
 
-/// Behind a base URL.
+/// A path behind a base URL.
 pub fn path(text: &str) -> Parsed<String> {
     let plain = text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic());
     plain
@@ -139,7 +139,7 @@ fn digits(text: &str) -> Option<u64> {
     only_digits.then(|| text.parse().ok()).flatten()
 }
 
-/// Money: never turned into a float.
+/// An amount of money, exact.
 pub fn amount(text: &str) -> Parsed<Amount> {
     let amount = Money::parse(text).map(|money| Amount {
         written: text.to_owned(),
@@ -151,7 +151,7 @@ pub fn amount(text: &str) -> Parsed<Amount> {
     })
 }
 
-/// A name people read: of a key, a feature, a currency.
+/// A name for people: of a key, a feature, a currency.
 pub fn label(text: &str) -> Parsed<String> {
     let readable = !text.trim().is_empty() && !text.chars().any(char::is_control);
     readable
@@ -159,7 +159,7 @@ pub fn label(text: &str) -> Parsed<String> {
         .ok_or_else(|| "some text on one line".to_owned())
 }
 
-/// A name that also stands in paths and headers: of an upstream, a model.
+/// A name that is also used in paths and headers: of an upstream, a model.
 pub fn name(text: &str) -> Parsed<String> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     plain
@@ -226,7 +226,7 @@ pub fn header_name(text: &str) -> Parsed<String> {
 }
 
 pub fn header_value(text: &str) -> Parsed<String> {
-    // Spaces at the rim would be cut off on the way, and usually come from a pasted key.
+    // Spaces at the ends would be trimmed on the wire, and usually come from a pasted key.
     let trimmed = !text.is_empty() && text.trim() == text;
     (trimmed && HeaderValue::from_str(text).is_ok())
         .then(|| text.to_owned())
@@ -268,7 +268,7 @@ pub fn base_url(text: &str) -> Parsed<BaseUrl> {
     })
 }
 
-/// Where things are kept.
+/// The address of the store.
 pub fn store(text: &str) -> Parsed<StoreConfig> {
     let expected = "sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE (it is not shown here)";
     if let Some(path) = text.strip_prefix("sqlite:") {
@@ -286,7 +286,7 @@ pub fn store(text: &str) -> Parsed<StoreConfig> {
         .ok_or_else(|| expected.to_owned())
 }
 
-/// Where limits are counted together.
+/// The address of the Redis for shared limits.
 pub fn limits_store(text: &str) -> Parsed<LimitsStore> {
     let expected = "redis://HOST:PORT/DATABASE or rediss://… (it is not shown here)";
     let url = Url::parse(text).ok();
@@ -301,7 +301,7 @@ pub fn limits_store(text: &str) -> Parsed<LimitsStore> {
 }
 
 fn web_url(text: &str) -> Option<Url> {
-    // The URL crate mends `https:host`, which is hardly what was meant.
+    // The URL crate accepts `https:host`, which is hardly intended.
     let scheme = text.split_once("://").map(|(scheme, _)| scheme)?;
     let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let url = Url::parse(text).ok()?;
@@ -312,7 +312,7 @@ fn carries_credentials(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// One of a few words, each with what it stands for.
+/// One of several words, each with its value.
 pub fn one_of<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&str) -> Parsed<T> {
     move |text| {
         let found = choices.iter().find(|(word, _)| *word == text);

@@ -1,4 +1,4 @@
-//! What is allowed but seldom meant: told by `check` and at start, never an error.
+//! Warnings for settings that are valid but seldom intended, shown by `check` and at the start.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,14 +8,14 @@ use super::settings::{Config, KeyConfig, Limits, ModelConfig, UpstreamConfig};
 
 /// One line each: `keys.dev: has neither limits nor a spending_cap`.
 pub fn warnings(config: &Config) -> Vec<String> {
-    let prices = Prices::of(config);
+    let prices = ModelPrices::of(config);
     let keys = config.keys.iter().flat_map(|entry| key(&prices, entry));
     let upstreams = config.upstreams.iter().flat_map(upstream);
     let models = config.models.iter().flat_map(|entry| model(config, entry));
     keys.chain(upstreams).chain(models).collect()
 }
 
-fn key(prices: &Prices<'_>, key: &KeyConfig) -> Vec<String> {
+fn key(prices: &ModelPrices<'_>, key: &KeyConfig) -> Vec<String> {
     let name = &key.name;
     match &key.spending_cap {
         Some(_) => prices.capped(key),
@@ -26,29 +26,29 @@ fn key(prices: &Prices<'_>, key: &KeyConfig) -> Vec<String> {
     }
 }
 
-/// The models by their ids, and whether any cap could see them wrongly: with thousands of keys and models it matters
-/// that not every key looks at every model.
-struct Prices<'c> {
+/// The models by id, and whether caps work with all of their prices, so that with thousands of keys and models not every
+/// key looks at every model.
+struct ModelPrices<'c> {
     config: &'c Config,
     models: HashMap<&'c str, &'c ModelConfig>,
     is_plain: bool,
 }
 
-impl<'c> Prices<'c> {
-    fn of(config: &'c Config) -> Prices<'c> {
+impl<'c> ModelPrices<'c> {
+    fn of(config: &'c Config) -> ModelPrices<'c> {
         let models = config.models.iter();
         let currency =
             |model: &'c ModelConfig| (!model.pricing.is_free()).then(|| model.pricing.currency());
-        // The currency that all models have, or none at all for those that are free.
+        // One currency for all models; `None` stands for free ones.
         let currencies: HashSet<Option<&str>> = models.clone().map(currency).collect();
-        Prices {
+        ModelPrices {
             config,
             models: models.map(|model| (model.id.as_str(), model)).collect(),
             is_plain: currencies.len() < 2 && !currencies.contains(&None),
         }
     }
 
-    /// What a cap does not see, or sees wrongly.
+    /// Warns of models without prices, and of several currencies, under one cap.
     fn capped(&self, key: &KeyConfig) -> Vec<String> {
         let mut found = Vec::new();
         if self.is_plain {
@@ -81,7 +81,7 @@ impl<'c> Prices<'c> {
         found
     }
 
-    /// The models that a key may spend on, those that stand in for others included.
+    /// The models that a key may spend on, fallbacks included.
     fn opened_by(&self, key: &KeyConfig) -> Vec<&'c ModelConfig> {
         let globs = key.models.as_ref().map(|globs| {
             let globs = globs.iter().filter_map(|glob| Glob::new(glob).ok());
@@ -157,7 +157,7 @@ fn model(config: &Config, model: &ModelConfig) -> Vec<String> {
     found
 }
 
-/// The label is the user's own words, but prices of tokens are for a million of them.
+/// Warns of a currency label with another unit: token prices are always for a million tokens.
 fn other_measure(model: &ModelConfig) -> Option<String> {
     let currency = model.pricing.currency();
     let measure = currency.to_lowercase();
@@ -168,7 +168,7 @@ fn other_measure(model: &ModelConfig) -> Option<String> {
     })
 }
 
-/// Upstreams that so few attempts never come to.
+/// Warns of upstreams and fallbacks that are never reached with so few attempts.
 fn unreachable(model: &ModelConfig) -> Option<String> {
     let attempts = model.retries.attempts?;
     let id = &model.id;

@@ -1,4 +1,4 @@
-//! From the journal to the books, in the background and for as long as it takes.
+//! Moves usage records from the journal to the sink in the background, with retries.
 
 use std::io;
 use std::sync::Arc;
@@ -7,158 +7,170 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::reading::{BATCH, Batch, Passed, Reading};
-use super::seldom::Seldom;
-use super::{Journal, UsageSink, segment};
+use super::log_limiter::LogLimiter;
+use super::segment_file;
+use super::segment_reader::{BATCH, FlushedLines, RecordBatch, SegmentReader};
+use super::usage_journal::{Journal, UsageSink};
 
-/// How long receipts gather before they are carried.
-const GATHER: Duration = Duration::from_millis(500);
-/// Pauses after failures double up to this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// UsageSink that do not answer for so long are asked again.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// After a power cut, what came in this time may be missing.
-const SYNC: Duration = Duration::from_secs(1);
-/// Between two lines in the log about the same trouble.
-const BETWEEN_COMPLAINTS: Duration = Duration::from_secs(60);
+/// Time that records gather before they are flushed.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
+/// The pause after a failure doubles up to this.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// A sink that does not answer for so long counts as failed; the batch is sent again.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval of `fsync`: a power cut loses at most the records of this time.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum time between two log lines about the same failure.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Carries, and sees to it that what waits is on the disk, for as long as it is polled.
-pub async fn run_background(journal: Arc<Journal>, books: Arc<dyn UsageSink>) {
-    let carrier = Flusher::new(journal.clone(), books);
-    tokio::join!(carrier.run(), sync(journal));
+/// Flushes the journal to the sink, and syncs it to the disk, for as long as the future is polled.
+pub async fn run_background(journal: Arc<Journal>, sink: Arc<dyn UsageSink>) {
+    let flusher = Flusher::new(journal.clone(), sink);
+    tokio::join!(flusher.run(), sync(journal));
 }
 
 async fn sync(journal: Arc<Journal>) {
-    let complaint = Seldom::every(BETWEEN_COMPLAINTS);
+    let limiter = LogLimiter::every(LOG_INTERVAL);
     loop {
-        sleep(SYNC).await;
+        sleep(SYNC_INTERVAL).await;
         let journal = journal.clone();
         let synced = tokio::task::spawn_blocking(move || journal.sync()).await;
         if let Ok(Err(error)) = synced
-            && complaint.now()
+            && limiter.is_due()
         {
-            log::error!("journal: cannot be put on the disk: {error}");
+            log::error!("journal: fsync failed: {error}");
         }
     }
 }
 
-/// Where the carrying has got to. A journal has one.
+/// Reads the journal and records its lines in the sink. A journal has exactly one.
 pub struct Flusher {
     journal: Arc<Journal>,
-    books: Arc<dyn UsageSink>,
-    reading: Option<Reading>,
-    /// What was read last; kept for its room.
+    sink: Arc<dyn UsageSink>,
+    reader: Option<SegmentReader>,
+    /// The bytes that were read last; the buffer is reused.
     bytes: Vec<u8>,
-    complaint: Seldom,
+    limiter: LogLimiter,
 }
 
 impl Flusher {
-    pub fn new(journal: Arc<Journal>, books: Arc<dyn UsageSink>) -> Flusher {
+    pub fn new(journal: Arc<Journal>, sink: Arc<dyn UsageSink>) -> Flusher {
         Flusher {
             journal,
-            books,
-            reading: None,
+            sink,
+            reader: None,
             bytes: Vec::new(),
-            complaint: Seldom::every(BETWEEN_COMPLAINTS),
+            limiter: LogLimiter::every(LOG_INTERVAL),
         }
     }
 
     async fn run(mut self) {
-        let mut pause = GATHER;
+        let mut backoff = FLUSH_INTERVAL;
         loop {
             match self.step().await {
                 Ok(_) if self.has_more() => {
-                    pause = GATHER;
+                    backoff = FLUSH_INTERVAL;
                     tokio::task::yield_now().await;
                     continue;
                 }
-                Ok(_) => pause = GATHER,
+                Ok(_) => backoff = FLUSH_INTERVAL,
                 Err(reason) => {
-                    self.journal.tally.failures.fetch_add(1, Ordering::Release);
-                    if self.complaint.now() {
-                        log::error!("journal: the store takes no receipts, they wait: {reason}");
+                    self.journal
+                        .counters
+                        .failures
+                        .fetch_add(1, Ordering::Release);
+                    if self.limiter.is_due() {
+                        log::error!(
+                            "journal: the store accepts no usage records, they stay in the journal: {reason}"
+                        );
                     }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    backoff = (backoff * 2).min(MAX_BACKOFF);
                 }
             }
             tokio::select! {
-                () = sleep(pause) => {}
-                () = self.journal.hurry.notified() => {}
+                () = sleep(backoff) => {}
+                () = self.journal.flush_requested.notified() => {}
             }
         }
     }
 
-    /// Whether there is something that has gathered for long enough, or is enough.
+    /// Tells whether a closed segment, or a whole batch, is there to be flushed at once.
     fn has_more(&self) -> bool {
-        let pile = &self.journal.pile;
-        pile.oldest().is_some() || pile.waiting() >= BATCH as u64
+        let segments = &self.journal.segments;
+        segments.oldest().is_some() || segments.waiting() >= BATCH as u64
     }
 
-    /// Carries one batch, if there is something to carry; how many lines it was.
+    /// Flushes one batch, if there is one, and returns how many lines it had.
     pub async fn step(&mut self) -> Result<u64, String> {
         let mut bytes = std::mem::take(&mut self.bytes);
         let offset = self.next(&mut bytes).map_err(|error| error.to_string())?;
         let Some(offset) = offset else {
-            self.journal.note_success();
+            self.journal.record_success();
             return Ok(0);
         };
-        let Batch { receipts, passed } = Batch::of(&bytes, offset);
-        if !receipts.is_empty() {
-            let recording = self.books.record(&receipts);
-            let recorded = timeout(PATIENCE, recording).await;
-            recorded.map_err(|_| format!("no answer in {PATIENCE:?}"))??;
+        let RecordBatch { records, flushed } = RecordBatch::decode(&bytes, offset);
+        if !records.is_empty() {
+            let recording = self.sink.record(&records);
+            let recorded = timeout(RECORD_TIMEOUT, recording).await;
+            recorded.map_err(|_| format!("no answer in {RECORD_TIMEOUT:?}"))??;
         }
-        let tally = &self.journal.tally;
-        let (carried, damaged) = (receipts.len(), passed.damaged.len());
-        tally.carried.fetch_add(carried as u64, Ordering::Relaxed);
-        tally.damaged.fetch_add(damaged as u64, Ordering::Relaxed);
-        self.pass(&passed);
-        self.journal.note_success();
+        let counters = &self.journal.counters;
+        let (recorded, damaged) = (records.len(), flushed.damaged.len());
+        counters
+            .flushed
+            .fetch_add(recorded as u64, Ordering::Relaxed);
+        counters
+            .damaged
+            .fetch_add(damaged as u64, Ordering::Relaxed);
+        self.advance(&flushed);
+        self.journal.record_success();
         self.bytes = bytes;
-        Ok(passed.lines)
+        Ok(flushed.lines)
     }
 
-    /// Reads whole lines, and says where in their segment they begin.
+    /// Reads the next whole lines, and returns the offset in their segment where they begin.
     fn next(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<u64>> {
         loop {
-            let reading = match self.reading.take() {
-                Some(reading) => reading,
+            let reader = match self.reader.take() {
+                Some(reader) => reader,
                 None => match self.journal.oldest() {
-                    Some(oldest) => Reading::begin(&self.journal.folder, oldest)?,
+                    Some(oldest) => SegmentReader::open(&self.journal.folder, oldest)?,
                     None => return Ok(None),
                 },
             };
-            let reading = self.reading.insert(reading);
-            if reading.fill(bytes)? {
-                return Ok(Some(reading.offset));
+            let reader = self.reader.insert(reader);
+            if reader.fill(bytes)? {
+                return Ok(Some(reader.offset));
             }
-            let rest = reading.rest();
-            self.pass(&rest);
+            let rest = reader.rest();
+            self.advance(&rest);
         }
     }
 
-    /// These lines are done with, and so is their segment if they were its last.
-    fn pass(&mut self, passed: &Passed) {
-        let Some(reading) = &mut self.reading else {
+    /// Moves past lines that are flushed, and deletes their segment if they were its last.
+    fn advance(&mut self, flushed: &FlushedLines) {
+        let Some(reader) = &mut self.reader else {
             return;
         };
-        let path = segment::path(&self.journal.folder, reading.segment.number);
+        let path = segment_file::path(&self.journal.folder, reader.segment.number);
         let path = path.display();
-        for at in &passed.damaged {
+        for at in &flushed.damaged {
             log::error!(
-                "journal: the line at byte {at} of {path} is damaged and counts for nothing; \
-                 the file is set aside when the rest of it is carried"
+                "journal: the line at byte {at} of {path} is damaged and is skipped; \
+                 the file is kept as *.receipts.damaged when the rest of it is flushed"
             );
         }
-        if passed.is_torn {
-            let at = reading.offset;
-            log::warn!("journal: {path} ends at byte {at} with half a line, which is left out");
+        if flushed.is_incomplete {
+            let at = reader.offset;
+            log::warn!(
+                "journal: {path} ends at byte {at} with an incomplete line, which is skipped"
+            );
         }
-        reading.pass(passed);
-        self.journal.note_carried(passed.lines);
-        if reading.is_at_end() {
-            self.journal.pile.retire(reading.is_damaged);
-            self.reading = None;
+        reader.advance(flushed);
+        self.journal.record_flushed(flushed.lines);
+        if reader.is_at_end() {
+            self.journal.segments.remove_oldest(reader.is_damaged);
+            self.reader = None;
         }
     }
 }

@@ -1,28 +1,29 @@
-//! What would be said for every request is said now and then.
+//! Limits how often a log line is written.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(super) struct Seldom {
-    every: Duration,
+/// Lets one log line pass per interval.
+pub(super) struct LogLimiter {
+    interval: Duration,
     last: Mutex<Option<Instant>>,
 }
 
-impl Seldom {
-    pub(super) const fn every(every: Duration) -> Seldom {
-        Seldom {
-            every,
+impl LogLimiter {
+    pub(super) const fn every(interval: Duration) -> LogLimiter {
+        LogLimiter {
+            interval,
             last: Mutex::new(None),
         }
     }
 
-    /// Whether it is time to say it.
-    pub(super) fn now(&self) -> bool {
+    /// Tells whether the line may be logged now, and starts the next interval if so.
+    pub(super) fn is_due(&self) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_time = last.is_none_or(|last| last.elapsed() >= self.every);
-        if is_time {
+        let is_due = last.is_none_or(|last| last.elapsed() >= self.interval);
+        if is_due {
             *last = Some(Instant::now());
         }
-        is_time
+        is_due
     }
 }

@@ -1,4 +1,4 @@
-//! A receipt as one line: a checksum, a blank, and JSON.
+//! Encodes and decodes a usage record as one line: a CRC-32 in hex, a blank, and JSON.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 use crate::json::{decode_json, escape, from_json};
 use crate::model::{MAX_AMOUNT_LEN, Money, Usage, UsageRecord};
 
-/// The checksum in hex digits, and the blank.
+/// Length of the checksum in hex digits, with the blank.
 const HEAD: usize = 9;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 from_json! {
-    /// As it is read; counts of nothing are left out.
-    struct Line<'a> {
+    /// A decoded line; counts of zero are left out on the wire.
+    struct RecordLine<'a> {
         "id" required => id: Cow<'a, str>,
         "at" required => at: i64,
         "key" required => key: Cow<'a, str>,
@@ -33,13 +33,13 @@ from_json! {
         "image_output" => image_output: u64,
         "images" => images: u64,
         "estimated" required => estimated: bool,
-        /// As text: a number would be read as a float by whoever looks.
+        /// A decimal string: JSON numbers are read as floats by many programs.
         "cost" required => cost: Cow<'a, str>,
     }
 }
 
-impl<'a> Line<'a> {
-    fn receipt(self) -> Option<UsageRecord<'a>> {
+impl<'a> RecordLine<'a> {
+    fn record(self) -> Option<UsageRecord<'a>> {
         Some(UsageRecord {
             cost: Money::from_decimal(&self.cost)?,
             id: self.id,
@@ -67,11 +67,11 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The line with its end, in the place of whatever was there.
-pub(super) fn write(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
+/// Encodes a record into `out`, replacing its content; the line feed is included.
+pub(super) fn encode(record: &UsageRecord<'_>, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&[b' '; HEAD]);
-    put(receipt, out);
+    encode_json(record, out);
     let sum = crc32fast::hash(&out[HEAD..]);
     for (place, digit) in out[..HEAD - 1].iter_mut().zip(0..) {
         *place = DIGITS[(sum >> (28 - 4 * digit)) as usize & 0xf];
@@ -79,24 +79,24 @@ pub(super) fn write(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// By hand: a client waits for it, and a serialiser would look through every name of a field for
-/// what must be escaped in it.
-fn put(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
+/// Writes the JSON by hand: the client's last byte waits for it, and a serializer would check every
+/// field name for escapes.
+fn encode_json(record: &UsageRecord<'_>, out: &mut Vec<u8>) {
     for (name, text) in [
-        (r#"{"id":""#, &*receipt.id),
-        (r#"","key":""#, &receipt.key),
-        (r#"","model":""#, &receipt.model),
-        (r#"","upstream":""#, &receipt.upstream),
-        (r#"","format":""#, &receipt.format),
+        (r#"{"id":""#, &*record.id),
+        (r#"","key":""#, &record.key),
+        (r#"","model":""#, &record.model),
+        (r#"","upstream":""#, &record.upstream),
+        (r#"","format":""#, &record.format),
     ] {
         out.extend_from_slice(name.as_bytes());
         escape(text, out);
     }
     out.extend_from_slice(br#"","at":"#);
-    put_value(&receipt.at, out);
+    encode_value(&record.at, out);
     out.extend_from_slice(br#","status":"#);
-    put_value(&receipt.status, out);
-    let usage = &receipt.usage;
+    encode_value(&record.status, out);
+    let usage = &record.usage;
     for (name, count) in [
         (r#","input":"#, usage.input),
         (r#","cached":"#, usage.cached),
@@ -107,38 +107,38 @@ fn put(receipt: &UsageRecord<'_>, out: &mut Vec<u8>) {
         (r#","audio_output":"#, usage.audio_output),
         (r#","image_input":"#, usage.image_input),
         (r#","image_output":"#, usage.image_output),
-        (r#","images":"#, receipt.images),
+        (r#","images":"#, record.images),
     ] {
         if count > 0 {
             out.extend_from_slice(name.as_bytes());
-            put_value(&count, out);
+            encode_value(&count, out);
         }
     }
-    let last = match (receipt.stream, receipt.estimated) {
+    let last = match (record.stream, record.estimated) {
         (false, false) => r#","stream":false,"estimated":false,"cost":""#,
         (false, true) => r#","stream":false,"estimated":true,"cost":""#,
         (true, false) => r#","stream":true,"estimated":false,"cost":""#,
         (true, true) => r#","stream":true,"estimated":true,"cost":""#,
     };
     out.extend_from_slice(last.as_bytes());
-    out.extend_from_slice(receipt.cost.format_into(&mut [0; MAX_AMOUNT_LEN]));
+    out.extend_from_slice(record.cost.format_into(&mut [0; MAX_AMOUNT_LEN]));
     out.extend_from_slice(br#""}"#);
 }
 
-fn put_value(value: &impl Serialize, out: &mut Vec<u8>) {
+fn encode_value(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("plain values serialise");
 }
 
-/// A line without its end. `None`: it is not what was once written.
-pub(super) fn read(line: &[u8]) -> Option<UsageRecord<'_>> {
+/// Decodes a line without its line feed. `None`: the checksum or the JSON is wrong.
+pub(super) fn decode(line: &[u8]) -> Option<UsageRecord<'_>> {
     let (head, json) = line.split_at_checked(HEAD)?;
     let digits = str::from_utf8(head).ok()?.strip_suffix(' ')?;
     let sum = u32::from_str_radix(digits, 16).ok()?;
     if sum != crc32fast::hash(json) {
         return None;
     }
-    let line: Line<'_> = decode_json(str::from_utf8(json).ok()?).ok()?;
-    line.receipt()
+    let line: RecordLine<'_> = decode_json(str::from_utf8(json).ok()?).ok()?;
+    line.record()
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_line_holds_a_receipt_to_the_last_digit() {
-        let receipt = UsageRecord {
+        let record = UsageRecord {
             id: "req_1".into(),
             at: 1_760_000_000_123,
             key: "a \"key\"\u{2028}".into(),
@@ -173,24 +173,24 @@ mod tests {
                 .expect("an amount"),
         };
         let mut line = b"what was there".to_vec();
-        write(&receipt, &mut line);
+        encode(&record, &mut line);
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let without_end = line.strip_suffix(b"\n").expect("an end");
-        assert_eq!(read(without_end), Some(receipt));
+        assert_eq!(decode(without_end), Some(record));
     }
 
     #[test]
     fn no_damage_goes_unseen() {
         let mut line = Vec::new();
-        write(&super::super::tests::receipt("req_1"), &mut line);
+        encode(&super::super::tests::record("req_1"), &mut line);
         line.pop();
-        assert!(read(&line).is_some());
+        assert!(decode(&line).is_some());
         for at in 0..line.len() {
             let mut damaged = line.clone();
             damaged[at] ^= 1;
-            assert_eq!(read(&damaged), None, "byte {at}");
-            assert_eq!(read(&line[..at]), None, "cut at {at}");
-            assert_eq!(read(&line[at + 1..]), None, "begun at {at}");
+            assert_eq!(decode(&damaged), None, "byte {at}");
+            assert_eq!(decode(&line[..at]), None, "cut at {at}");
+            assert_eq!(decode(&line[at + 1..]), None, "begun at {at}");
         }
     }
 }

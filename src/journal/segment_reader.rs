@@ -1,52 +1,52 @@
-//! A segment on its way to the books: whole lines, in batches.
+//! Reads a segment in batches of whole lines.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use super::pile::Segment;
-use super::{line, segment};
+use super::segment_set::JournalSegment;
+use super::{record_line, segment_file};
 use crate::model::UsageRecord;
 
-/// So many receipts go to the books at once.
+/// Maximum number of records in a batch.
 pub(super) const BATCH: usize = 1000;
 
-/// What is read at once; a line that is longer makes it grow.
-const CHUNK: u64 = 256 << 10;
+/// Bytes that are read at once; a longer line makes the buffer grow.
+const READ_SIZE: u64 = 256 << 10;
 
-pub(super) struct Reading {
-    pub(super) segment: Segment,
+pub(super) struct SegmentReader {
+    pub(super) segment: JournalSegment,
     file: File,
-    /// Everything before it has been carried.
+    /// Everything before this offset has been flushed.
     pub(super) offset: u64,
     pub(super) is_damaged: bool,
 }
 
-/// Lines of a segment, as receipts.
+/// The decoded lines of one read.
 #[derive(Default)]
-pub(super) struct Batch<'b> {
-    pub(super) receipts: Vec<UsageRecord<'b>>,
-    pub(super) passed: Passed,
+pub(super) struct RecordBatch<'b> {
+    pub(super) records: Vec<UsageRecord<'b>>,
+    pub(super) flushed: FlushedLines,
 }
 
-/// What is known of lines when they are done with.
+/// What a reader moves past: the lines of a batch, or the incomplete rest of a segment.
 #[derive(Default)]
-pub(super) struct Passed {
-    /// Those that are no receipts included.
+pub(super) struct FlushedLines {
+    /// Damaged lines included.
     pub(super) lines: u64,
-    /// Where those begin.
+    /// Offsets of the damaged lines.
     pub(super) damaged: Vec<u64>,
-    /// Half a line ends the segment.
-    pub(super) is_torn: bool,
+    /// The segment ends with an incomplete line.
+    pub(super) is_incomplete: bool,
     end: u64,
 }
 
-impl Reading {
-    pub(super) fn begin(folder: &Path, segment: Segment) -> io::Result<Reading> {
-        Ok(Reading {
+impl SegmentReader {
+    pub(super) fn open(folder: &Path, segment: JournalSegment) -> io::Result<SegmentReader> {
+        Ok(SegmentReader {
             segment,
-            file: File::open(segment::path(folder, segment.number))?,
+            file: File::open(segment_file::path(folder, segment.number))?,
             offset: 0,
             is_damaged: false,
         })
@@ -56,10 +56,10 @@ impl Reading {
         self.offset >= self.segment.length
     }
 
-    /// The next bytes, at least one whole line; they come again until they have been passed.
-    /// `false`: what is left of it is no whole line.
+    /// Reads the next bytes, at least one whole line; the same bytes come again until `advance` is called.
+    /// `false`: the rest of the segment is no whole line.
     pub(super) fn fill(&self, bytes: &mut Vec<u8>) -> io::Result<bool> {
-        let mut chunk = CHUNK;
+        let mut chunk = READ_SIZE;
         loop {
             let left = self.segment.length.saturating_sub(self.offset);
             let size = usize::try_from(left.min(chunk)).unwrap_or(usize::MAX);
@@ -75,36 +75,36 @@ impl Reading {
         }
     }
 
-    /// What is left of it, where that is no whole line.
-    pub(super) fn rest(&self) -> Passed {
-        Passed {
-            is_torn: !self.is_at_end(),
+    /// The rest of the segment, where that is no whole line.
+    pub(super) fn rest(&self) -> FlushedLines {
+        FlushedLines {
+            is_incomplete: !self.is_at_end(),
             end: self.segment.length,
-            ..Passed::default()
+            ..FlushedLines::default()
         }
     }
 
-    pub(super) fn pass(&mut self, passed: &Passed) {
-        self.offset = passed.end;
-        self.is_damaged |= !passed.damaged.is_empty();
+    pub(super) fn advance(&mut self, flushed: &FlushedLines) {
+        self.offset = flushed.end;
+        self.is_damaged |= !flushed.damaged.is_empty();
     }
 }
 
-impl<'b> Batch<'b> {
-    /// The lines that stand here, of which the first begins at this place of its segment.
-    pub(super) fn of(bytes: &'b [u8], offset: u64) -> Batch<'b> {
-        let mut batch = Batch::default();
-        batch.receipts.reserve_exact(BATCH);
+impl<'b> RecordBatch<'b> {
+    /// Decodes whole lines, of which the first begins at `offset` in its segment.
+    pub(super) fn decode(bytes: &'b [u8], offset: u64) -> RecordBatch<'b> {
+        let mut batch = RecordBatch::default();
+        batch.records.reserve_exact(BATCH);
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', bytes).take(BATCH) {
-            match line::read(&bytes[begin..end]) {
-                Some(receipt) => batch.receipts.push(receipt),
-                None => batch.passed.damaged.push(offset + begin as u64),
+            match record_line::decode(&bytes[begin..end]) {
+                Some(record) => batch.records.push(record),
+                None => batch.flushed.damaged.push(offset + begin as u64),
             }
-            batch.passed.lines += 1;
+            batch.flushed.lines += 1;
             begin = end + 1;
         }
-        batch.passed.end = offset + begin as u64;
+        batch.flushed.end = offset + begin as u64;
         batch
     }
 }

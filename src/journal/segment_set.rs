@@ -1,4 +1,4 @@
-//! What all pens share: how much room there is, and the segments that nothing is written to any more.
+//! The segments of a journal: how many bytes they take, and which are closed and wait to be flushed.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -7,147 +7,150 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::segment;
+use super::segment_file;
 
-/// A segment goes on until it is as long as this.
-const LONGEST_SEGMENT: u64 = 4 << 20;
-/// Of the limit, so that what is carried and not yet deleted never fills much of it.
+/// A segment is closed when it is as long as this.
+const MAX_SEGMENT_LENGTH: u64 = 4 << 20;
+/// A segment is at most this fraction of the limit, so that flushed lines that are not yet deleted take little of it.
 const SEGMENTS_IN_LIMIT: u64 = 16;
 
-pub(super) struct Pile {
+/// Shared by all segment writers and the flusher.
+pub(super) struct SegmentSet {
     folder: PathBuf,
     limit: u64,
-    longest: u64,
+    max_segment_length: u64,
     next: AtomicU64,
     bytes: AtomicU64,
     waiting: AtomicU64,
-    /// Of those that wait, how many an earlier process left; they are carried first.
-    earlier: AtomicU64,
-    has_alarmed: AtomicBool,
+    /// Of the waiting records, those that an earlier process left; they are flushed first.
+    previous: AtomicU64,
+    has_warned: AtomicBool,
     /// Oldest first.
-    sealed: Mutex<VecDeque<Sealed>>,
+    closed: Mutex<VecDeque<ClosedSegment>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segment {
+pub(super) struct JournalSegment {
     pub(super) number: u64,
-    /// Up to here there are whole lines, but for one from before that may have been torn.
+    /// Everything up to here is whole lines; only a segment of an earlier process may end with an incomplete one.
     pub(super) length: u64,
 }
 
-pub(super) struct Sealed {
-    pub(super) segment: Segment,
-    /// Where it is not known to be on the disk.
+pub(super) struct ClosedSegment {
+    pub(super) segment: JournalSegment,
+    /// The file, where it is not known to be synced.
     pub(super) unsynced: Option<Arc<File>>,
 }
 
-/// There is no room for a line.
+/// A line would go beyond the limit of the journal.
 #[derive(Debug)]
-pub(super) struct Full;
+pub(super) struct JournalFull;
 
-impl Pile {
-    pub(super) fn open(folder: &Path, limit: u64) -> io::Result<Pile> {
-        let (found, next) = segment::find(folder)?;
-        let sealed = found.iter().map(|found| Sealed {
-            segment: Segment {
+impl SegmentSet {
+    pub(super) fn open(folder: &Path, limit: u64) -> io::Result<SegmentSet> {
+        let (found, next) = segment_file::find(folder)?;
+        let closed = found.iter().map(|found| ClosedSegment {
+            segment: JournalSegment {
                 number: found.number,
                 length: found.length,
             },
             unsynced: None,
         });
         let waiting = found.iter().map(|found| found.lines).sum();
-        Ok(Pile {
+        Ok(SegmentSet {
             folder: folder.to_owned(),
             limit,
-            longest: (limit / SEGMENTS_IN_LIMIT).min(LONGEST_SEGMENT),
+            max_segment_length: (limit / SEGMENTS_IN_LIMIT).min(MAX_SEGMENT_LENGTH),
             next: next.into(),
             bytes: found.iter().map(|found| found.length).sum::<u64>().into(),
             waiting: AtomicU64::new(waiting),
-            earlier: AtomicU64::new(waiting),
-            has_alarmed: AtomicBool::new(false),
-            sealed: Mutex::new(sealed.collect()),
+            previous: AtomicU64::new(waiting),
+            has_warned: AtomicBool::new(false),
+            closed: Mutex::new(closed.collect()),
         })
     }
 
-    /// Room for a line of so many bytes. `true`: with it the journal has become nearly full.
-    pub(super) fn take_room(&self, length: u64) -> Result<bool, Full> {
+    /// Reserves the bytes of a line. `true`: with it the journal has become nearly full.
+    pub(super) fn reserve(&self, length: u64) -> Result<bool, JournalFull> {
         let bytes = self.bytes.fetch_add(length, Ordering::Relaxed) + length;
         if bytes > self.limit {
-            self.give_room(length);
-            return Err(Full);
+            self.release_bytes(length);
+            return Err(JournalFull);
         }
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let is_nearly_full = bytes >= self.nearly_full();
-        Ok(is_nearly_full && !self.has_alarmed.swap(true, Ordering::Relaxed))
+        let is_nearly_full = bytes >= self.warning_level();
+        Ok(is_nearly_full && !self.has_warned.swap(true, Ordering::Relaxed))
     }
 
-    /// A line for which there was room could not be written.
-    pub(super) fn give_back(&self, length: u64) {
-        self.give_room(length);
+    /// Gives back the bytes of a line that could not be written.
+    pub(super) fn release_line(&self, length: u64) {
+        self.release_bytes(length);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn give_room(&self, length: u64) {
+    fn release_bytes(&self, length: u64) {
         let before = self.bytes.fetch_sub(length, Ordering::Relaxed);
-        if before - length < self.nearly_full() && self.has_alarmed.load(Ordering::Relaxed) {
-            self.has_alarmed.store(false, Ordering::Relaxed);
+        if before - length < self.warning_level() && self.has_warned.load(Ordering::Relaxed) {
+            self.has_warned.store(false, Ordering::Relaxed);
         }
     }
 
-    /// A new segment, to write to.
-    pub(super) fn begin(&self) -> io::Result<(u64, File)> {
+    /// Creates a new segment file.
+    pub(super) fn create(&self) -> io::Result<(u64, File)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut options = OpenOptions::new();
-        let path = segment::path(&self.folder, number);
+        let path = segment_file::path(&self.folder, number);
         let file = options.append(true).create_new(true).open(path)?;
         Ok((number, file))
     }
 
-    /// Whether a segment is long enough.
+    /// Tells whether a segment of this length is to be closed.
     pub(super) const fn is_long(&self, length: u64) -> bool {
-        length >= self.longest
+        length >= self.max_segment_length
     }
 
-    pub(super) fn signature(&self, sealed: Sealed) {
-        self.sealed().push_back(sealed);
+    pub(super) fn push_closed(&self, closed: ClosedSegment) {
+        self.closed().push_back(closed);
     }
 
-    /// What is to be carried next.
-    pub(super) fn oldest(&self) -> Option<Segment> {
-        self.sealed().front().map(|sealed| sealed.segment)
+    /// The segment that is flushed next.
+    pub(super) fn oldest(&self) -> Option<JournalSegment> {
+        self.closed().front().map(|closed| closed.segment)
     }
 
-    /// So many lines of the oldest segment are in the books, or are none. How many of those that
-    /// earlier processes left are not.
-    pub(super) fn carried(&self, lines: u64) -> u64 {
-        // Only who carries changes the one, and others only add to the other.
+    /// Counts lines of the oldest segment as flushed, and returns how many records of earlier processes are left.
+    pub(super) fn count_flushed(&self, lines: u64) -> u64 {
+        // Only the flusher changes `previous`; the writers only add to `waiting`.
         self.waiting.fetch_sub(lines, Ordering::Relaxed);
-        let earlier = self.earlier().saturating_sub(lines);
-        self.earlier.store(earlier, Ordering::Relaxed);
-        earlier
+        let previous = self.previous().saturating_sub(lines);
+        self.previous.store(previous, Ordering::Relaxed);
+        previous
     }
 
-    /// Deletes the oldest segment, all of which has been carried.
-    pub(super) fn retire(&self, is_damaged: bool) {
-        let Some(Sealed { segment, .. }) = self.sealed().pop_front() else {
+    /// Deletes the oldest segment, or sets it aside where it is damaged.
+    pub(super) fn remove_oldest(&self, is_damaged: bool) {
+        let Some(ClosedSegment { segment, .. }) = self.closed().pop_front() else {
             return;
         };
-        self.give_room(segment.length);
-        let path = segment::path(&self.folder, segment.number);
-        let gone = match is_damaged {
-            true => fs::rename(&path, segment::aside(&self.folder, segment.number)),
+        self.release_bytes(segment.length);
+        let path = segment_file::path(&self.folder, segment.number);
+        let removed = match is_damaged {
+            true => fs::rename(
+                &path,
+                segment_file::damaged_path(&self.folder, segment.number),
+            ),
             false => fs::remove_file(&path),
         };
-        if let Err(error) = gone {
+        if let Err(error) = removed {
             let path = path.display();
-            log::error!("journal: {path} is carried and cannot be removed: {error}");
+            log::error!("journal: {path} is flushed but cannot be removed: {error}");
         }
     }
 
-    /// The files whose end may not be on the disk yet.
+    /// The closed files that are not synced yet.
     pub(super) fn take_unsynced(&self) -> Vec<Arc<File>> {
-        let mut sealed = self.sealed();
-        let files = sealed.iter_mut().map(|sealed| sealed.unsynced.take());
+        let mut closed = self.closed();
+        let files = closed.iter_mut().map(|closed| closed.unsynced.take());
         files.flatten().collect()
     }
 
@@ -163,26 +166,26 @@ impl Pile {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    pub(super) fn earlier(&self) -> u64 {
-        self.earlier.load(Ordering::Relaxed)
+    pub(super) fn previous(&self) -> u64 {
+        self.previous.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_nearly_full(&self) -> bool {
-        self.bytes() >= self.nearly_full()
+        self.bytes() >= self.warning_level()
     }
 
-    /// Four fifths.
-    const fn nearly_full(&self) -> u64 {
+    /// The journal counts as nearly full at four fifths of the limit.
+    const fn warning_level(&self) -> u64 {
         self.limit / 5 * 4
     }
 
     #[cfg(test)]
-    pub(super) const fn shorten_segments(&mut self, longest: u64) {
-        self.longest = longest;
+    pub(super) const fn shorten_segments(&mut self, length: u64) {
+        self.max_segment_length = length;
     }
 
-    fn sealed(&self) -> MutexGuard<'_, VecDeque<Sealed>> {
+    fn closed(&self) -> MutexGuard<'_, VecDeque<ClosedSegment>> {
         // Nothing panics while it is held.
-        self.sealed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

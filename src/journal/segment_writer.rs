@@ -1,65 +1,71 @@
-//! One of the hands that write: it appends lines to a segment of its own.
+//! Appends lines to a segment of its own.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
-use super::pile::{Full, Pile, Sealed, Segment};
+use super::segment_set::{ClosedSegment, JournalFull, JournalSegment, SegmentSet};
 
-/// Each thread has one, so that none waits for the disk with another's line. In memory they keep
-/// apart too.
+/// Each thread uses its own writer, so that none waits for the disk write of another. The alignment
+/// keeps two writers off one cache line.
 #[repr(align(64))]
 #[derive(Default)]
-pub(super) struct Pen {
-    /// Made when there is something to write.
-    active: Option<Active>,
+pub(super) struct SegmentWriter {
+    /// Created with the first line.
+    active: Option<ActiveSegment>,
 }
 
-struct Active {
-    segment: Segment,
+struct ActiveSegment {
+    segment: JournalSegment,
     file: Arc<File>,
     is_synced: bool,
-    /// Half a line stands at its end: nothing may follow it.
-    is_torn: bool,
+    /// The file ends with an incomplete line: nothing may follow it.
+    is_incomplete: bool,
 }
 
-/// Why a line was not written.
+/// Why a line could not be appended.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum AppendError {
     Full,
     Failed(io::Error),
 }
 
-impl From<Full> for Refused {
-    fn from(Full: Full) -> Refused {
-        Refused::Full
+impl From<JournalFull> for AppendError {
+    fn from(JournalFull: JournalFull) -> AppendError {
+        AppendError::Full
     }
 }
 
-impl Pen {
+impl SegmentWriter {
     /// `true`: with this line the journal has become nearly full.
-    pub(super) fn write(&mut self, line: &[u8], pile: &Pile) -> Result<bool, Refused> {
+    pub(super) fn append(
+        &mut self,
+        line: &[u8],
+        segments: &SegmentSet,
+    ) -> Result<bool, AppendError> {
         let length = line.len() as u64;
-        let alarms = pile.take_room(length)?;
-        let written = self.append(line, pile);
-        written.map(|()| alarms).map_err(|error| {
-            pile.give_back(length);
-            Refused::Failed(error)
+        let crosses_warning_level = segments.reserve(length)?;
+        let written = self.append_reserved(line, segments);
+        written.map(|()| crosses_warning_level).map_err(|error| {
+            segments.release_line(length);
+            AppendError::Failed(error)
         })
     }
 
-    fn append(&mut self, line: &[u8], pile: &Pile) -> io::Result<()> {
-        let is_over = |active: &Active| active.is_torn || pile.is_long(active.segment.length);
+    fn append_reserved(&mut self, line: &[u8], segments: &SegmentSet) -> io::Result<()> {
+        let is_over = |active: &ActiveSegment| {
+            active.is_incomplete || segments.is_long(active.segment.length)
+        };
         if self.active.as_ref().is_some_and(is_over) {
-            self.signature(pile);
+            self.close(segments);
         }
         let active = match &mut self.active {
             Some(active) => active,
-            none => none.insert(Active::begin(pile)?),
+            none => none.insert(ActiveSegment::create(segments)?),
         };
-        if let Err(error) = put(&active.file, line) {
-            // The half of it that may be there is taken back; else nothing more goes into this file.
-            active.is_torn = active.file.set_len(active.segment.length).is_err();
+        if let Err(error) = write_line(&active.file, line) {
+            // A partial write is cut off; where that fails, nothing more goes into this file.
+            active.is_incomplete = active.file.set_len(active.segment.length).is_err();
             return Err(error);
         }
         active.segment.length += line.len() as u64;
@@ -67,17 +73,17 @@ impl Pen {
         Ok(())
     }
 
-    /// Puts what it has written on the pile; the next line begins another segment.
-    pub(super) fn signature(&mut self, pile: &Pile) {
+    /// Closes the segment; the next line begins another.
+    pub(super) fn close(&mut self, segments: &SegmentSet) {
         if let Some(active) = self.active.take() {
-            pile.signature(Sealed {
+            segments.push_closed(ClosedSegment {
                 segment: active.segment,
                 unsynced: (!active.is_synced).then_some(active.file),
             });
         }
     }
 
-    /// The file, if its end may not be on the disk yet.
+    /// The file, if it is not synced yet.
     pub(super) fn take_unsynced(&mut self) -> Option<Arc<File>> {
         let active = self.active.as_mut().filter(|active| !active.is_synced)?;
         active.is_synced = true;
@@ -89,20 +95,20 @@ impl Pen {
     }
 }
 
-impl Active {
-    fn begin(pile: &Pile) -> io::Result<Active> {
-        let (number, file) = pile.begin()?;
-        Ok(Active {
-            segment: Segment { number, length: 0 },
+impl ActiveSegment {
+    fn create(segments: &SegmentSet) -> io::Result<ActiveSegment> {
+        let (number, file) = segments.create()?;
+        Ok(ActiveSegment {
+            segment: JournalSegment { number, length: 0 },
             file: Arc::new(file),
             is_synced: true,
-            is_torn: false,
+            is_incomplete: false,
         })
     }
 }
 
-/// One write: it is there as a whole, or not.
-fn put(mut file: &File, line: &[u8]) -> io::Result<()> {
+/// Writes a line with one system call.
+fn write_line(mut file: &File, line: &[u8]) -> io::Result<()> {
     loop {
         match file.write(line) {
             Ok(count) if count == line.len() => return Ok(()),
@@ -117,29 +123,31 @@ fn put(mut file: &File, line: &[u8]) -> io::Result<()> {
 mod tests {
     use std::fs::{self, OpenOptions};
 
-    use super::super::segment;
+    use super::super::segment_file;
     use super::*;
 
     #[test]
     fn a_disk_that_is_full_costs_no_line_that_was_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        let pile = Pile::open(folder.path(), 1 << 20).expect("a folder");
-        let mut pen = Pen::default();
-        pen.write(b"one\n", &pile).expect("some room");
-        let whole = pen.active.take().expect("a file");
+        let segments = SegmentSet::open(folder.path(), 1 << 20).expect("a folder");
+        let mut writer = SegmentWriter::default();
+        writer.append(b"one\n", &segments).expect("some room");
+        let whole = writer.active.take().expect("a file");
         let full = OpenOptions::new().append(true).open("/dev/full");
-        pen.active = Some(Active {
+        writer.active = Some(ActiveSegment {
             file: Arc::new(full.expect("a device")),
             ..whole
         });
-        let refused = pen.write(b"two\n", &pile).expect_err("no room");
+        let refused = writer.append(b"two\n", &segments).expect_err("no room");
         assert!(
-            matches!(refused, Refused::Failed(error) if error.kind() == io::ErrorKind::StorageFull)
+            matches!(refused, AppendError::Failed(error) if error.kind() == io::ErrorKind::StorageFull)
         );
         // It cannot be cut back either, so that what follows goes elsewhere.
-        pen.write(b"three\n", &pile).expect("room in another");
-        assert_eq!((pile.bytes(), pile.waiting()), (10, 2));
-        let content = |number| fs::read(segment::path(folder.path(), number)).expect("a file");
+        writer
+            .append(b"three\n", &segments)
+            .expect("room in another");
+        assert_eq!((segments.bytes(), segments.waiting()), (10, 2));
+        let content = |number| fs::read(segment_file::path(folder.path(), number)).expect("a file");
         assert_eq!(
             (content(1), content(2)),
             (b"one\n".to_vec(), b"three\n".to_vec())

@@ -1,17 +1,4 @@
-//! Receipts on disk until the books have them: no database stands in the way of a request.
-//!
-//! A receipt is appended with one write before its request's last byte goes out, and carried to
-//! the books from there. Each thread appends to a segment of its own; who carries takes it away
-//! from the pen, and deletes it when all of it has been carried. What was carried and not yet
-//! deleted when the process ended is carried again, and the books know every receipt by its id.
-
-mod carry;
-mod line;
-mod pen;
-mod pile;
-mod reading;
-mod segment;
-mod seldom;
+//! The journal itself: appends usage records to segments and knows how much of them is flushed.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -27,86 +14,83 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::{Notify, SetOnce};
 
-pub use carry::{Flusher, run_background};
-
-use pen::{Pen, Refused};
-use pile::{Pile, Segment};
-use seldom::Seldom;
-
+use super::log_limiter::LogLimiter;
+use super::record_line;
+use super::segment_set::{JournalSegment, SegmentSet};
+use super::segment_writer::{AppendError, SegmentWriter};
 use crate::model::UsageRecord;
 
 const LOCK: &str = "lock";
 
-/// More threads than so many share pens: each pen is a batch of its own for the books.
-const MOST_PENS: usize = 4;
+/// Maximum number of segment writers; more threads share them, as each writer fills batches of its own.
+const MAX_WRITERS: usize = 4;
 
-/// Between two lines in the log about receipts that are lost.
-const BETWEEN_ALARMS: Duration = Duration::from_secs(10);
+/// Minimum time between two log lines about lost records.
+const LOST_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where receipts are kept for good.
+/// Where usage records are stored for good.
 #[async_trait]
 pub trait UsageSink: Send + Sync {
-    /// Writes down all of them or none. Those that are there already stay as they are, by their
-    /// ids; the answer is how many were not.
-    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String>;
+    /// Stores all of the records or none. Records whose id is known stay as they are; returns how many were new.
+    async fn record(&self, records: &[UsageRecord<'_>]) -> Result<usize, String>;
 }
 
-/// Belongs to one process; its threads share it.
+/// Keeps usage records on disk until the sink has them. Belongs to one process; its threads share it.
 pub struct Journal {
-    folder: PathBuf,
-    pile: Pile,
-    pens: Box<[Mutex<Pen>]>,
-    tally: Tally,
+    pub(super) folder: PathBuf,
+    pub(super) segments: SegmentSet,
+    writers: Box<[Mutex<SegmentWriter>]>,
+    pub(super) counters: Counters,
     began: Instant,
-    lost: Seldom,
-    /// Set when the books have all that earlier processes left.
-    earlier_carried: SetOnce<()>,
-    /// Somebody waits for what is left.
-    hurry: Notify,
+    lost_log: LogLimiter,
+    /// Set when the sink has all records of earlier processes.
+    previous_flushed: SetOnce<()>,
+    /// Notified when the flusher must not pause.
+    pub(super) flush_requested: Notify,
     /// Locked for as long as the journal is open.
     _lock: File,
 }
 
 #[derive(Default)]
-struct Tally {
-    carried: AtomicU64,
+pub(super) struct Counters {
+    pub(super) flushed: AtomicU64,
     lost: AtomicU64,
-    damaged: AtomicU64,
-    /// Attempts that the books refused.
-    failures: AtomicU64,
-    /// When nothing was left to carry or something was carried, in milliseconds since the beginning.
+    pub(super) damaged: AtomicU64,
+    /// Batches that the sink refused.
+    pub(super) failures: AtomicU64,
+    /// When a flush last succeeded or had nothing to do, in milliseconds since the start.
     last_success: AtomicU64,
 }
 
-/// How a journal stands.
+/// The state of a journal, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JournalStatus {
     pub bytes: u64,
     pub limit: u64,
     pub is_nearly_full: bool,
-    /// Receipts that the books do not have yet.
+    /// Records that the sink does not have yet.
     pub waiting: u64,
-    pub carried: u64,
-    /// Receipts that could not be written down.
+    pub flushed: u64,
+    /// Records that could not be written.
     pub lost: u64,
-    /// Lines that could not be read again.
+    /// Lines that could not be decoded.
     pub damaged: u64,
-    /// Since everything there was had been carried, or some of it.
+    /// Time since a flush last succeeded or had nothing to do.
     pub since_success: Duration,
 }
 
 thread_local! {
-    /// A line is put together here, so that one costs no memory of its own.
+    /// The buffer that a line is encoded into; reused, so that a record allocates nothing.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-    /// Which of the pens a thread takes.
-    static HAND: usize = {
-        static HANDS: AtomicUsize = AtomicUsize::new(0);
-        HANDS.fetch_add(1, Ordering::Relaxed)
+    /// Which of the writers a thread uses.
+    static SLOT: usize = {
+        static NEXT_SLOT: AtomicUsize = AtomicUsize::new(0);
+        NEXT_SLOT.fetch_add(1, Ordering::Relaxed)
     };
 }
 
 impl Journal {
-    /// Takes possession of a folder, with what is in it from before.
+    /// Locks a folder and opens the journal in it, with the records that an earlier process left.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Journal> {
         fs::create_dir_all(folder)?;
         let lock = File::create(folder.join(LOCK))?;
@@ -118,117 +102,123 @@ impl Journal {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let pile = Pile::open(folder, limit)?;
-        let earlier_carried = match pile.earlier() {
+        let segments = SegmentSet::open(folder, limit)?;
+        let previous_flushed = match segments.previous() {
             0 => SetOnce::new_with(Some(())),
             count => {
-                log::info!("journal: {count} receipts are left from before");
+                log::info!(
+                    "journal: {count} usage records of an earlier process are to be flushed"
+                );
                 SetOnce::new()
             }
         };
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        let pens = (0..threads.min(MOST_PENS)).map(|_| Mutex::default());
+        let writers = (0..threads.min(MAX_WRITERS)).map(|_| Mutex::default());
         Ok(Journal {
             folder: folder.to_owned(),
-            pile,
-            pens: pens.collect(),
-            tally: Tally::default(),
+            segments,
+            writers: writers.collect(),
+            counters: Counters::default(),
             began: Instant::now(),
-            lost: Seldom::every(BETWEEN_ALARMS),
-            earlier_carried,
-            hurry: Notify::new(),
+            lost_log: LogLimiter::every(LOST_LOG_INTERVAL),
+            previous_flushed,
+            flush_requested: Notify::new(),
             _lock: lock,
         })
     }
 
-    /// Returns when the receipt survives the end of this process. One that cannot be written is
-    /// counted and logged: a request is not refused for it.
-    pub fn append(&self, receipt: &UsageRecord<'_>) {
+    /// Appends a record; when it returns, the record survives the end of the process. A record that
+    /// cannot be written is counted and logged, the request goes on.
+    pub fn append(&self, record: &UsageRecord<'_>) {
         let written = LINE.with_borrow_mut(|line| {
-            line::write(receipt, line);
-            let pen = &self.pens[HAND.with(|hand| hand % self.pens.len())];
-            hold(pen).write(line, &self.pile)
+            record_line::encode(record, line);
+            let writer = &self.writers[SLOT.with(|slot| slot % self.writers.len())];
+            lock(writer).append(line, &self.segments)
         });
         match written {
             Ok(false) => {}
             Ok(true) => log::error!(
-                "journal: {} is nearly full; the store takes no receipts",
+                "journal: {} is nearly full because the store accepts no usage records",
                 self.folder.display()
             ),
-            Err(refused) => self.lose(&receipt.id, &refused),
+            Err(refused) => self.record_lost(&record.id, &refused),
         }
     }
 
-    fn lose(&self, id: &str, refused: &Refused) {
-        let lost = self.tally.lost.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.lost.now() {
+    fn record_lost(&self, id: &str, refused: &AppendError) {
+        let lost = self.counters.lost.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.lost_log.is_due() {
             let reason: Cow<'_, str> = match refused {
-                Refused::Full => "it has reached its limit".into(),
-                Refused::Failed(error) => error.to_string().into(),
+                AppendError::Full => "it has reached journal.limit".into(),
+                AppendError::Failed(error) => error.to_string().into(),
             };
             log::error!(
-                "journal: cannot write to {}: {reason}; {lost} receipts are lost, the last is {id}",
+                "journal: cannot write to {}: {reason}; {lost} usage records are lost, the last is {id}",
                 self.folder.display(),
             );
         }
     }
 
-    pub fn standing(&self) -> JournalStatus {
+    pub fn status(&self) -> JournalStatus {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let last_success = Duration::from_millis(count(&self.tally.last_success));
+        let last_success = Duration::from_millis(count(&self.counters.last_success));
         JournalStatus {
-            bytes: self.pile.bytes(),
-            limit: self.pile.limit(),
-            is_nearly_full: self.pile.is_nearly_full(),
-            waiting: self.pile.waiting(),
-            carried: count(&self.tally.carried),
-            lost: count(&self.tally.lost),
-            damaged: count(&self.tally.damaged),
+            bytes: self.segments.bytes(),
+            limit: self.segments.limit(),
+            is_nearly_full: self.segments.is_nearly_full(),
+            waiting: self.segments.waiting(),
+            flushed: count(&self.counters.flushed),
+            lost: count(&self.counters.lost),
+            damaged: count(&self.counters.damaged),
             since_success: self.began.elapsed().saturating_sub(last_success),
         }
     }
 
-    /// Whether the books have all that earlier processes left here.
+    /// Tells whether the sink has all records of earlier processes.
     pub fn has_flushed_previous(&self) -> bool {
-        self.earlier_carried.initialized()
+        self.previous_flushed.initialized()
     }
 
-    /// Returns when they have.
-    pub async fn earlier_carried(&self) {
-        self.earlier_carried.wait().await;
+    /// Waits until the sink has all records of earlier processes.
+    pub async fn previous_flushed(&self) {
+        self.previous_flushed.wait().await;
     }
 
-    /// There is reason to believe that the books are well: no pause is made before the next attempt.
-    pub fn hurry(&self) {
-        self.hurry.notify_one();
+    /// Lets the flusher try again at once, without the rest of its pause.
+    pub fn flush_now(&self) {
+        self.flush_requested.notify_one();
     }
 
-    fn note_carried(&self, lines: u64) {
-        if self.pile.carried(lines) == 0 {
-            // It may have been so before.
-            let _ = self.earlier_carried.set(());
+    pub(super) fn record_flushed(&self, lines: u64) {
+        if self.segments.count_flushed(lines) == 0 {
+            // It may be set already.
+            let _ = self.previous_flushed.set(());
         }
     }
 
-    /// One more attempt to carry what is left, for so long at most. What cannot be stays where it is.
+    /// Tries once more to flush what is left, within `limit`. What cannot be flushed stays on disk.
     pub async fn finish(&self, limit: Duration) {
-        let failures = || self.tally.failures.load(Ordering::Acquire);
+        let failures = || self.counters.failures.load(Ordering::Acquire);
         let before = failures();
-        self.hurry();
+        self.flush_now();
         let until = Instant::now() + limit;
         while !self.is_empty() && failures() == before && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let left = self.pile.waiting();
+        let left = self.segments.waiting();
         if left > 0 {
-            log::warn!("journal: {left} receipts stay there until the next start");
+            log::warn!("journal: {left} usage records stay on disk until the next start");
         }
     }
 
-    /// Everything written so far survives a power cut, too. Blocks for as long as the disk takes.
-    fn sync(&self) -> io::Result<()> {
-        let mut unsynced = self.pile.take_unsynced();
-        unsynced.extend(self.pens.iter().filter_map(|pen| hold(pen).take_unsynced()));
+    /// Syncs everything written so far to the disk. Blocks.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        let mut unsynced = self.segments.take_unsynced();
+        unsynced.extend(
+            self.writers
+                .iter()
+                .filter_map(|writer| lock(writer).take_unsynced()),
+        );
         if unsynced.is_empty() {
             return Ok(());
         }
@@ -238,30 +228,27 @@ impl Journal {
         File::open(&self.folder)?.sync_all()
     }
 
-    fn note_success(&self) {
+    pub(super) fn record_success(&self) {
         let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.tally.last_success.store(elapsed, Ordering::Relaxed);
+        self.counters.last_success.store(elapsed, Ordering::Relaxed);
     }
 
-    /// What is to be carried next: what waits on the pile, else what has been written since.
-    fn oldest(&self) -> Option<Segment> {
-        self.pile.oldest().or_else(|| {
-            self.pens
+    /// The segment to flush next; where none is closed, the writers close theirs.
+    pub(super) fn oldest(&self) -> Option<JournalSegment> {
+        self.segments.oldest().or_else(|| {
+            self.writers
                 .iter()
-                .for_each(|pen| hold(pen).signature(&self.pile));
-            self.pile.oldest()
+                .for_each(|writer| lock(writer).close(&self.segments));
+            self.segments.oldest()
         })
     }
 
     fn is_empty(&self) -> bool {
-        self.pens.iter().all(|pen| hold(pen).is_idle()) && self.pile.oldest().is_none()
+        self.writers.iter().all(|writer| lock(writer).is_idle()) && self.segments.oldest().is_none()
     }
 }
 
-fn hold(pen: &Mutex<Pen>) -> MutexGuard<'_, Pen> {
-    // Nothing panics while it is held; if it did, its length is that of whole lines.
-    pen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(writer: &Mutex<SegmentWriter>) -> MutexGuard<'_, SegmentWriter> {
+    // A poisoned lock is no reason to stop: the length always covers whole lines.
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,9 @@
-//! The elements of a JSON array that arrives in pieces, each handed over as soon as it is complete.
+//! Splits a JSON array that arrives in chunks into its elements, each as soon as it is complete.
 
-/// Finds element borders without building a tree; it trusts nothing but quotes and brackets,
-/// so an element must still be parsed by whoever receives it.
+/// Finds the ends of elements by quotes and brackets alone; the receiver still has to parse an element.
 #[derive(Debug, Default)]
 pub struct ArrayElements {
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -12,13 +11,13 @@ pub struct ArrayElements {
 }
 
 impl ArrayElements {
-    /// Whether the array's closing bracket has come.
+    /// Tells whether the closing bracket of the array has come.
     pub fn closed(&self) -> bool {
         self.closed
     }
 
-    /// Each element comes with the place in the chunk where it ends. What follows the array's
-    /// closing bracket is none.
+    /// Calls `element` with each complete element and the offset in the chunk where it ends. Bytes behind
+    /// the array are ignored.
     pub fn push(&mut self, chunk: &[u8], mut element: impl FnMut(&[u8], usize)) {
         for (at, &byte) in chunk.iter().enumerate() {
             if self.closed {
@@ -27,11 +26,11 @@ impl ArrayElements {
             let inside = self.depth >= 2;
             self.step(byte);
             if inside || self.depth >= 2 {
-                self.held.push(byte);
+                self.buffer.push(byte);
             }
             if inside && self.depth == 1 {
-                element(&self.held, at + 1);
-                self.held.clear();
+                element(&self.buffer, at + 1);
+                self.buffer.clear();
             }
         }
     }
@@ -70,9 +69,9 @@ mod tests {
         for cut in 0..text.len() {
             let mut elements = ArrayElements::default();
             let mut seen = Vec::new();
-            for piece in [&text[..cut], &text[cut..]] {
-                elements.push(piece, |element, end| {
-                    assert_eq!(element.last(), Some(&piece[end - 1]));
+            for chunk in [&text[..cut], &text[cut..]] {
+                elements.push(chunk, |element, end| {
+                    assert_eq!(element.last(), Some(&chunk[end - 1]));
                     seen.push(element.to_vec());
                 });
             }
@@ -89,10 +88,10 @@ mod tests {
 
     #[test]
     fn nothing_follows_the_end() {
-        for pieces in [&["[{}] [[1]]"][..], &["[{}]", " [[1]]"]] {
+        for chunks in [&["[{}] [[1]]"][..], &["[{}]", " [[1]]"]] {
             let (mut elements, mut seen) = (ArrayElements::default(), 0);
-            for piece in pieces {
-                elements.push(piece.as_bytes(), |_, _| seen += 1);
+            for chunk in chunks {
+                elements.push(chunk.as_bytes(), |_, _| seen += 1);
             }
             assert_eq!((seen, elements.closed()), (1, true));
         }

@@ -1,41 +1,16 @@
-//! One JSON object being read: fields are taken by name and type, what remains was not understood.
+//! A JSON object that is decoded field by field: fields are taken by name and type, what remains is a loss.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use serde_json_borrow::ObjectAsVec;
 
 use super::from_json::decode_json;
-use super::shape::{NotedField, ObjectRules};
-use super::walk::walk;
+use super::path::Path;
+use super::rules::{NotedField, ObjectRules};
+use super::validate_tree::validate_tree;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Text};
 
-/// Where a value stands, as `messages[3].content`; costs nothing until it is printed.
-#[derive(Debug, Clone, Copy)]
-pub enum Path<'p> {
-    Root,
-    Key(&'p Path<'p>, &'p str),
-    Index(&'p Path<'p>, usize),
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Path::Root => Ok(()),
-            Path::Key(Path::Root, key) => out.write_str(key),
-            Path::Key(parent, key) => write!(out, "{parent}.{key}"),
-            Path::Index(parent, index) => write!(out, "{parent}[{index}]"),
-        }
-    }
-}
-
-impl Path<'_> {
-    #[cold]
-    pub fn wrong(&self, expected: &str) -> ApiError {
-        ApiError::invalid(format!("{self}: expected {expected}")).at(self.to_string())
-    }
-}
-
-/// A value and where it stands.
+/// A value and its path.
 #[derive(Debug)]
 pub struct Node<'a, 'p> {
     pub value: Json<'a>,
@@ -56,7 +31,7 @@ impl<'a> Node<'a, '_> {
             .ok_or_else(|| self.path.wrong("a number"))
     }
 
-    /// Whole numbers may be spelled `40.0`.
+    /// An integer, which may also be written `40.0`.
     pub fn i64(self) -> Result<i64, ApiError> {
         let whole = |number: f64| (number.fract() == 0.0).then_some(number as i64);
         self.value
@@ -78,17 +53,17 @@ impl<'a> Node<'a, '_> {
 
     pub fn fields<T>(
         self,
-        read: impl FnOnce(Fields<'a, '_>) -> Result<T, ApiError>,
+        decode: impl FnOnce(Fields<'a, '_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         match self.value {
-            Json::Object(object) => read(Fields::new(object, self.path)),
+            Json::Object(object) => decode(Fields::new(object, self.path)),
             _ => Err(self.path.wrong("an object")),
         }
     }
 
     pub fn each(
         self,
-        mut read: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
+        mut decode: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let Json::Array(items) = self.value else {
             return Err(self.path.wrong("an array"));
@@ -96,7 +71,7 @@ impl<'a> Node<'a, '_> {
         for (index, value) in items.into_iter().enumerate() {
             let path = Path::Index(&self.path, index);
             let number = u32::try_from(index).map_err(|_| path.wrong("a shorter array"))?;
-            read(number, Node { value, path })?;
+            decode(number, Node { value, path })?;
         }
         Ok(())
     }
@@ -104,10 +79,10 @@ impl<'a> Node<'a, '_> {
 
 #[derive(Debug)]
 pub struct Fields<'a, 'p> {
-    /// What is taken leaves `null` behind.
+    /// A field that is taken leaves `null` behind.
     object: ObjectAsVec<'a>,
-    /// A bit for every length that a key has: nearly all that is looked for is not there, and most
-    /// of that is known by its length.
+    /// A bit for every length that a key has: most keys that are looked up are absent, and their length
+    /// mostly tells.
     lengths: u64,
     pub path: Path<'p>,
 }
@@ -117,7 +92,7 @@ const fn length_of(key: &str) -> u64 {
 }
 
 impl<'a> Fields<'a, 'static> {
-    /// A whole request body.
+    /// Parses a whole request body, which must be an object.
     pub fn of_body(body: &'a [u8]) -> Result<Self, ApiError> {
         let wrong =
             |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
@@ -139,12 +114,12 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
-    /// What is there against a table of rules; nothing is taken.
-    pub fn hold(&self, shape: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
-        walk(&self.object, shape, &self.path)
+    /// Validates the object against a table of rules; no field is taken.
+    pub fn validate(&self, rules: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
+        validate_tree(&self.object, rules, &self.path)
     }
 
-    /// The value of a key, taken out; `null` is the same as absent.
+    /// Takes the value of a key; `null` is the same as absent.
     #[inline]
     pub fn take(&mut self, key: &str) -> Option<Json<'a>> {
         if self.lacks(key) {
@@ -173,66 +148,65 @@ impl<'a, 'p> Fields<'a, 'p> {
         })
     }
 
-    /// A value of a kind. Only the look whether it is there stands where it is asked for: most of
-    /// what is asked for is not, and the code for what is would be there many times over.
+    /// Takes a value of one type. Only the check whether the key is there is inlined: most keys are not.
     #[inline]
-    fn one<T>(
+    fn typed<T>(
         &mut self,
         key: &str,
-        read: fn(Node<'a, '_>) -> Result<T, ApiError>,
+        decode: fn(Node<'a, '_>) -> Result<T, ApiError>,
     ) -> Result<Option<T>, ApiError> {
         match self.lacks(key) {
             true => Ok(None),
-            false => self.read(key, read),
+            false => self.decode(key, decode),
         }
     }
 
     #[inline(never)]
-    fn read<T>(
+    fn decode<T>(
         &mut self,
         key: &str,
-        read: fn(Node<'a, '_>) -> Result<T, ApiError>,
+        decode: fn(Node<'a, '_>) -> Result<T, ApiError>,
     ) -> Result<Option<T>, ApiError> {
-        self.node(key).map(read).transpose()
+        self.node(key).map(decode).transpose()
     }
 
     #[inline]
     pub fn text(&mut self, key: &str) -> Result<Option<Text<'a>>, ApiError> {
-        self.one(key, |node| node.text())
+        self.typed(key, |node| node.text())
     }
 
     #[inline]
     pub fn f64(&mut self, key: &str) -> Result<Option<f64>, ApiError> {
-        self.one(key, |node| node.f64())
+        self.typed(key, |node| node.f64())
     }
 
     #[inline]
     pub fn u64(&mut self, key: &str) -> Result<Option<u64>, ApiError> {
-        self.one(key, |node| node.u64())
+        self.typed(key, |node| node.u64())
     }
 
     #[inline]
     pub fn i64(&mut self, key: &str) -> Result<Option<i64>, ApiError> {
-        self.one(key, |node| node.i64())
+        self.typed(key, |node| node.i64())
     }
 
     #[inline]
     pub fn bool(&mut self, key: &str) -> Result<Option<bool>, ApiError> {
-        self.one(key, |node| node.bool())
+        self.typed(key, |node| node.bool())
     }
 
     pub fn each(
         &mut self,
         key: &str,
-        read: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
+        decode: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         match self.node(key) {
-            Some(node) => node.each(read),
+            Some(node) => node.each(decode),
             None => Ok(()),
         }
     }
 
-    /// The error for a key that must be there.
+    /// Returns the value, or the error for a missing required field.
     pub fn need<T>(&self, key: &str, value: Option<T>) -> Result<T, ApiError> {
         value.ok_or_else(|| {
             let path = Path::Key(&self.path, key);
@@ -240,7 +214,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         })
     }
 
-    /// Whatever was not taken has no counterpart.
+    /// Reports every field that was not taken as dropped.
     pub fn finish(self, losses: &mut Losses) {
         for (key, value) in self.object.iter() {
             if !value.is_null() {

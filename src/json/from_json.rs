@@ -1,16 +1,16 @@
-//! What JSON can be read into, and the words to say which field of an object is which.
+//! The trait of types that are decoded from JSON, and the macro that implements it for structs.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::reader::{DecodeResult, JsonError, JsonReader};
 
-/// Something that waits for a value. It is there before it is read, so that nothing is moved.
+/// A type that is decoded from JSON, in place, so that nothing is moved.
 pub trait FromJson<'a>: Default {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult;
 }
 
-/// A whole text.
+/// Decodes a whole text.
 pub fn decode_json<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, JsonError> {
     let (mut value, mut reader) = (T::default(), JsonReader::new(text));
     let outcome = value.decode(&mut reader);
@@ -20,8 +20,8 @@ pub fn decode_json<'a, T: FromJson<'a>>(text: &'a str) -> Result<T, JsonError> {
     }
 }
 
-/// An object's fields, by the key that each is found under. Others are skipped; none may come
-/// twice, and those that say `required` must come.
+/// Defines a struct that is decoded from an object: `"key" => field: Type`. Unknown keys are skipped, a
+/// duplicate key is an error, and so is a missing key that is marked `required`.
 macro_rules! from_json {
     (
         $(#[$meta:meta])*
@@ -74,7 +74,7 @@ macro_rules! from_json {
 
 pub(crate) use from_json;
 
-/// A value as it is written, which somebody may read later.
+/// A value as its source text, to be decoded later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RawJson<'a>(&'a str);
 
@@ -83,17 +83,17 @@ impl<'a> RawJson<'a> {
         self.0
     }
 
-    /// A string, unescaped.
+    /// The unescaped text, where it is a string.
     pub fn text(self) -> Option<Cow<'a, str>> {
         decode_json(self.0).ok()
     }
 
-    /// Itself, where anything is written, be it `null`.
+    /// `None` where the field is absent; an explicit `null` counts as present.
     pub fn written(self) -> Option<RawJson<'a>> {
         (!self.0.is_empty()).then_some(self)
     }
 
-    /// Where it stands in the body that it was read from.
+    /// Its range in the body that it was decoded from.
     pub fn range_in(self, body: &[u8]) -> Range<usize> {
         let start = (self.0.as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
         start..start + self.0.len()
@@ -108,7 +108,7 @@ impl<'a> FromJson<'a> for RawJson<'a> {
     }
 }
 
-/// A value that only is there.
+/// A value of which only the presence counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Present;
 

@@ -1,23 +1,25 @@
-//! JSON read politely: errors carry the path, leftovers are reported, edits touch only their range; and JSON written.
+//! Decodes, validates, edits and encodes JSON: errors carry the path of the field, edits change nothing but their range.
 
-mod check;
-mod elements;
+mod array_elements;
 mod fields;
 mod from_json;
-mod plain;
+mod path;
+mod plain_bytes;
 mod reader;
-mod shape;
+mod rules;
 mod splice;
 mod tree;
-mod walk;
+mod validate;
+mod validate_tree;
 mod writer;
 
-pub use check::validate;
-pub use elements::ArrayElements;
-pub use fields::{Fields, Node, Path};
+pub use array_elements::ArrayElements;
+pub use fields::{Fields, Node};
 pub(crate) use from_json::from_json;
 pub use from_json::{FromJson, Present, RawJson, decode_json};
+pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
-pub use shape::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
+pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
 pub use splice::{ChunkedBytes, Edit, replace, splice};
+pub use validate::validate;
 pub use writer::{escape, write_json};

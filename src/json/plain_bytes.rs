@@ -1,9 +1,9 @@
-//! Which bytes stand for themselves in a string: all but quotes, backslashes and control characters.
+//! Finds the first byte of a JSON string that needs an escape: a quote, a backslash or a control character.
 
-/// Most strings are shorter, and looked through by words.
+/// Shorter strings, which most are, are searched by words of eight bytes.
 const SHORT: usize = 64;
 
-/// How many bytes stand before the first that does not stand for itself.
+/// The number of bytes before the first that needs an escape.
 #[inline]
 pub fn plain(bytes: &[u8]) -> usize {
     match bytes.split_at_checked(SHORT) {
@@ -36,7 +36,7 @@ fn plain_of_many(bytes: &[u8]) -> usize {
 }
 
 fn are_plain(bytes: &[u8]) -> bool {
-    // No way out in the middle: only so it is done for all of them at once.
+    // No early exit: only so the compiler vectorizes the loop.
     bytes.iter().fold(true, |all, byte| all & is_plain(*byte))
 }
 
@@ -44,8 +44,8 @@ const fn is_plain(byte: u8) -> bool {
     byte >= b' ' && byte != b'"' && byte != b'\\'
 }
 
-/// The high bit of every byte that does not stand for itself. Above the lowest of them there may
-/// be more that do: only the lowest counts.
+/// Sets the high bit of every byte that needs an escape. Bytes above the lowest such one may be set
+/// wrongly: only the lowest counts.
 #[inline]
 const fn special(word: u64) -> u64 {
     const LOW: u64 = u64::MAX / 0xff;

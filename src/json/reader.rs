@@ -1,21 +1,21 @@
-//! JSON read from its text in one pass, each value straight into the place that waits for it.
+//! A pull parser for JSON: each value goes straight into its field.
 //!
-//! For what is read with every event of a stream: a derived reader takes several times as long,
-//! because it moves what it has read from hand to hand.
+//! Used for what is decoded with every event of a stream: a derived deserializer takes several times as
+//! long, because it moves each value several times.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::plain::plain;
+use super::plain_bytes::plain;
 
-/// How deep values may be nested, as everywhere else where JSON is read.
-const DEEPEST: u8 = 127;
+/// Maximum nesting, the same as serde_json's.
+const MAX_DEPTH: u8 = 127;
 
-/// The bytes of the shortest escape. The hexadecimal digits of a longer one are plain.
+/// Length of the shortest escape; the hex digits of a longer one are plain bytes.
 const ESCAPE: usize = 2;
 
-/// Room for a text with escapes whose length is not known: most need no more.
-const SOME: usize = 128;
+/// Initial capacity of a text with escapes.
+const UNESCAPED_CAPACITY: usize = 128;
 
 #[derive(Clone)]
 pub struct JsonReader<'a> {
@@ -25,11 +25,11 @@ pub struct JsonReader<'a> {
     expected: &'static str,
 }
 
-/// Reading has stopped; the reader knows where, and what it expected there.
+/// Decoding has stopped; the reader knows where, and what it expected there.
 #[derive(Debug)]
 pub struct DecodeStopped;
 
-/// Why a text could not be read.
+/// Why a text could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
     expected: &'static str,
@@ -60,7 +60,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Nothing but white space follows.
+    /// Checks that nothing but white space follows.
     pub fn end(&mut self) -> DecodeResult {
         match self.peek() {
             None => Ok(()),
@@ -68,7 +68,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// What stopped it.
+    /// The error for where the reader has stopped.
     #[cold]
     pub fn problem(&self) -> JsonError {
         let before = &self.text.as_bytes()[..self.at.min(self.text.len())];
@@ -86,7 +86,7 @@ impl<'a> JsonReader<'a> {
         DecodeStopped
     }
 
-    /// Whether it is this that was expected where it stopped.
+    /// Tells whether the reader has stopped because it expected this.
     pub(super) fn is_stopped_for(&self, expected: &'static str) -> bool {
         self.expected == expected
     }
@@ -96,7 +96,7 @@ impl<'a> JsonReader<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The first byte of what comes next.
+    /// The first byte of the next token.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         loop {
@@ -119,14 +119,14 @@ impl<'a> JsonReader<'a> {
     #[inline]
     fn enter(&mut self, bracket: u8, name: &'static str) -> DecodeResult {
         self.take(bracket, name)?;
-        if self.depth == DEEPEST {
+        if self.depth == MAX_DEPTH {
             return Err(self.stop("less nesting"));
         }
         self.depth += 1;
         Ok(())
     }
 
-    /// Whether the list or object ends here; `first`: nothing has been read of it.
+    /// Tells whether the list or object ends here; `first`: no item was read yet.
     #[inline]
     fn leaves(&mut self, bracket: u8, first: bool, name: &'static str) -> DecodeResult<bool> {
         match self.peek() {
@@ -144,7 +144,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Calls `field` with each key, to read the value.
+    /// Decodes an object; `field` is called with each key and decodes the value.
     #[inline]
     pub fn object(
         &mut self,
@@ -153,7 +153,7 @@ impl<'a> JsonReader<'a> {
         self.entries(|reader, key| field(reader, &key))
     }
 
-    /// The same, and the key may be kept.
+    /// Decodes an object; the key may be kept.
     #[inline]
     pub(super) fn entries(
         &mut self,
@@ -170,7 +170,7 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    /// Calls `item` for each value, to read it.
+    /// Decodes an array; `item` decodes each element.
     #[inline]
     pub fn array(
         &mut self,
@@ -202,19 +202,19 @@ impl<'a> JsonReader<'a> {
         self.unescaped(start)
     }
 
-    /// The same with escapes; the first stands here.
+    /// Decodes the rest of a string from its first escape on.
     #[inline(never)]
     fn unescaped(&mut self, mut start: usize) -> DecodeResult<Cow<'a, str>> {
-        // The next quote ends the text or is one of its own: it is at least so long.
+        // The next quote ends the text or is escaped: the text is at least that long.
         let rest = &self.text.as_bytes()[start..];
         let sure = memchr::memchr(b'"', rest).unwrap_or(0);
-        let mut text = String::with_capacity(sure.max(rest.len().min(SOME)));
+        let mut text = String::with_capacity(sure.max(rest.len().min(UNESCAPED_CAPACITY)));
         loop {
             text.push_str(&self.text[start..self.at]);
             if self.ends_string()? {
                 return Ok(Cow::Owned(text));
             }
-            let Some((character, length)) = meaning(&self.text[self.at + 1..]) else {
+            let Some((character, length)) = unescape(&self.text[self.at + 1..]) else {
                 return Err(self.stop("a whole character"));
             };
             text.push(character);
@@ -224,7 +224,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Up to and with the closing quote.
+    /// Skips to behind the closing quote.
     fn rest_of_string(&mut self) -> DecodeResult {
         loop {
             self.at += plain(&self.text.as_bytes()[self.at..]);
@@ -235,8 +235,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Whether it is the closing quote that stands behind the plain bytes, which is then read;
-    /// else it is an escape.
+    /// Tells whether the closing quote comes next, and skips it; else an escape comes next.
     #[inline]
     fn ends_string(&mut self) -> DecodeResult<bool> {
         let expected = match self.text.as_bytes()[self.at..] {
@@ -261,7 +260,7 @@ impl<'a> JsonReader<'a> {
         Err(self.stop(expected))
     }
 
-    /// Whether `null` stands here, which is then read.
+    /// Tells whether `null` comes next, and skips it.
     #[inline]
     pub fn null(&mut self) -> DecodeResult<bool> {
         if self.peek() != Some(b'n') {
@@ -286,7 +285,7 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    /// A number as it is written.
+    /// A number as its source text.
     pub fn number(&mut self) -> DecodeResult<&'a str> {
         let start = match self.peek() {
             Some(b'-' | b'0'..=b'9') => self.at,
@@ -324,7 +323,7 @@ impl<'a> JsonReader<'a> {
         Ok(())
     }
 
-    /// Any value, read and forgotten.
+    /// Skips any value.
     pub fn skip(&mut self) -> DecodeResult {
         match self.peek() {
             Some(b'"') => {
@@ -340,7 +339,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Any value as it is written.
+    /// Any value as its source text.
     #[inline]
     pub fn raw(&mut self) -> DecodeResult<&'a str> {
         self.peek();
@@ -350,9 +349,8 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// What an escape stands for, and how many bytes of it follow the backslash. `None`: a half of a
-/// character without the other.
-fn meaning(escape: &str) -> Option<(char, usize)> {
+/// The character of an escape, and its length behind the backslash. `None`: an unpaired surrogate.
+fn unescape(escape: &str) -> Option<(char, usize)> {
     let unit = |at: usize| u16::from_str_radix(escape.get(at..at + 4)?, 16).ok();
     Some(match *escape.as_bytes().first()? {
         b'n' => ('\n', 1),

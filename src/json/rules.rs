@@ -1,56 +1,55 @@
-//! A table of rules that JSON is held against: what values must be, and what beside what.
+//! Tables of rules for JSON objects: the type and range of each field, and which fields exclude each other.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::fields::Path;
+use super::path::Path;
 use crate::model::ApiError;
 
-/// What a value must be. `null` is the same as absent, everywhere.
+/// What a value must be; `null` is always the same as absent.
 #[derive(Debug)]
 pub enum Rule {
     Text,
     Flag,
     Number(f64, f64),
     Whole(i64, i64),
-    /// One of these, in either case. Nothing, or a word that ends like this, counts as absent.
+    /// One of these words, in either case. An empty text, or a word that ends with [`UNSPECIFIED`], counts as absent.
     Word(&'static [&'static str]),
-    /// A text that the function takes, and the words for such a text.
+    /// A text that the function accepts, and the description of such a text.
     Form(fn(&str) -> bool, &'static str),
     List(&'static Rule),
     /// A list of at most so many.
     Few(&'static Rule, usize),
     Object(&'static ObjectRules),
-    /// The rule inside holds, and whoever checks is told of the field.
+    /// The inner rule, and the field is reported to the caller as [`NotedField`].
     Noted(&'static Rule),
 }
 
-/// What words end in that say nothing.
+/// The suffix of enum values that stand for "not set".
 pub const UNSPECIFIED: &str = "_UNSPECIFIED";
 
 #[derive(Debug)]
 pub struct Field {
-    /// The documented spelling first; errors name the one that was written.
+    /// The documented spelling comes first; errors name the spelling that the client wrote.
     pub spellings: &'static [&'static str],
     pub rule: Rule,
     pub required: bool,
 }
 
-/// An object: the fields that have rules, and what they must be beside each other. Others are
-/// not looked at.
+/// The rules of an object: its known fields, and a check of their combination. Other fields are ignored.
 #[derive(Debug)]
 pub struct ObjectRules {
     fields: &'static [Field],
     required: Bits,
-    beside: fn(&PresentFields) -> Option<FieldConflict>,
+    conflict: fn(&PresentFields) -> Option<FieldConflict>,
 }
 
-/// One for every field of a shape.
+/// One bit for every field of an object.
 type Bits = u32;
 
 const MOST_FIELDS: usize = Bits::BITS as usize;
 
-/// The fields whose bits are set, the first one first.
+/// The fields whose bits are set, in order.
 fn each_of(mut bits: Bits) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = bits.trailing_zeros() as usize;
@@ -59,10 +58,10 @@ fn each_of(mut bits: Bits) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Fields that cannot stand together.
+/// A combination of fields that is not allowed.
 #[derive(Debug)]
 pub struct FieldConflict {
-    /// The documented spelling; `None`: it is the whole object.
+    /// The documented spelling; `None`: the conflict is about the whole object.
     pub field: Option<&'static str>,
     pub expected: &'static str,
 }
@@ -73,14 +72,14 @@ pub struct NotedField {
     /// In the documented spelling.
     pub field: &'static str,
     pub path: String,
-    /// Where its name stands in the body, without the quotes; `None`: it is written with escapes,
-    /// or a tree was held that knows nothing of its body.
+    /// The range of its name in the body, without the quotes; `None`: the name has escapes, or a tree
+    /// was validated.
     pub name: Option<Range<usize>>,
 }
 
-/// A field of a shape, by its number and that of the spelling that was written.
+/// A field of an object by its index, and the index of the spelling that was written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownField {
     field: usize,
     spelling: usize,
 }
@@ -88,7 +87,7 @@ pub(super) struct Known {
 impl ObjectRules {
     pub const fn new(
         fields: &'static [Field],
-        beside: fn(&PresentFields) -> Option<FieldConflict>,
+        conflict: fn(&PresentFields) -> Option<FieldConflict>,
     ) -> ObjectRules {
         assert!(fields.len() <= MOST_FIELDS);
         let (mut required, mut number) = (0, 0);
@@ -99,147 +98,146 @@ impl ObjectRules {
         ObjectRules {
             fields,
             required,
-            beside,
+            conflict,
         }
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Known> {
+    pub(super) fn find(&self, name: &str) -> Option<KnownField> {
         for (field, known) in self.fields.iter().enumerate() {
             let spelling = known.spellings.iter().position(|known| *known == name);
             if let Some(spelling) = spelling {
-                return Some(Known { field, spelling });
+                return Some(KnownField { field, spelling });
             }
         }
         None
     }
 }
 
-impl Known {
-    pub(super) fn rule(self, shape: &ObjectRules) -> &'static Rule {
-        &shape.fields[self.field].rule
+impl KnownField {
+    pub(super) fn rule(self, rules: &ObjectRules) -> &'static Rule {
+        &rules.fields[self.field].rule
     }
 
-    pub(super) fn path<'p>(self, shape: &ObjectRules, parent: &'p Path<'p>) -> Path<'p> {
-        Path::Key(parent, shape.fields[self.field].spellings[self.spelling])
+    pub(super) fn path<'p>(self, rules: &ObjectRules, parent: &'p Path<'p>) -> Path<'p> {
+        Path::Key(parent, rules.fields[self.field].spellings[self.spelling])
     }
 
-    /// What whoever checks is to be told of the field, if anything.
+    /// The report about the field, where its rule asks for one.
     #[inline]
     pub(super) fn noted(
         self,
-        shape: &ObjectRules,
+        rules: &ObjectRules,
         parent: &Path<'_>,
         name: Option<Range<usize>>,
     ) -> Option<NotedField> {
-        let field = &shape.fields[self.field];
+        let field = &rules.fields[self.field];
         matches!(field.rule, Rule::Noted(_)).then(|| NotedField {
             field: field.spellings[0],
-            path: self.path(shape, parent).to_string(),
+            path: self.path(rules, parent).to_string(),
             name,
         })
     }
 }
 
-/// Which fields of an object were there.
+/// The fields of an object that are present.
 #[derive(Debug)]
 pub struct PresentFields {
-    shape: &'static ObjectRules,
+    rules: &'static ObjectRules,
     there: Bits,
-    /// Of fields that are not there they say nothing.
-    sights: [Sight; MOST_FIELDS],
+    /// Only the entries of present fields are valid.
+    seen: [SeenField; MOST_FIELDS],
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Sight {
+struct SeenField {
     spelling: u8,
-    value: Value,
+    value: SeenValue,
 }
 
-/// What is kept of a value: a word by its number in the rule. Small and zero at first, as every
-/// object has room for all of them.
+/// What is remembered of a value: a word by its index in the rule. One byte, as every object has an
+/// array of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value(u8);
+pub(super) struct SeenValue(u8);
 
-impl Value {
-    pub(super) const OTHER: Value = Value(0);
-    const TRUE: Value = Value(1);
+impl SeenValue {
+    pub(super) const OTHER: SeenValue = SeenValue(0);
+    const TRUE: SeenValue = SeenValue(1);
 
-    const fn word(number: u8) -> Value {
-        Value(number + 2)
+    const fn word(number: u8) -> SeenValue {
+        SeenValue(number + 2)
     }
 }
 
 impl PresentFields {
-    pub(super) fn new(shape: &'static ObjectRules) -> PresentFields {
-        let nothing = Sight {
+    pub(super) fn new(rules: &'static ObjectRules) -> PresentFields {
+        let nothing = SeenField {
             spelling: 0,
-            value: Value::OTHER,
+            value: SeenValue::OTHER,
         };
         PresentFields {
-            shape,
+            rules,
             there: 0,
-            sights: [nothing; MOST_FIELDS],
+            seen: [nothing; MOST_FIELDS],
         }
     }
 
-    pub(super) fn note(&mut self, known: Known, value: Value) {
+    pub(super) fn add(&mut self, known: KnownField, value: SeenValue) {
         let spelling = known.spelling as u8;
         self.there |= 1 << known.field;
-        self.sights[known.field] = Sight { spelling, value };
+        self.seen[known.field] = SeenField { spelling, value };
     }
 
-    fn there(&self) -> impl Iterator<Item = (&'static Field, Sight)> {
-        each_of(self.there).map(|number| (&self.shape.fields[number], self.sights[number]))
+    fn there(&self) -> impl Iterator<Item = (&'static Field, SeenField)> {
+        each_of(self.there).map(|number| (&self.rules.fields[number], self.seen[number]))
     }
 
-    fn sight(&self, field: &str) -> Option<(&'static Field, Sight)> {
+    fn seen(&self, field: &str) -> Option<(&'static Field, SeenField)> {
         self.there().find(|(known, _)| known.spellings[0] == field)
     }
 
     pub fn has(&self, field: &str) -> bool {
-        self.sight(field).is_some()
+        self.seen(field).is_some()
     }
 
     pub fn is_true(&self, field: &str) -> bool {
-        let sight = self.sight(field);
-        sight.is_some_and(|(_, sight)| sight.value == Value::TRUE)
+        let seen = self.seen(field);
+        seen.is_some_and(|(_, seen)| seen.value == SeenValue::TRUE)
     }
 
     pub fn word(&self, field: &str) -> Option<&'static str> {
-        let (field, sight) = self.sight(field)?;
-        let number = sight.value.0.checked_sub(Value::word(0).0)?;
+        let (field, seen) = self.seen(field)?;
+        let number = seen.value.0.checked_sub(SeenValue::word(0).0)?;
         field.rule.word(number)
     }
 
-    /// The documented spellings of those that were there, in the order of the table.
+    /// The documented spellings of the present fields, in the order of the table.
     pub fn all(&self) -> impl Iterator<Item = &'static str> {
         self.there().map(|(field, _)| field.spellings[0])
     }
 
-    /// What is missing, or cannot stand together, once all of the object has been seen.
+    /// The error for a missing field or a conflict, once the whole object was seen.
     pub(super) fn api_error(&self, path: &Path<'_>) -> Option<ApiError> {
-        if let Some(number) = each_of(self.shape.required & !self.there).next() {
-            let path = Path::Key(path, self.shape.fields[number].spellings[0]).to_string();
+        if let Some(number) = each_of(self.rules.required & !self.there).next() {
+            let path = Path::Key(path, self.rules.fields[number].spellings[0]).to_string();
             return Some(ApiError::invalid(format!("missing required field {path}")).at(path));
         }
-        let clash = (self.shape.beside)(self)?;
+        let clash = (self.rules.conflict)(self)?;
         let at = clash.field.map(|name| {
-            let written = self.sight(name);
-            let written =
-                written.map(|(field, sight)| field.spellings[usize::from(sight.spelling)]);
+            let written = self.seen(name);
+            let written = written.map(|(field, seen)| field.spellings[usize::from(seen.spelling)]);
             Path::Key(path, written.unwrap_or(name))
         });
         Some(at.as_ref().unwrap_or(path).wrong(clash.expected))
     }
 }
 
-/// A single value, wherever it was read: no list and no object has any of these.
-pub(super) trait Given {
+/// A scalar of a body or of a tree; lists and objects answer `None`.
+pub(super) trait ScalarValue {
     fn is_null(&self) -> bool;
     fn is_text(&self) -> bool;
     fn flag(&self) -> Option<bool>;
     fn number(&self) -> Option<f64>;
-    /// Whole numbers may be spelled `40.0`.
+    /// An integer, which may also be written `40.0`.
     fn whole(&self) -> Option<i64>;
     fn text(&self) -> Option<Cow<'_, str>>;
 }
@@ -249,7 +247,7 @@ pub(super) fn whole(number: f64) -> Option<i64> {
 }
 
 impl Rule {
-    /// What such a value is called.
+    /// The description of such a value in error messages.
     fn name(&self) -> Cow<'static, str> {
         match self {
             Rule::Text => "a string".into(),
@@ -274,7 +272,7 @@ impl Rule {
     }
 
     #[cold]
-    pub(super) fn broken(&self, path: &Path<'_>) -> ApiError {
+    pub(super) fn violation(&self, path: &Path<'_>) -> ApiError {
         path.wrong(&self.name())
     }
 
@@ -283,45 +281,45 @@ impl Rule {
         path.wrong(&format!("at most {most} of them"))
     }
 
-    /// What comes of a value that is neither a list nor an object; `None`: it counts as absent.
-    pub(super) fn hold(
+    /// Validates a scalar; `None`: it counts as absent.
+    pub(super) fn validate_scalar(
         &self,
-        given: &impl Given,
+        value: &impl ScalarValue,
         path: &Path<'_>,
-    ) -> Result<Option<Value>, ApiError> {
-        if given.is_null() {
+    ) -> Result<Option<SeenValue>, ApiError> {
+        if value.is_null() {
             return Ok(None);
         }
-        let other = |held: bool| held.then_some(Value::OTHER);
-        let held = match self {
-            Rule::Text => other(given.is_text()),
-            Rule::Flag => given.flag().map(|flag| match flag {
-                true => Value::TRUE,
-                false => Value::OTHER,
+        let other = |found: bool| found.then_some(SeenValue::OTHER);
+        let found = match self {
+            Rule::Text => other(value.is_text()),
+            Rule::Flag => value.flag().map(|flag| match flag {
+                true => SeenValue::TRUE,
+                false => SeenValue::OTHER,
             }),
             Rule::Number(least, most) => {
-                let number = given.number();
+                let number = value.number();
                 other(number.is_some_and(|number| (*least..=*most).contains(&number)))
             }
             Rule::Whole(least, most) => {
-                let number = given.whole();
+                let number = value.whole();
                 other(number.is_some_and(|number| (*least..=*most).contains(&number)))
             }
-            Rule::Word(words) => match given.text() {
-                Some(given) if given.is_empty() || given.ends_with(UNSPECIFIED) => return Ok(None),
-                given => {
-                    let given = given.unwrap_or_default();
+            Rule::Word(words) => match value.text() {
+                Some(value) if value.is_empty() || value.ends_with(UNSPECIFIED) => return Ok(None),
+                value => {
+                    let value = value.unwrap_or_default();
                     let mut words = (0..).zip(*words);
-                    let word = words.find(|(_, word)| word.eq_ignore_ascii_case(&given));
-                    word.map(|(number, _)| Value::word(number))
+                    let word = words.find(|(_, word)| word.eq_ignore_ascii_case(&value));
+                    word.map(|(number, _)| SeenValue::word(number))
                 }
             },
-            Rule::Form(takes, _) => other(given.text().is_some_and(|given| takes(&given))),
+            Rule::Form(takes, _) => other(value.text().is_some_and(|value| takes(&value))),
             Rule::List(_) | Rule::Few(..) | Rule::Object(_) | Rule::Noted(_) => None,
         };
-        match held {
+        match found {
             Some(value) => Ok(Some(value)),
-            None => Err(self.broken(path)),
+            None => Err(self.violation(path)),
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Replacing values in raw JSON bytes, so that everything around them stays as it was written.
+//! Replaces ranges of a body, so that all other bytes stay as the client wrote them.
 
 use std::io::IoSlice;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Longer documents are not copied for a few bytes.
-const COPIED: usize = 64 << 10;
+/// Longer bodies are not copied for an edit.
+const MAX_COPIED: usize = 64 << 10;
 
-/// What stands at `range` gives way to `with`; an empty range inserts.
+/// Replaces the bytes at `range` by `with`; an empty range inserts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub range: Range<usize>,
     pub with: Vec<u8>,
 }
 
-/// `body` with the edits made; they must be in order and must not overlap.
+/// Applies edits to a copy of `body`; they must be in order and must not overlap.
 pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
     let grown: usize = edits.iter().map(|edit| edit.with.len()).sum();
     let mut out = BytesMut::with_capacity(body.len() + grown);
@@ -29,9 +29,9 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
     out.freeze()
 }
 
-/// The same; what stands around the edits of a long document is shared with it.
+/// Applies edits; a long body is not copied but shared.
 pub fn splice(body: &Bytes, edits: &[Edit]) -> ChunkedBytes {
-    if body.len() <= COPIED {
+    if body.len() <= MAX_COPIED {
         return replace(body, edits).into();
     }
     let (mut all, mut from) = (Vec::with_capacity(2 * edits.len() + 1), 0);
@@ -46,11 +46,11 @@ pub fn splice(body: &Bytes, edits: &[Edit]) -> ChunkedBytes {
     ChunkedBytes { first, later: all }
 }
 
-/// A document that stands in one place or in several.
+/// A body in one or several chunks.
 #[derive(Debug, Clone, Default)]
 pub struct ChunkedBytes {
     first: Bytes,
-    /// The last one first.
+    /// In reverse order.
     later: Vec<Bytes>,
 }
 
@@ -63,7 +63,7 @@ impl ChunkedBytes {
         !self.has_remaining()
     }
 
-    /// Those that hold nothing are passed over.
+    /// Takes the next chunk that is not empty.
     pub fn next_chunk(&mut self) -> Option<Bytes> {
         while self.first.is_empty() {
             self.first = self.later.pop()?;
@@ -73,10 +73,10 @@ impl ChunkedBytes {
 
     fn in_order(&self) -> impl Iterator<Item = &[u8]> {
         let all = std::iter::once(&self.first).chain(self.later.iter().rev());
-        all.map(|piece| &**piece).filter(|piece| !piece.is_empty())
+        all.map(|chunk| &**chunk).filter(|chunk| !chunk.is_empty())
     }
 
-    /// All that is left, in one place.
+    /// All remaining bytes in one chunk.
     pub fn into_bytes(mut self) -> Bytes {
         match self.later.is_empty() {
             true => self.first,
@@ -106,7 +106,7 @@ impl Buf for ChunkedBytes {
     fn chunks_vectored<'a>(&'a self, places: &mut [IoSlice<'a>]) -> usize {
         let filled = places.iter_mut().zip(self.in_order());
         filled
-            .map(|(place, piece)| *place = IoSlice::new(piece))
+            .map(|(place, chunk)| *place = IoSlice::new(chunk))
             .count()
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     /// A long document, edits at its beginning, in its midst and at its end, and what comes of them.
     fn edited() -> (Bytes, Vec<Edit>, Bytes) {
-        let body: Vec<u8> = (0..COPIED + 1000).map(|place| place as u8).collect();
+        let body: Vec<u8> = (0..MAX_COPIED + 1000).map(|place| place as u8).collect();
         let edit = |range, with: &[u8]| Edit {
             range,
             with: with.to_vec(),
@@ -170,10 +170,10 @@ mod tests {
         assert_eq!(spliced.len(), expected.len());
         assert_eq!(spliced.clone().into_bytes(), expected);
         let (mut read, mut shared) = (Vec::new(), 0);
-        while let Some(piece) = spliced.next_chunk() {
-            assert!(!piece.is_empty());
-            shared += usize::from(body.as_ptr_range().contains(&piece.as_ptr())) * piece.len();
-            read.extend_from_slice(&piece);
+        while let Some(chunk) = spliced.next_chunk() {
+            assert!(!chunk.is_empty());
+            shared += usize::from(body.as_ptr_range().contains(&chunk.as_ptr())) * chunk.len();
+            read.extend_from_slice(&chunk);
         }
         assert!(spliced.is_empty());
         assert_eq!(read, expected);
@@ -181,9 +181,9 @@ mod tests {
     }
 
     #[test]
-    fn pieces_can_be_written_in_goes_of_any_size() {
+    fn chunks_can_be_written_in_steps_of_any_size() {
         let (body, edits, expected) = edited();
-        for taken in [1, 3, 1000, COPIED, expected.len()] {
+        for taken in [1, 3, 1000, MAX_COPIED, expected.len()] {
             let mut spliced = splice(&body, &edits);
             let mut read = Vec::new();
             while spliced.has_remaining() {

@@ -1,4 +1,4 @@
-//! Any value as a tree.
+//! Decodes any JSON value as a tree.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::from_json::FromJson;
 use super::reader::{DecodeResult, JsonReader};
 use crate::model::Json;
 
-/// The tree lends out its keys, and has no place for those of another making.
+/// The tree borrows its keys from the text, so that keys with escapes need another way.
 const PLAIN_KEY: &str = "a key without escapes";
 
 impl<'a> FromJson<'a> for Json<'a> {
@@ -16,7 +16,7 @@ impl<'a> FromJson<'a> for Json<'a> {
         let start = reader.clone();
         let outcome = fill(self, reader);
         if outcome.is_err() && reader.is_stopped_for(PLAIN_KEY) {
-            // Seldom, as the names of fields are mostly plain: the tree's own way, which is slower.
+            // Rare: the slower deserializer of the tree, which copies keys.
             *reader = start;
             let tree = serde_json::from_str(reader.raw()?);
             *self = tree.map_err(|_| reader.stop("a value that can be read"))?;
@@ -26,8 +26,8 @@ impl<'a> FromJson<'a> for Json<'a> {
     }
 }
 
-fn fill<'a>(place: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
-    *place = match reader.peek() {
+fn fill<'a>(target: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
+    *target = match reader.peek() {
         Some(b'"') => Json::Str(reader.text()?),
         Some(b'{') => {
             let mut object = ObjectAsVec::default();
@@ -62,13 +62,13 @@ fn fill<'a>(place: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
     Ok(())
 }
 
-/// Whole where it can be told exactly, else as near as it gets. `None`: it is beyond all numbers.
+/// An integer where that is exact, else the nearest float. `None`: the number is out of range.
 fn number(written: &str) -> Option<Json<'static>> {
     if let Ok(whole) = written.parse::<u64>() {
         return Some(Json::Number(whole.into()));
     }
     match written.parse::<i64>() {
-        // There is no other way to say that zero is negative.
+        // `-0` stays a float: integers have no negative zero.
         Ok(whole) if whole != 0 => Some(Json::Number(whole.into())),
         _ => {
             let number: f64 = written.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Holding a body against a table of rules while it is read: no tree is built, no long text copied.
+//! Validates a body against a table of rules while it is parsed: no tree is built, no long text is copied.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,23 +8,25 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fields::Path;
-use super::shape::{Given, Known, NotedField, ObjectRules, PresentFields, Rule, Value, whole};
+use super::path::Path;
+use super::rules::{
+    KnownField, NotedField, ObjectRules, PresentFields, Rule, ScalarValue, SeenValue, whole,
+};
 use crate::model::{ApiError, truncated};
 
-/// Reads a whole body. `Err`: it is no JSON object, or breaks a rule; the first breach is named.
-pub fn validate(body: &[u8], shape: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
+/// Validates a whole body. `Err`: it is no JSON object, or the named field breaks a rule.
+pub fn validate(body: &[u8], rules: &'static ObjectRules) -> Result<Vec<NotedField>, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    let mut found = Found {
+    let mut found = Validation {
         body,
         noted: Vec::new(),
         api_error: None,
     };
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let rule = Rule::Object(shape);
-    let seed = Check {
+    let rule = Rule::Object(rules);
+    let seed = Validator {
         rule: &rule,
         path: &Path::Root,
         found: &mut found,
@@ -43,45 +45,45 @@ pub fn validate(body: &[u8], shape: &'static ObjectRules) -> Result<Vec<NotedFie
     }
 }
 
-struct Found<'b> {
+struct Validation<'b> {
     body: &'b [u8],
     noted: Vec<NotedField>,
-    /// The parser's own errors carry nothing but text.
+    /// Set when a rule is broken: errors of the parser carry nothing but text.
     api_error: Option<ApiError>,
 }
 
-impl Found<'_> {
+impl Validation<'_> {
     fn stop<E: serde::de::Error>(&mut self, api_error: ApiError) -> E {
         self.api_error = Some(api_error);
-        E::custom("a rule is broken")
+        E::custom("a rule is violation")
     }
 }
 
-/// One value on its way past its rule; `None` comes out where it counts as absent.
-struct Check<'r, 'p, 'f, 'b> {
+/// Validates one value against its rule; the result is `None` where the value counts as absent.
+struct Validator<'r, 'p, 'f, 'b> {
     rule: &'r Rule,
     path: &'p Path<'p>,
-    found: &'f mut Found<'b>,
+    found: &'f mut Validation<'b>,
 }
 
-impl<'de> DeserializeSeed<'de> for Check<'_, '_, '_, '_> {
-    type Value = Option<Value>;
+impl<'de> DeserializeSeed<'de> for Validator<'_, '_, '_, '_> {
+    type Value = Option<SeenValue>;
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Option<Value>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Option<SeenValue>, D::Error> {
         match self.rule {
             Rule::List(_) | Rule::Few(..) | Rule::Object(_) => reader.deserialize_any(self),
-            Rule::Noted(rule) => Check { rule, ..self }.deserialize(reader),
+            Rule::Noted(rule) => Validator { rule, ..self }.deserialize(reader),
             leaf => {
                 let raw = <&RawValue>::deserialize(reader)?;
-                leaf.hold(&raw.get(), self.path)
+                leaf.validate_scalar(&raw.get(), self.path)
                     .map_err(|api_error| self.found.stop(api_error))
             }
         }
     }
 }
 
-/// As it is written.
-impl Given for &str {
+/// A scalar as it is written in the body.
+impl ScalarValue for &str {
     fn is_null(&self) -> bool {
         *self == "null"
     }
@@ -102,7 +104,7 @@ impl Given for &str {
         self.parse().ok().or_else(|| whole(self.number()?))
     }
 
-    /// Copied only where it is written with escapes.
+    /// The text is copied only where it has escapes.
     fn text(&self) -> Option<Cow<'_, str>> {
         let inner = self.strip_prefix('"')?.strip_suffix('"')?;
         if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
@@ -112,38 +114,38 @@ impl Given for &str {
     }
 }
 
-impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
-    type Value = Option<Value>;
+impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
+    type Value = Option<SeenValue>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("what the rules expect")
     }
 
-    fn visit_unit<E>(self) -> Result<Option<Value>, E> {
+    fn visit_unit<E>(self) -> Result<Option<SeenValue>, E> {
         Ok(None)
     }
 
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Option<Value>, E> {
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Option<SeenValue>, E> {
         Err(self.wrong_kind())
     }
 
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Option<Value>, E> {
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Option<SeenValue>, E> {
         Err(self.wrong_kind())
     }
 
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Option<Value>, E> {
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Option<SeenValue>, E> {
         Err(self.wrong_kind())
     }
 
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<Value>, E> {
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<SeenValue>, E> {
         Err(self.wrong_kind())
     }
 
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Option<Value>, E> {
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Option<SeenValue>, E> {
         Err(self.wrong_kind())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<Value>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<SeenValue>, A::Error> {
         let (rule, most) = match self.rule {
             Rule::List(rule) => (rule, usize::MAX),
             Rule::Few(rule, most) => (rule, *most),
@@ -152,13 +154,13 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
         let mut count = 0;
         loop {
             let path = Path::Index(self.path, count);
-            let seed = Check {
+            let seed = Validator {
                 rule,
                 path: &path,
                 found: self.found,
             };
             if items.next_element_seed(seed)?.is_none() {
-                return Ok(Some(Value::OTHER));
+                return Ok(Some(SeenValue::OTHER));
             }
             count += 1;
             if count > most {
@@ -167,77 +169,77 @@ impl<'de> Visitor<'de> for Check<'_, '_, '_, '_> {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<Value>, A::Error> {
-        let Rule::Object(shape) = *self.rule else {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<SeenValue>, A::Error> {
+        let Rule::Object(rules) = *self.rule else {
             return Err(self.wrong_kind());
         };
-        let mut seen = PresentFields::new(shape);
-        let name = Name {
-            shape,
+        let mut present = PresentFields::new(rules);
+        let name = FieldName {
+            rules,
             body: self.found.body,
         };
         while let Some(name) = entries.next_key_seed(name)? {
-            let Some((known, place)) = name else {
+            let Some((known, range)) = name else {
                 entries.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let path = known.path(shape, self.path);
-            let seed = Check {
-                rule: known.rule(shape),
+            let path = known.path(rules, self.path);
+            let seed = Validator {
+                rule: known.rule(rules),
                 path: &path,
                 found: self.found,
             };
             if let Some(value) = entries.next_value_seed(seed)? {
-                let noted = known.noted(shape, self.path, place);
+                let noted = known.noted(rules, self.path, range);
                 self.found.noted.extend(noted);
-                seen.note(known, value);
+                present.add(known, value);
             }
         }
-        match seen.api_error(self.path) {
+        match present.api_error(self.path) {
             Some(api_error) => Err(self.found.stop(api_error)),
-            None => Ok(Some(Value::OTHER)),
+            None => Ok(Some(SeenValue::OTHER)),
         }
     }
 }
 
-impl Check<'_, '_, '_, '_> {
+impl Validator<'_, '_, '_, '_> {
     fn wrong_kind<E: serde::de::Error>(self) -> E {
-        let api_error = self.rule.broken(self.path);
+        let api_error = self.rule.violation(self.path);
         self.found.stop(api_error)
     }
 }
 
-/// Finds the name of a field in the table, and where it stands.
+/// Finds a field name in the table, and its range in the body.
 #[derive(Clone, Copy)]
-struct Name<'b> {
-    shape: &'static ObjectRules,
+struct FieldName<'b> {
+    rules: &'static ObjectRules,
     body: &'b [u8],
 }
 
-type Placed = Option<(Known, Option<Range<usize>>)>;
+type FoundField = Option<(KnownField, Option<Range<usize>>)>;
 
-impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Placed;
+impl<'de> DeserializeSeed<'de> for FieldName<'_> {
+    type Value = FoundField;
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Placed, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<FoundField, D::Error> {
         reader.deserialize_str(self)
     }
 }
 
-impl<'de> Visitor<'de> for Name<'_> {
-    type Value = Placed;
+impl<'de> Visitor<'de> for FieldName<'_> {
+    type Value = FoundField;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("the name of a field")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Placed, E> {
-        Ok(self.shape.find(name).map(|known| (known, None)))
+    fn visit_str<E>(self, name: &str) -> Result<FoundField, E> {
+        Ok(self.rules.find(name).map(|known| (known, None)))
     }
 
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Placed, E> {
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<FoundField, E> {
         let start = (name.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
-        let place = start..start + name.len();
-        Ok(self.shape.find(name).map(|known| (known, Some(place))))
+        let range = start..start + name.len();
+        Ok(self.rules.find(name).map(|known| (known, Some(range))))
     }
 }

@@ -1,64 +1,68 @@
-//! Holding a tree against a table of rules, where one has been read anyway.
+//! Validates a JSON tree that is decoded anyway against a table of rules.
 
 use std::borrow::Cow;
 
 use serde_json_borrow::ObjectAsVec;
 
-use super::fields::Path;
-use super::shape::{Given, NotedField, ObjectRules, PresentFields, Rule, Value, whole};
+use super::path::Path;
+use super::rules::{NotedField, ObjectRules, PresentFields, Rule, ScalarValue, SeenValue, whole};
 use crate::model::{ApiError, Json};
 
-/// The first breach is named, as where bytes are held.
-pub(super) fn walk(
-    given: &ObjectAsVec<'_>,
-    shape: &'static ObjectRules,
+/// Validates an object; the error names the first field that breaks a rule.
+pub(super) fn validate_tree(
+    tree: &ObjectAsVec<'_>,
+    rules: &'static ObjectRules,
     path: &Path<'_>,
 ) -> Result<Vec<NotedField>, ApiError> {
     let mut noted = Vec::new();
-    object(given, shape, path, &mut noted)?;
+    validate_object(tree, rules, path, &mut noted)?;
     Ok(noted)
 }
 
-fn object(
-    given: &ObjectAsVec<'_>,
-    shape: &'static ObjectRules,
+fn validate_object(
+    tree: &ObjectAsVec<'_>,
+    rules: &'static ObjectRules,
     path: &Path<'_>,
     noted: &mut Vec<NotedField>,
 ) -> Result<(), ApiError> {
-    let mut seen = PresentFields::new(shape);
-    for (name, given) in given.iter() {
-        let Some(known) = shape.find(name) else {
+    let mut present = PresentFields::new(rules);
+    for (name, tree) in tree.iter() {
+        let Some(known) = rules.find(name) else {
             continue;
         };
-        let (rule, inner) = (known.rule(shape), known.path(shape, path));
-        if let Some(value) = value(given, rule, &inner, noted)? {
+        let (rule, inner) = (known.rule(rules), known.path(rules, path));
+        if let Some(value) = validate_value(tree, rule, &inner, noted)? {
             if let Rule::Noted(_) = rule {
-                noted.extend(known.noted(shape, path, None));
+                noted.extend(known.noted(rules, path, None));
             }
-            seen.note(known, value);
+            present.add(known, value);
         }
     }
-    seen.api_error(path).map_or(Ok(()), Err)
+    present.api_error(path).map_or(Ok(()), Err)
 }
 
-/// `None`: it counts as absent.
-fn value(
-    given: &Json<'_>,
+/// Validates one value; `None`: it counts as absent.
+fn validate_value(
+    tree: &Json<'_>,
     rule: &Rule,
     path: &Path<'_>,
     noted: &mut Vec<NotedField>,
-) -> Result<Option<Value>, ApiError> {
-    match (rule, given) {
-        (Rule::Noted(rule), _) => return value(given, rule, path, noted),
-        (Rule::Object(shape), Json::Object(inner)) => object(inner, shape, path, noted)?,
-        (Rule::List(rule), Json::Array(items)) => list(items, rule, usize::MAX, path, noted)?,
-        (Rule::Few(rule, most), Json::Array(items)) => list(items, rule, *most, path, noted)?,
-        _ => return rule.hold(given, path),
+) -> Result<Option<SeenValue>, ApiError> {
+    match (rule, tree) {
+        (Rule::Noted(rule), _) => return validate_value(tree, rule, path, noted),
+        (Rule::Object(rules), Json::Object(inner)) => validate_object(inner, rules, path, noted)?,
+        (Rule::List(rule), Json::Array(items)) => {
+            validate_list(items, rule, usize::MAX, path, noted)?
+        }
+        (Rule::Few(rule, most), Json::Array(items)) => {
+            validate_list(items, rule, *most, path, noted)?
+        }
+        _ => return rule.validate_scalar(tree, path),
     }
-    Ok(Some(Value::OTHER))
+    Ok(Some(SeenValue::OTHER))
 }
 
-fn list(
+fn validate_list(
     items: &[Json<'_>],
     rule: &Rule,
     most: usize,
@@ -66,7 +70,7 @@ fn list(
     noted: &mut Vec<NotedField>,
 ) -> Result<(), ApiError> {
     for (number, item) in items.iter().enumerate() {
-        value(item, rule, &Path::Index(path, number), noted)?;
+        validate_value(item, rule, &Path::Index(path, number), noted)?;
         if number == most {
             return Err(Rule::too_many(most, path));
         }
@@ -74,7 +78,7 @@ fn list(
     Ok(())
 }
 
-impl Given for Json<'_> {
+impl ScalarValue for Json<'_> {
     fn is_null(&self) -> bool {
         self.is_null()
     }

@@ -1,7 +1,7 @@
-//! JSON as it goes out: short names and texts, of which nearly none has to be escaped.
+//! Encodes JSON as serde_json does, but faster for what streams are made of: short names and texts without escapes.
 //!
-//! serde_json looks at every byte by itself, those of the fields' names too; here names are known
-//! to be plain, and texts are looked through many bytes at a time.
+//! serde_json checks every byte, also of field names; here names are known to need no escapes, and
+//! texts are searched many bytes at a time.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -9,25 +9,25 @@ use serde::Serialize;
 use serde::ser::{self, Error as _, Serializer};
 use serde_json::{Error, Result};
 
-use super::plain::plain;
+use super::plain_bytes::plain;
 
-/// Writes a value behind what is there, as serde_json would.
+/// Appends a value to `out`, byte for byte as serde_json would.
 pub fn write_json(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> {
-    value.serialize(Writer::new(out))
+    value.serialize(JsonWriter::new(out))
 }
 
-/// What serde_json calls a struct whose only field is JSON already.
+/// The struct name by which serde_json marks a raw value.
 const RAW: &str = "$serde_json::private::RawValue";
 
-struct Writer<'o> {
+struct JsonWriter<'o> {
     out: &'o mut Vec<u8>,
-    /// The text that comes is JSON already.
+    /// The next string is raw JSON.
     is_raw: bool,
 }
 
-impl<'o> Writer<'o> {
-    const fn new(out: &'o mut Vec<u8>) -> Writer<'o> {
-        Writer { out, is_raw: false }
+impl<'o> JsonWriter<'o> {
+    const fn new(out: &'o mut Vec<u8>) -> JsonWriter<'o> {
+        JsonWriter { out, is_raw: false }
     }
 
     fn text(self, text: &str) {
@@ -36,13 +36,13 @@ impl<'o> Writer<'o> {
         self.out.push(b'"');
     }
 
-    /// What is not on the way of every word is left to serde_json.
+    /// Leaves rare types to serde_json.
     fn plain(self, value: &impl Serialize) -> Result<()> {
         serde_json::to_writer(self.out, value)
     }
 }
 
-/// What stands between the quotes of a text.
+/// Appends a text with JSON escapes, without quotes.
 pub fn escape(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     loop {
@@ -72,27 +72,27 @@ fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', letter]);
 }
 
-/// What is written to it is escaped.
-struct Pieces<'o>(&'o mut Vec<u8>);
+/// Escapes everything that is written to it.
+struct EscapingWriter<'o>(&'o mut Vec<u8>);
 
-impl fmt::Write for Pieces<'_> {
+impl fmt::Write for EscapingWriter<'_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         escape(piece, self.0);
         Ok(())
     }
 }
 
-/// A list or an object that has been begun.
-struct Open<'o> {
+/// A list or object whose closing bracket is still to be written.
+struct OpenContainer<'o> {
     out: &'o mut Vec<u8>,
     has_some: bool,
     end: &'static [u8],
 }
 
-impl<'o> Open<'o> {
-    fn begin(out: &'o mut Vec<u8>, begin: u8, end: &'static [u8]) -> Open<'o> {
+impl<'o> OpenContainer<'o> {
+    fn begin(out: &'o mut Vec<u8>, begin: u8, end: &'static [u8]) -> OpenContainer<'o> {
         out.push(begin);
-        Open {
+        OpenContainer {
             out,
             has_some: false,
             end,
@@ -108,17 +108,17 @@ impl<'o> Open<'o> {
 
     fn item(&mut self, value: &(impl Serialize + ?Sized)) -> Result<()> {
         self.separate();
-        value.serialize(Writer::new(self.out))
+        value.serialize(JsonWriter::new(self.out))
     }
 
-    /// Names of fields are words.
+    /// Appends a field; its name needs no escapes.
     fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
         debug_assert_eq!(plain(name.as_bytes()), name.len());
         self.separate();
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
-        value.serialize(Writer::new(self.out))
+        value.serialize(JsonWriter::new(self.out))
     }
 
     fn finish(self) -> Result<()> {
@@ -127,10 +127,10 @@ impl<'o> Open<'o> {
     }
 }
 
-/// With the name of a variant before it.
+/// Opens the object of an enum variant.
 fn named<'o>(out: &'o mut Vec<u8>, variant: &str) -> &'o mut Vec<u8> {
     out.push(b'{');
-    Writer::new(out).text(variant);
+    JsonWriter::new(out).text(variant);
     out.push(b':');
     out
 }
@@ -143,16 +143,16 @@ macro_rules! left_to_serde_json {
     };
 }
 
-impl<'o> Serializer for Writer<'o> {
+impl<'o> Serializer for JsonWriter<'o> {
     type Ok = ();
     type Error = Error;
-    type SerializeSeq = Open<'o>;
-    type SerializeTuple = Open<'o>;
-    type SerializeTupleStruct = Open<'o>;
-    type SerializeTupleVariant = Open<'o>;
-    type SerializeMap = Open<'o>;
-    type SerializeStruct = Struct<'o>;
-    type SerializeStructVariant = Struct<'o>;
+    type SerializeSeq = OpenContainer<'o>;
+    type SerializeTuple = OpenContainer<'o>;
+    type SerializeTupleStruct = OpenContainer<'o>;
+    type SerializeTupleVariant = OpenContainer<'o>;
+    type SerializeMap = OpenContainer<'o>;
+    type SerializeStruct = StructWriter<'o>;
+    type SerializeStructVariant = StructWriter<'o>;
 
     left_to_serde_json! {
         serialize_i8: i8,
@@ -185,10 +185,10 @@ impl<'o> Serializer for Writer<'o> {
         Ok(())
     }
 
-    /// Without a text in between: what is written in pieces may be large.
+    /// Formats straight into the output: the value may be large.
     fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<()> {
         self.out.push(b'"');
-        let written = write!(Pieces(self.out), "{value}");
+        let written = write!(EscapingWriter(self.out), "{value}");
         self.out.push(b'"');
         written.map_err(Error::custom)
     }
@@ -231,21 +231,21 @@ impl<'o> Serializer for Writer<'o> {
         value: &T,
     ) -> Result<()> {
         let out = named(self.out, variant);
-        value.serialize(Writer::new(out))?;
+        value.serialize(JsonWriter::new(out))?;
         out.push(b'}');
         Ok(())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Open<'o>> {
-        Ok(Open::begin(self.out, b'[', b"]"))
+    fn serialize_seq(self, _: Option<usize>) -> Result<OpenContainer<'o>> {
+        Ok(OpenContainer::begin(self.out, b'[', b"]"))
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Open<'o>> {
-        Ok(Open::begin(self.out, b'[', b"]"))
+    fn serialize_tuple(self, _: usize) -> Result<OpenContainer<'o>> {
+        Ok(OpenContainer::begin(self.out, b'[', b"]"))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Open<'o>> {
-        Ok(Open::begin(self.out, b'[', b"]"))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<OpenContainer<'o>> {
+        Ok(OpenContainer::begin(self.out, b'[', b"]"))
     }
 
     fn serialize_tuple_variant(
@@ -254,18 +254,18 @@ impl<'o> Serializer for Writer<'o> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Open<'o>> {
-        Ok(Open::begin(named(self.out, variant), b'[', b"]}"))
+    ) -> Result<OpenContainer<'o>> {
+        Ok(OpenContainer::begin(named(self.out, variant), b'[', b"]}"))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Open<'o>> {
-        Ok(Open::begin(self.out, b'{', b"}"))
+    fn serialize_map(self, _: Option<usize>) -> Result<OpenContainer<'o>> {
+        Ok(OpenContainer::begin(self.out, b'{', b"}"))
     }
 
-    fn serialize_struct(self, name: &'static str, _: usize) -> Result<Struct<'o>> {
+    fn serialize_struct(self, name: &'static str, _: usize) -> Result<StructWriter<'o>> {
         Ok(match name {
-            RAW => Struct::Raw(self.out),
-            _ => Struct::Fields(Open::begin(self.out, b'{', b"}")),
+            RAW => StructWriter::Raw(self.out),
+            _ => StructWriter::Fields(OpenContainer::begin(self.out, b'{', b"}")),
         })
     }
 
@@ -275,36 +275,36 @@ impl<'o> Serializer for Writer<'o> {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Struct<'o>> {
+    ) -> Result<StructWriter<'o>> {
         let out = named(self.out, variant);
-        Ok(Struct::Fields(Open::begin(out, b'{', b"}}")))
+        Ok(StructWriter::Fields(OpenContainer::begin(out, b'{', b"}}")))
     }
 }
 
-enum Struct<'o> {
-    Fields(Open<'o>),
+enum StructWriter<'o> {
+    Fields(OpenContainer<'o>),
     Raw(&'o mut Vec<u8>),
 }
 
-impl Struct<'_> {
+impl StructWriter<'_> {
     fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<()> {
         match self {
-            Struct::Fields(open) => open.field(name, value),
-            Struct::Raw(out) => value.serialize(Writer { out, is_raw: true }),
+            StructWriter::Fields(open) => open.field(name, value),
+            StructWriter::Raw(out) => value.serialize(JsonWriter { out, is_raw: true }),
         }
     }
 
     fn finish(self) -> Result<()> {
         match self {
-            Struct::Fields(open) => open.finish(),
-            Struct::Raw(_) => Ok(()),
+            StructWriter::Fields(open) => open.finish(),
+            StructWriter::Raw(_) => Ok(()),
         }
     }
 }
 
 macro_rules! elements {
     ($($trait:ident: $method:ident,)*) => {
-        $(impl ser::$trait for Open<'_> {
+        $(impl ser::$trait for OpenContainer<'_> {
             type Ok = ();
             type Error = Error;
 
@@ -328,7 +328,7 @@ elements! {
 
 macro_rules! fields {
     ($($trait:ident,)*) => {
-        $(impl ser::$trait for Struct<'_> {
+        $(impl ser::$trait for StructWriter<'_> {
             type Ok = ();
             type Error = Error;
 
@@ -352,14 +352,14 @@ fields! {
     SerializeStructVariant,
 }
 
-impl ser::SerializeMap for Open<'_> {
+impl ser::SerializeMap for OpenContainer<'_> {
     type Ok = ();
     type Error = Error;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
         self.separate();
         let begin = self.out.len();
-        key.serialize(Writer::new(self.out))?;
+        key.serialize(JsonWriter::new(self.out))?;
         match self.out.get(begin) {
             Some(b'"') => Ok(()),
             _ => Err(Error::custom("a key must be a text")),
@@ -368,7 +368,7 @@ impl ser::SerializeMap for Open<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         self.out.push(b':');
-        value.serialize(Writer::new(self.out))
+        value.serialize(JsonWriter::new(self.out))
     }
 
     fn end(self) -> Result<()> {

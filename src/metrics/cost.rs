@@ -1,4 +1,4 @@
-//! A sum of money that stays exact; only whoever reads it gets a float.
+//! A counter of money that stays exact; only the scrape gets a float.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 
 use crate::model::Money;
 
-/// A counter: floats that are added up drift, and counters of whole numbers would have to round.
+/// A counter of money: sums of floats would drift, integer counters would round.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cost(Arc<Mutex<Money>>);
+pub(super) struct CostCounter(Arc<Mutex<Money>>);
 
-impl Cost {
+impl CostCounter {
     pub(super) fn add(&self, amount: Money) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += amount;
     }
 }
 
-impl TypedMetric for Cost {
+impl TypedMetric for CostCounter {
     const TYPE: MetricType = MetricType::Counter;
 }
 
-impl EncodeMetric for Cost {
+impl EncodeMetric for CostCounter {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         let sum = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         encoder.encode_counter::<NoLabelSet, f64, f64>(&sum.to_f64(), None)

@@ -1,4 +1,4 @@
-//! How the journal stands at the moment of a scrape; without a journal there is nothing to show.
+//! Metrics of the journal, read at the time of a scrape; absent without a journal.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,43 +9,43 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
-/// A journal as it stands.
+/// The state of the journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalMetrics {
     pub bytes: u64,
     pub limit: u64,
     pub is_nearly_full: bool,
     pub waiting: u64,
-    pub carried: u64,
+    pub flushed: u64,
     pub lost: u64,
     pub damaged: u64,
     pub seconds_since_success: f64,
 }
 
-type Look = Box<dyn Fn() -> JournalMetrics + Send + Sync>;
+type ReadJournal = Box<dyn Fn() -> JournalMetrics + Send + Sync>;
 
-/// Asked when somebody looks.
+/// Reads the state of the journal at every scrape.
 #[derive(Clone, Default)]
-pub(super) struct Watched(Arc<OnceLock<Look>>);
+pub(super) struct JournalCollector(Arc<OnceLock<ReadJournal>>);
 
-impl Watched {
-    pub(super) fn watch(&self, look: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
-        self.0.get_or_init(|| Box::new(look));
+impl JournalCollector {
+    pub(super) fn set_source(&self, read: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
+        self.0.get_or_init(|| Box::new(read));
     }
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for JournalCollector {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Watched")
+        out.write_str("JournalCollector")
     }
 }
 
-impl Collector for Watched {
+impl Collector for JournalCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(look) = self.0.get() else {
+        let Some(read) = self.0.get() else {
             return Ok(());
         };
-        let standing = look();
+        let status = read();
         let mut show = |name, help, unit: Option<Unit>, metric: &dyn EncodeMetric| {
             let out = encoder.encode_descriptor(name, help, unit.as_ref(), metric.metric_type())?;
             metric.encode(out)
@@ -53,27 +53,27 @@ impl Collector for Watched {
         for (name, help, unit, value) in [
             (
                 "journal",
-                "What the journal takes on the disk",
+                "Size of the journal on disk",
                 Some(Unit::Bytes),
-                standing.bytes,
+                status.bytes,
             ),
             (
                 "journal_limit",
-                "What it may take at most",
+                "Maximum size of the journal (journal.limit)",
                 Some(Unit::Bytes),
-                standing.limit,
+                status.limit,
             ),
             (
                 "journal_nearly_full",
-                "1 where four fifths of that are taken",
+                "1 if the journal has reached four fifths of its limit",
                 None,
-                u64::from(standing.is_nearly_full),
+                u64::from(status.is_nearly_full),
             ),
             (
                 "journal_waiting",
-                "Receipts that the store does not have yet",
+                "Usage records that are not in the store yet",
                 None,
-                standing.waiting,
+                status.waiting,
             ),
         ] {
             show(name, help, unit, &ConstGauge::new(value))?;
@@ -81,27 +81,27 @@ impl Collector for Watched {
         for (name, help, value) in [
             (
                 "journal_carried",
-                "Receipts that the store has taken from the journal",
-                standing.carried,
+                "Usage records that were flushed from the journal to the store",
+                status.flushed,
             ),
             (
                 "journal_lost",
-                "Receipts that could not be written to the journal",
-                standing.lost,
+                "Usage records that could not be written to the journal",
+                status.lost,
             ),
             (
                 "journal_damaged",
-                "Lines of the journal that could not be read again",
-                standing.damaged,
+                "Damaged lines of the journal",
+                status.damaged,
             ),
         ] {
             show(name, help, None, &ConstCounter::new(value))?;
         }
         show(
             "journal_behind",
-            "Since receipts were last carried, or none were waiting",
+            "Time since a flush to the store last succeeded or had nothing to do",
             Some(Unit::Seconds),
-            &ConstGauge::new(standing.seconds_since_success),
+            &ConstGauge::new(status.seconds_since_success),
         )
     }
 }

@@ -1,4 +1,4 @@
-//! What is counted of one model at one upstream, held together so that a request finds all of it at once.
+//! The metrics of one model at one upstream, together, so that a request finds all of them with one lookup.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -7,39 +7,39 @@ use ahash::RandomState;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::ModelLabels;
+use super::labels::ModelLabels;
 
-/// Metrics of a format; families keep the same ones for whoever scrapes.
-pub(super) struct Row {
+/// The metrics of a model and upstream in one format; the families share them.
+pub(super) struct ModelMetrics {
     pub(super) labels: ModelLabels,
-    /// Those that were answered well, which is nearly all.
-    pub(super) well: OnceLock<Counter>,
+    /// Requests with status 200, which are nearly all.
+    pub(super) ok: OnceLock<Counter>,
     pub(super) received: Counter,
     pub(super) sent: Counter,
     pub(super) whole: Histogram,
-    /// Not there while not one byte was sent.
+    /// Set with the first response that has a byte.
     pub(super) first_byte: OnceLock<Histogram>,
-    /// By the place of the kind among `KINDS`; none that has never been counted.
-    pub(super) tokens: [OnceLock<Counter>; KINDS.len()],
-    pub(super) estimated: [OnceLock<Counter>; KINDS.len()],
+    /// In the order of `TOKEN_KINDS`; set when first counted.
+    pub(super) tokens: [OnceLock<Counter>; TOKEN_KINDS.len()],
+    pub(super) estimated: [OnceLock<Counter>; TOKEN_KINDS.len()],
 }
 
-pub(super) const KINDS: [&str; 5] = ["input", "cached", "cache_written", "output", "thinking"];
+pub(super) const TOKEN_KINDS: [&str; 5] =
+    ["input", "cached", "cache_written", "output", "thinking"];
 
-/// Things under two names. What clients make up must never be one of them.
-pub(super) struct Named<T>(RwLock<HashMap<Arc<str>, Inner<T>, RandomState>>);
+/// Values by two label values, which must never come from clients unchecked.
+pub(super) struct LabelMap<T>(RwLock<HashMap<Arc<str>, ByUpstream<T>, RandomState>>);
 
-type Inner<T> = HashMap<Arc<str>, T, RandomState>;
+type ByUpstream<T> = HashMap<Arc<str>, T, RandomState>;
 
-impl<T> Default for Named<T> {
-    fn default() -> Named<T> {
-        Named(RwLock::default())
+impl<T> Default for LabelMap<T> {
+    fn default() -> LabelMap<T> {
+        LabelMap(RwLock::default())
     }
 }
 
-impl<T> Named<T> {
-    /// Calls `count` with one that is there or is made now. Finding one allocates nothing, and
-    /// changes nothing that other threads look at but the lock.
+impl<T> LabelMap<T> {
+    /// Calls `count` with an entry, which is made if it is missing. Finding one allocates nothing.
     pub(super) fn with<R>(
         &self,
         (one, other): (&str, &str),

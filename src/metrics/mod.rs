@@ -1,14 +1,14 @@
-//! Everything the gateway counts, under typed labels, and its text for a Prometheus scrape.
+//! All metrics of the gateway, with typed labels, and their text for a Prometheus scrape.
 
 mod cost;
-mod journal;
-mod row;
-mod served;
-mod standing;
+mod journal_collector;
+mod label_map;
+mod labels;
+mod served_request;
+mod upstream_gauges;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -18,24 +18,28 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::runtime::Handle;
 
-pub use journal::JournalMetrics;
-pub use served::ServedRequest;
-pub use standing::UpstreamStatus;
+pub use journal_collector::JournalMetrics;
+pub use served_request::ServedRequest;
+pub use upstream_gauges::UpstreamStatus;
 
-use cost::Cost;
-use journal::Watched;
-use row::{Named, Row};
-use standing::UpstreamGauges;
+use cost::CostCounter;
+use journal_collector::JournalCollector;
+use label_map::{LabelMap, ModelMetrics};
+use labels::{
+    CostLabels, FailureLabels, FormatLabel, ModelLabels, NoLabels, OutcomeLabel, RequestLabels,
+    TokenLabels,
+};
+use upstream_gauges::UpstreamGauges;
 
 use crate::model::Format;
 
-/// From a reply out of memory to the longest thinking a client waits for.
+/// Histogram buckets: from a response out of memory to the longest reasoning that a client waits for.
 const SECONDS: [f64; 17] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0,
 ];
 
-/// And one place more for what has none.
+/// The formats, and one more for requests without a format.
 const FORMATS: usize = Format::EVERY.len() + 1;
 
 pub struct Metrics {
@@ -47,71 +51,27 @@ pub struct Metrics {
     sent: Family<FormatLabel, Counter>,
     in_flight: Gauge,
     tasks: Gauge,
-    /// What runs the tasks that are counted: pingora makes it when the service begins.
+    /// The runtime whose tasks are counted; pingora creates it when the service starts.
     service: OnceLock<Handle>,
     upstream_failures: Family<FailureLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     estimated_tokens: Family<TokenLabels, Counter>,
-    cost: Family<CostLabels, Cost>,
+    cost: Family<CostLabels, CostCounter>,
     reloads: Family<OutcomeLabel, Counter>,
     key_lookups: Family<OutcomeLabel, Counter>,
-    /// Not there without a store.
+    /// Absent without a store.
     store_up: Family<NoLabels, Gauge>,
-    /// Not there without one.
+    /// Absent without `limits_store`.
     limits_store_up: Family<NoLabels, Gauge>,
     limited_alone: Family<NoLabels, Counter>,
-    standing: UpstreamGauges,
-    journal: Watched,
-    /// A family is asked with labels it could own. What they lead to is kept here by model and
-    /// upstream, so that counting a request allocates nothing and searches once.
-    rows: [Named<Row>; FORMATS],
+    upstream_gauges: UpstreamGauges,
+    journal: JournalCollector,
+    /// The metrics of each model and upstream: a lookup in a family needs owned labels, here counting a
+    /// request allocates nothing and searches once.
+    by_format: [LabelMap<ModelMetrics>; FORMATS],
     /// By key and model.
-    costs: Named<Cost>,
+    costs: LabelMap<CostCounter>,
 }
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    format: &'static str,
-    model: Arc<str>,
-    upstream: Arc<str>,
-    status: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ModelLabels {
-    format: &'static str,
-    model: Arc<str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FormatLabel {
-    format: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    upstream: Arc<str>,
-    cause: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TokenLabels {
-    model: Arc<str>,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CostLabels {
-    key: Arc<str>,
-    model: Arc<str>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabel {
-    outcome: &'static str,
-}
-
-type NoLabels = [(&'static str, &'static str); 0];
 
 /// Why an attempt at an upstream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,12 +83,12 @@ pub enum FailureCause {
     Status,
     Malformed,
     Cut,
-    /// As many requests as it may have, and no room to wait.
+    /// `max_in_flight` is reached and the queue is full or timed out.
     Full,
 }
 
 impl FailureCause {
-    /// The word for it in metrics.
+    /// The value of the `cause` label.
     pub const fn name(self) -> &'static str {
         match self {
             FailureCause::Connect => "connect",
@@ -182,10 +142,10 @@ impl Metrics {
             store_up: Family::default(),
             limits_store_up: Family::default(),
             limited_alone: Family::default(),
-            standing: UpstreamGauges::default(),
-            journal: Watched::default(),
-            rows: Default::default(),
-            costs: Named::default(),
+            upstream_gauges: UpstreamGauges::default(),
+            journal: JournalCollector::default(),
+            by_format: Default::default(),
+            costs: LabelMap::default(),
         };
         metrics.registered()
     }
@@ -195,89 +155,89 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register(
             "requests",
-            "Requests answered, by the status the client saw",
+            "Requests by the status that the client got",
             self.requests.clone(),
         );
         registry.register_with_unit(
             "first_byte",
-            "From the request's arrival to the first byte of the reply",
+            "Time from the arrival of a request to the first byte of the response",
             Unit::Seconds,
             self.first_byte.clone(),
         );
         registry.register_with_unit(
             "request",
-            "From the request's arrival to the last byte of the reply",
+            "Time from the arrival of a request to the last byte of the response",
             Unit::Seconds,
             self.whole.clone(),
         );
         registry.register_with_unit(
             "received",
-            "Request bodies read from clients",
+            "Bytes of request bodies received from clients",
             Unit::Bytes,
             self.received.clone(),
         );
         registry.register_with_unit(
             "sent",
-            "Reply bodies written to clients",
+            "Bytes of response bodies sent to clients",
             Unit::Bytes,
             self.sent.clone(),
         );
         registry.register(
             "requests_in_flight",
-            "Requests being served",
+            "Requests in flight",
             self.in_flight.clone(),
         );
         registry.register(
             "tasks",
-            "Tasks that serve clients and keep connections to upstreams",
+            "Tokio tasks that serve clients and upstream connections",
             self.tasks.clone(),
         );
         registry.register(
             "upstream_failures",
-            "Attempts that an upstream failed, also where another one then answered",
+            "Failed attempts at an upstream, also where a retry succeeded",
             self.upstream_failures.clone(),
         );
         registry.register(
             "tokens",
-            "Tokens as upstreams counted them: input includes cached, output includes thinking",
+            "Tokens as counted by upstreams: input includes cached, output includes thinking",
             self.tokens.clone(),
         );
         registry.register(
             "estimated_tokens",
-            "Tokens of requests that upstreams did not count in full, such as broken streams",
+            "Tokens estimated by the gateway where an upstream sent no complete usage, such as broken streams",
             self.estimated_tokens.clone(),
         );
         registry.register(
             "cost",
-            "What requests have cost, in the currency of the model's prices",
+            "Cost of requests, in the currency of the model's prices",
             self.cost.clone(),
         );
         registry.register(
             "config_reloads",
-            "Reloads of the config, taken or refused",
+            "Config reloads by outcome, taken or refused",
             self.reloads.clone(),
         );
         registry.register(
             "key_lookups",
-            "API keys that were not known here and looked up in the store",
+            "Lookups of API keys in the store by outcome",
             self.key_lookups.clone(),
         );
         registry.register(
             "store_up",
-            "Whether the store has answered when it was last asked",
+            "1 if the last query of the store succeeded",
             self.store_up.clone(),
         );
         registry.register(
             "limits_store_up",
-            "Whether the Redis of shared limits answers",
+            "1 if the Redis of the shared limits answers",
             self.limits_store_up.clone(),
         );
         registry.register(
             "limited_alone",
-            "Requests whose limits this process decided on alone although they are shared",
+            "Requests whose shared limits this process decided alone because Redis did not answer",
             self.limited_alone.clone(),
         );
-        self.standing.register(registry);
+        self.upstream_gauges.register(registry);
         registry.register_collector(Box::new(self.journal.clone()));
         let version = [("version", env!("CARGO_PKG_VERSION"))];
         registry.register("build", "The running version", Info::new(version));
@@ -289,12 +249,12 @@ impl Metrics {
         InFlight(self.in_flight.clone())
     }
 
-    /// How many requests are being served.
+    /// The number of requests being served.
     pub fn requests_in_flight(&self) -> i64 {
         self.in_flight.get()
     }
 
-    /// Called on a task of the service that serves the clients.
+    /// Sets the runtime whose tasks are counted; called on a task of the service that serves the clients.
     pub fn set_service_runtime(&self) {
         self.service.get_or_init(Handle::current);
     }
@@ -307,39 +267,39 @@ impl Metrics {
         self.upstream_failures.get_or_create(&labels).inc();
     }
 
-    /// From now on a scrape shows how the journal stands.
-    pub fn watch_journal(&self, look: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
-        self.journal.watch(look);
+    /// Shows the state of the journal in every scrape from now on.
+    pub fn collect_journal(&self, read: impl Fn() -> JournalMetrics + Send + Sync + 'static) {
+        self.journal.set_source(read);
     }
 
-    pub fn reloaded(&self, ok: bool) {
+    pub fn record_reload(&self, ok: bool) {
         let outcome = if ok { "taken" } else { "refused" };
         self.reloads.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    pub fn looked_up(&self, outcome: &'static str) {
+    pub fn record_key_lookup(&self, outcome: &'static str) {
         let label = OutcomeLabel { outcome };
         self.key_lookups.get_or_create(&label).inc();
     }
 
-    pub fn store_answers(&self, answers: bool) {
+    pub fn set_store_up(&self, answers: bool) {
         self.store_up.get_or_create(&[]).set(i64::from(answers));
     }
 
-    pub fn limits_store_answers(&self, answers: bool) {
+    pub fn set_limits_store_up(&self, answers: bool) {
         let up = self.limits_store_up.get_or_create(&[]);
         up.set(i64::from(answers));
         // Shown from the start.
         self.limited_alone.get_or_create(&[]).inc_by(0);
     }
 
-    pub fn limited_alone(&self) {
+    pub fn record_local_decision(&self) {
         self.limited_alone.get_or_create(&[]).inc();
     }
 
     /// Every metric in the OpenMetrics text format.
     pub fn render(&self, upstreams: Vec<UpstreamStatus>) -> String {
-        self.standing.show(upstreams, || {
+        self.upstream_gauges.set(upstreams, || {
             let tasks = self
                 .service
                 .get()

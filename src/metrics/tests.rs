@@ -69,12 +69,12 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
 fn a_journal_is_shown_where_there_is_one() {
     let metrics = Metrics::new();
     assert!(!metrics.render(Vec::new()).contains("journal"));
-    metrics.watch_journal(|| JournalMetrics {
+    metrics.collect_journal(|| JournalMetrics {
         bytes: 900,
         limit: 1000,
         is_nearly_full: true,
         waiting: 3,
-        carried: 4,
+        flushed: 4,
         lost: 5,
         damaged: 6,
         seconds_since_success: 7.5,
@@ -167,8 +167,8 @@ fn failures_reloads_and_the_version_are_told() {
     metrics.upstream_failed("acme", FailureCause::Tls);
     metrics.upstream_failed("acme", FailureCause::Tls);
     metrics.upstream_failed("acme", FailureCause::Malformed);
-    metrics.reloaded(true);
-    metrics.reloaded(false);
+    metrics.record_reload(true);
+    metrics.record_reload(false);
     let version = env!("CARGO_PKG_VERSION");
     assert_lines(
         &metrics,

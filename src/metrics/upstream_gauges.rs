@@ -1,4 +1,4 @@
-//! How upstreams stand at the moment of a scrape.
+//! Gauges of the upstreams, set at the time of a scrape.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,25 +18,25 @@ struct TargetLabels {
     model: Arc<str>,
 }
 
-/// Gauges that are set when somebody looks.
+/// Gauges that are set at every scrape.
 #[derive(Default)]
 pub(super) struct UpstreamGauges {
     in_flight: Family<UpstreamLabel, Gauge>,
     waiting: Family<UpstreamLabel, Gauge>,
     down: Family<UpstreamLabel, Gauge>,
     open: Family<TargetLabels, Gauge>,
-    /// Two scrapes at once must not mix.
-    looking: Mutex<()>,
+    /// Serializes scrapes.
+    scraping: Mutex<()>,
 }
 
-/// One upstream as it stands.
+/// The state of an upstream.
 pub struct UpstreamStatus {
     pub upstream: Arc<str>,
     pub in_flight: u64,
     pub waiting: u64,
-    /// What its health check says; absent: it has none.
+    /// The result of the health check; absent: it has none.
     pub down: Option<bool>,
-    /// Its models, and whether the breaker of each is open.
+    /// Its models, and whether the circuit breaker of each is open.
     pub models: Vec<(Arc<str>, bool)>,
 }
 
@@ -44,48 +44,48 @@ impl UpstreamGauges {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "upstream_requests_in_flight",
-            "Requests that an upstream is serving",
+            "Requests in flight at an upstream",
             self.in_flight.clone(),
         );
         registry.register(
             "upstream_requests_waiting",
-            "Requests that wait for a place at an upstream",
+            "Requests queued for an upstream",
             self.waiting.clone(),
         );
         registry.register(
             "upstream_down",
-            "1 where an upstream's health check fails",
+            "1 if the health check of an upstream fails",
             self.down.clone(),
         );
         registry.register(
             "upstream_breaker_open",
-            "1 where a model of an upstream keeps failing and is left alone",
+            "1 if the circuit breaker of a model at an upstream is open",
             self.open.clone(),
         );
     }
 
-    /// Sets every gauge and runs what reads them.
-    pub(super) fn show<T>(&self, all: Vec<UpstreamStatus>, look: impl FnOnce() -> T) -> T {
-        let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Sets every gauge and runs `encode`, which reads them.
+    pub(super) fn set<T>(&self, all: Vec<UpstreamStatus>, encode: impl FnOnce() -> T) -> T {
+        let _alone = self.scraping.lock().unwrap_or_else(PoisonError::into_inner);
         self.in_flight.clear();
         self.waiting.clear();
         self.down.clear();
         self.open.clear();
-        for standing in all {
-            let upstream = standing.upstream;
+        for status in all {
+            let upstream = status.upstream;
             let label = UpstreamLabel {
                 upstream: upstream.clone(),
             };
-            let set = |family: &Family<UpstreamLabel, Gauge>, value: u64| {
+            let set_gauge = |family: &Family<UpstreamLabel, Gauge>, value: u64| {
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
                 family.get_or_create(&label).set(value);
             };
-            set(&self.in_flight, standing.in_flight);
-            set(&self.waiting, standing.waiting);
-            if let Some(down) = standing.down {
-                set(&self.down, u64::from(down));
+            set_gauge(&self.in_flight, status.in_flight);
+            set_gauge(&self.waiting, status.waiting);
+            if let Some(down) = status.down {
+                set_gauge(&self.down, u64::from(down));
             }
-            for (model, open) in standing.models {
+            for (model, open) in status.models {
                 let labels = TargetLabels {
                     upstream: upstream.clone(),
                     model,
@@ -93,6 +93,6 @@ impl UpstreamGauges {
                 self.open.get_or_create(&labels).set(i64::from(open));
             }
         }
-        look()
+        encode()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Grammar: `Start ( Open Delta* Close | Finish | Usage )* End`; per choice at most one block is open.
 
-use super::owned::own;
+use super::text::own;
 use super::{
     Arguments, Call, Choice, Citation, Finish, Logprob, Media, Part, PartKind, Response, Signature,
     Text, ToolKind, Usage,

@@ -1,6 +1,5 @@
 //! What a conversation is, in no wire format's words.
 
-mod allowance;
 mod api_error;
 mod event;
 mod image_options;
@@ -8,6 +7,7 @@ mod lease;
 mod loss;
 mod money;
 mod owned;
+mod rate_limit;
 mod request;
 mod response;
 mod signature;
@@ -18,13 +18,13 @@ mod text;
 mod translation_state;
 mod usage_record;
 
-pub use allowance::{RateLimit, RateLimitStatus};
 pub use api_error::{ApiError, ApiErrorKind};
 pub use event::{Block, Delta, Event, Fold};
 pub use image_options::{ImageOptions, ImageSize, Scale};
 pub use lease::{LeaseGrant, LeaseRequest};
 pub use loss::{Action, FieldLocation, ImageSetting, Loss, Losses, PartField, Setting};
 pub use money::{MAX_AMOUNT_LEN, MAX_DIGITS, Money};
+pub use rate_limit::{RateLimit, RateLimitStatus};
 pub use request::{
     Arguments, Call, Depth, Effort, HostedTool, Labels, Output, OutputFormat, Part, PartKind,
     Request, Role, Sampling, Search, SettingAliases, Thinking, Tool, ToolChoice, ToolKind,

@@ -1,10 +1,7 @@
-//! Pieces of a reply that must outlive the bytes they were read from.
+//! `into_owned` of the model's types: events that outlive the bytes they were decoded from.
 
-use super::{Block, Citation, Delta, Finish, Logprob, Media, Signature, Source, Text};
-
-pub(super) fn own<'b>(text: Text<'_>) -> Text<'b> {
-    Text::Owned(text.into_owned())
-}
+use super::text::own;
+use super::{Block, Citation, Delta, Finish, Logprob, Media, Signature, Source};
 
 impl Block<'_> {
     pub fn into_owned(self) -> Block<'static> {

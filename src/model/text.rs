@@ -4,15 +4,19 @@ use std::borrow::Cow;
 
 use super::{FieldLocation, PartField};
 
-/// Borrowed unless the wire form held escapes.
+/// Text that is borrowed from the body unless the JSON string has escapes.
 pub type Text<'a> = Cow<'a, str>;
 
-/// A JSON value carried as it is: a schema, a call's arguments.
+pub(super) fn own<'b>(text: Text<'_>) -> Text<'b> {
+    Text::Owned(text.into_owned())
+}
+
+/// A JSON value passed on unchanged: a schema, the arguments of a call.
 pub type Json<'a> = serde_json_borrow::Value<'a>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media<'a> {
-    /// As `image/png`; empty when the wire did not say.
+    /// A MIME type such as `image/png`; empty where the wire has none.
     pub mime: Text<'a>,
     pub source: Source<'a>,
     pub name: Option<Text<'a>>,
@@ -20,10 +24,10 @@ pub struct Media<'a> {
 }
 
 impl Media<'_> {
-    /// Where its name stands, if it has one.
-    pub fn name_location(&self, place: &FieldLocation) -> Option<FieldLocation> {
+    /// The location of the file name, if the media has one.
+    pub fn name_location(&self, location: &FieldLocation) -> Option<FieldLocation> {
         self.name.as_ref()?;
-        Some(place.field(match self.source {
+        Some(location.field(match self.source {
             Source::Url(_) => PartField::UrlName,
             _ => PartField::FileName,
         }))
@@ -32,12 +36,12 @@ impl Media<'_> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source<'a> {
-    /// Moved as text, never decoded.
+    /// Base64 text that is passed on without decoding.
     Base64(Text<'a>),
     Url(Text<'a>),
-    /// An id in some vendor's file store.
+    /// A file id of the vendor's Files API.
     File(Text<'a>),
-    /// A document that is plain text on the wire.
+    /// A plain-text document.
     Plain(Text<'a>),
 }
 
@@ -57,13 +61,13 @@ pub fn split_data_url(url: &str) -> Option<(&str, &str)> {
     Some((mime, data))
 }
 
-const LONGEST_REPEATED: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
-/// Words that a client sent, as a message to it may repeat them.
-pub fn truncated(words: &str) -> Text<'_> {
-    match words.char_indices().nth(LONGEST_REPEATED) {
-        None => Cow::Borrowed(words),
-        Some((end, _)) => Cow::Owned(format!("{}…", &words[..end])),
+/// Cuts a client's text for use in an error message.
+pub fn truncated(text: &str) -> Text<'_> {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
     }
 }
 
@@ -72,7 +76,7 @@ mod tests {
     use super::{split_data_url, truncated};
 
     #[test]
-    fn only_long_words_are_shortened() {
+    fn only_long_texts_are_truncated() {
         let long = "ä".repeat(200);
         assert_eq!(truncated(&long), long);
         assert_eq!(truncated(&format!("{long}bc")), format!("{long}…"));

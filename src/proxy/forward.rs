@@ -85,7 +85,7 @@ impl Gateway {
     /// The address of the attempt that has started.
     pub(super) async fn next_peer(&self, ctx: &mut RequestContext) -> Result<HttpPeer> {
         let attempt = ctx.route.current().ok_or_else(no_attempt)?;
-        attempt.health.begin(Instant::now());
+        attempt.health.begin_attempt(Instant::now());
         let (upstream, limit) = (attempt.upstream.clone(), attempt.timeouts.connect);
         if let Some(address) = upstream.literal {
             return Ok(http_peer(&upstream, address, limit));

@@ -50,7 +50,7 @@ impl Gateway {
         let Some(breaker) = &attempt.upstream.breaker else {
             return;
         };
-        if let Some(pause) = attempt.health.failed(breaker, now) {
+        if let Some(pause) = attempt.health.record_failure(breaker, now) {
             let model = &attempt.model;
             log::warn!("upstream {name}: {model} keeps failing and is left alone for {pause:?}");
         }
@@ -61,7 +61,7 @@ impl Gateway {
         let Some(attempt) = ctx.route.current().filter(|_| !ctx.attempt.has_failed()) else {
             return;
         };
-        if attempt.health.succeeded(Instant::now()) {
+        if attempt.health.record_success(Instant::now()) {
             let (name, model) = (&attempt.upstream.name, &attempt.model);
             log::info!("upstream {name}: {model} works again");
         }

@@ -1,13 +1,11 @@
-//! What a key has spent, and what is held back for its requests in flight.
+//! The account of a key: what it has spent, and what is reserved for its requests in flight.
 
 mod lease;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-
-use lease::{Lease, in_period};
-pub use lease::{LeaseAction, ReservationResult};
+use tokio::sync::oneshot;
 
 use super::period;
 use crate::config::Reset;
@@ -20,31 +18,75 @@ pub struct Cap {
     pub reset: Reset,
 }
 
-/// Outlives reloads. Everything about one key is decided under its one lock, so that no two
-/// requests can take the same money.
+/// The account of a key. Outlives reloads. Every decision is made under its one lock, so that no two
+/// requests reserve the same money.
 #[derive(Default)]
 pub struct Account(Mutex<Ledger>);
 
 #[derive(Default)]
 struct Ledger {
-    /// By every period at once: when it resets may be said otherwise later.
+    /// For every kind of period: the reset of a key may be changed.
     spent: Spending,
-    /// Of that, by this process alone.
+    /// The part of `spent` that this process has spent.
     own: Spending,
-    /// Of its own, what the store has written down.
+    /// The part of `own` that the store has recorded.
     recorded: Spending,
-    held: Money,
-    /// The day that it is of.
+    reserved: Money,
+    /// The day that `spent.day` is about.
     today: Option<Today>,
-    /// There once the store has told what was spent before: from then on the cap is shared with
-    /// other processes.
+    /// Set once the earlier spending is loaded from the store; from then on the cap is shared with other
+    /// processes.
     lease: Option<Lease>,
 }
 
-/// A day and the month it is in, looked up in the calendar once for all that is spent on it.
+/// The outcome for a request that waits for a lease.
+pub type ReservationResult = Result<Reservation, CapExceeded>;
+
+#[derive(Default)]
+struct Lease {
+    /// The period of the lease: its kind, and its end.
+    of: Option<(Reset, Option<Timestamp>)>,
+    /// What this process may spend and reserve in the period.
+    granted: Money,
+    /// Taken once without a grant, because the store could not be reached.
+    credit: Money,
+    /// Set while the store is asked in a way that may shrink the lease: nothing can be reserved.
+    is_locked: bool,
+    /// The last grant was smaller than desired: no lease is requested ahead of need.
+    is_scarce: bool,
+    /// Something was reserved since the last trim.
+    is_used: bool,
+    slice: Money,
+    leased_elsewhere: Option<Money>,
+    waiting: Vec<WaitingRequest>,
+}
+
+/// A request that waits for the next grant.
+struct WaitingRequest {
+    most: Money,
+    cap: Cap,
+    result: oneshot::Sender<ReservationResult>,
+    /// The lease request under way includes this one.
+    is_requested: bool,
+}
+
+/// Why the store is asked for a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseAction {
+    /// To get more, for waiting requests and for those to come.
+    More,
+    /// To return what was not used since the last trim.
+    Trim,
+    /// To get back a lease that has expired in the store.
+    Restore,
+    /// To return all that is not in use.
+    Release,
+}
+
+/// A day and its month, looked up in the calendar once.
 #[derive(Clone, Copy)]
 struct Today {
-    /// `None`: it is the last there is.
+    /// `None`: the end of the calendar.
     ends: Option<Timestamp>,
     begun: Option<Timestamp>,
     month_begun: Option<Timestamp>,
@@ -60,32 +102,32 @@ impl Today {
     }
 }
 
-/// Why there is not enough for a request.
+/// The cap has not enough money left for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapExceeded {
-    /// Of the cap, what is not spent.
+    /// What is not spent of the cap.
     pub left: Money,
-    /// Of that, what is held for requests in flight, which may turn out to need less.
-    pub held: Money,
-    /// Of the cap, what other processes have leased; `None`: they could not be asked.
-    pub elsewhere: Option<Money>,
+    /// What of that is reserved for requests in flight, which may cost less.
+    pub reserved: Money,
+    /// What other processes have leased of the cap; `None`: not known.
+    pub leased_elsewhere: Option<Money>,
 }
 
-/// Why there is no hold.
+/// Why nothing could be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReserveError {
     CapExceeded(CapExceeded),
-    /// There is enough of the cap, but it is not leased to this process.
+    /// The cap has enough money left, but it is not leased to this process.
     NotLeased,
 }
 
-/// Money held back for a request.
-#[must_use = "the money is given back when this is dropped"]
+/// Money that is reserved for a request.
+#[must_use = "the money is released when this is dropped"]
 pub struct Reservation {
     account: Arc<Account>,
     amount: Money,
-    /// Less than half of a slice of the cap is left beside it.
-    leaves_little: bool,
+    /// Less than half of a slice of the cap is free beside it.
+    is_lease_low: bool,
 }
 
 impl Drop for Reservation {
@@ -97,14 +139,14 @@ impl Drop for Reservation {
 }
 
 impl Reservation {
-    /// Where the cap is shared: it is time to ask for more of it.
-    pub const fn leaves_little(&self) -> bool {
-        self.leaves_little
+    /// Tells whether it is time to request more of a shared cap.
+    pub const fn is_lease_low(&self) -> bool {
+        self.is_lease_low
     }
 
-    /// The request has ended: what it has cost takes the place of what was held for it.
+    /// Replaces the reservation by the real cost when the request has ended.
     pub fn settle(mut self, cost: Money, now: Timestamp) {
-        // Together, so that at no moment less counts than was used.
+        // Under one lock, so that at no moment less counts than is used.
         let mut ledger = self.account.ledger();
         ledger.spend(cost, now);
         ledger.release(std::mem::take(&mut self.amount));
@@ -112,7 +154,7 @@ impl Reservation {
 }
 
 impl Account {
-    /// Holds back what a request may cost, if that much is left.
+    /// Reserves what a request may cost, if that much is left.
     pub fn reserve(
         self: &Arc<Account>,
         most: Money,
@@ -120,15 +162,15 @@ impl Account {
         now: Timestamp,
     ) -> Result<Reservation, ReserveError> {
         let mut ledger = self.ledger();
-        ledger.turn(now);
-        let hold = self.hold_of(&mut ledger, most, cap, now);
+        ledger.roll_over(now);
+        let hold = self.reserve_within(&mut ledger, most, cap, now);
         hold.map_err(|short| match ledger.is_within(most, cap) {
             true => ReserveError::NotLeased,
             false => ReserveError::CapExceeded(short),
         })
     }
 
-    fn hold_of(
+    fn reserve_within(
         self: &Arc<Account>,
         ledger: &mut Ledger,
         most: Money,
@@ -139,61 +181,60 @@ impl Account {
             let spent = in_period(&ledger.spent, cap.reset);
             return Err(CapExceeded {
                 left: cap.amount.saturating_sub(spent),
-                held: ledger.held,
-                elsewhere: Account::elsewhere(ledger),
+                reserved: ledger.reserved,
+                leased_elsewhere: Account::leased_elsewhere(ledger),
             });
         }
-        ledger.held += most;
+        ledger.reserved += most;
         Ok(Reservation {
             account: self.clone(),
             amount: most,
-            leaves_little: ledger.is_low(cap, now),
+            is_lease_low: ledger.is_low(cap, now),
         })
     }
 
-    /// Also of keys without a cap: one may be set later.
+    /// Adds a cost; also for keys without a cap, which may get one later.
     pub fn spend(&self, cost: Money, at: Timestamp) {
         if !cost.is_zero() {
             self.ledger().spend(cost, at);
         }
     }
 
-    /// Adds what had been spent before this process began, as of `now`; only ever once.
-    pub fn open(&self, before: Spending, now: Timestamp) {
+    /// Adds what had been spent before this process began, as of `now`; later calls do nothing.
+    pub fn load_spent(&self, before: Spending, now: Timestamp) {
         let mut ledger = self.ledger();
         if ledger.lease.is_none() {
-            ledger.turn(now);
+            ledger.roll_over(now);
             ledger.spent += before;
             ledger.lease = Some(Lease::default());
         }
     }
 
-    pub fn is_open(&self) -> bool {
+    pub fn is_loaded(&self) -> bool {
         self.ledger().lease.is_some()
     }
 
     pub fn spent(&self, reset: Reset, now: Timestamp) -> Money {
         let mut ledger = self.ledger();
-        ledger.turn(now);
+        ledger.roll_over(now);
         in_period(&ledger.spent, reset)
     }
 
-    /// Nothing would be forgotten with it.
-    pub(super) fn is_blank(&self) -> bool {
+    /// Tells whether nothing is lost with the account.
+    pub(super) fn is_unused(&self) -> bool {
         let ledger = self.ledger();
-        ledger.spent.total.is_zero() && ledger.held.is_zero()
+        ledger.spent.total.is_zero() && ledger.reserved.is_zero()
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        // Nothing can panic while it is held; if it did, the sums are still sums.
+        // A poisoned lock is no reason to stop: the sums are still valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ledger {
-    /// What was spent before the current day and month began is not of them any more. A clock that
-    /// goes backwards forgets nothing.
-    fn turn(&mut self, now: Timestamp) {
+    /// Begins a new day or month at zero when the old one is over. A clock that goes backwards changes nothing.
+    fn roll_over(&mut self, now: Timestamp) {
         if let Some(Today { ends, .. }) = self.today
             && ends.is_none_or(|end| now < end)
         {
@@ -213,23 +254,23 @@ impl Ledger {
     }
 
     fn spend(&mut self, cost: Money, at: Timestamp) {
-        self.turn(at);
-        let cost = self.within(cost, at);
+        self.roll_over(at);
+        let cost = self.in_current_periods(cost, at);
         self.spent += cost;
         self.own += cost;
     }
 
-    fn release(&mut self, held: Money) {
-        self.held = self.held.saturating_sub(held);
+    fn release(&mut self, reserved: Money) {
+        self.reserved = self.reserved.saturating_sub(reserved);
     }
 
-    /// Whether so much more can be held of the cap.
+    /// Tells whether the cap has so much left.
     fn is_within(&self, most: Money, cap: Cap) -> bool {
-        in_period(&self.spent, cap.reset) + self.held + most <= cap.amount
+        in_period(&self.spent, cap.reset) + self.reserved + most <= cap.amount
     }
 
-    /// A cost in the periods of now that it is of: what is told late may be of the day before.
-    fn within(&self, cost: Money, at: Timestamp) -> Spending {
+    /// A cost by current periods; one that is recorded late may belong to an earlier day.
+    fn in_current_periods(&self, cost: Money, at: Timestamp) -> Spending {
         let since = |start: Option<Timestamp>| match start {
             Some(start) if at < start => Money::ZERO,
             _ => cost,
@@ -241,14 +282,22 @@ impl Ledger {
         }
     }
 
-    /// So much is known to be spent; what had been known may be less, where others spend too.
-    fn know(&mut self, reset: Reset, spent: Money) {
+    /// Raises the known spending of a period, which other processes add to.
+    fn raise_spent(&mut self, reset: Reset, spent: Money) {
         let known = match reset {
             Reset::Never => &mut self.spent.total,
             Reset::Monthly => &mut self.spent.month,
             Reset::Daily => &mut self.spent.day,
         };
         *known = spent.max(*known);
+    }
+}
+
+fn in_period(spending: &Spending, reset: Reset) -> Money {
+    match reset {
+        Reset::Never => spending.total,
+        Reset::Monthly => spending.month,
+        Reset::Daily => spending.day,
     }
 }
 

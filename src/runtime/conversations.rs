@@ -1,31 +1,31 @@
-//! What is kept of conversations between their requests: replies to go on from, and proofs for
-//! clients that do not send them back. In memory only, within a bound, and for a while.
+//! Conversations between their requests: responses to continue from, and signed parts for clients that do
+//! not send them back. In memory, with a size limit and a TTL.
 
 use bytes::Bytes;
 
-use super::shelf::Shelf;
+use super::segment_cache::SegmentCache;
 use crate::config;
 use crate::formats::{ConversationCodec, Items};
 use crate::model::{SignatureLookup, SignedParts};
 
-/// What a reply counts beside its content, when a conversation is measured.
-const OVERHEAD: usize = 256;
+/// Size of a turn beside its content, when a conversation is measured against the limit.
+const TURN_OVERHEAD: usize = 256;
 
 #[derive(Debug)]
 pub struct Conversations {
-    /// `None`: nothing is kept.
-    kept: Option<Shelf>,
+    /// `None`: conversations are not stored.
+    cache: Option<SegmentCache>,
 }
 
-/// A reply and what led to it. Few conversations go on from where they are kept, so that they are
-/// taken apart only when one does.
+/// A response and the input that led to it, as bytes: few conversations are continued, so that they are decoded
+/// only then.
 #[derive(Debug, PartialEq, Eq)]
 pub struct StoredConversationTurn {
-    /// The reply that its conversation went on from.
+    /// The id of the response before it.
     pub previous: Option<String>,
-    /// As the client got it.
+    /// The response body as the client got it.
     pub reply: Bytes,
-    /// What its request added to the conversation, as that was written.
+    /// The input of the request, as the client wrote it.
     added: Bytes,
 }
 
@@ -42,38 +42,38 @@ impl StoredConversationTurn {
         }
     }
 
-    /// One whose input was taken apart before.
+    /// A turn whose input was decoded before.
     pub fn from_items(
         previous: Option<String>,
         input: &Items,
         reply: Bytes,
-        keeper: &dyn ConversationCodec,
+        codec: &dyn ConversationCodec,
     ) -> Option<StoredConversationTurn> {
-        keeper.output(&reply)?;
+        codec.output(&reply)?;
         let added = [b"[", input.text.as_ref(), b"]"].concat();
         Some(StoredConversationTurn::new(previous, added.into(), reply))
     }
 
-    /// What was said in the request, and in the reply.
-    pub fn items(&self, keeper: &dyn ConversationCodec) -> [Items; 2] {
-        let input = keeper.input(&self.added).unwrap_or_default();
-        [input, keeper.output(&self.reply).unwrap_or_default()]
+    /// The items of the input, and those of the response.
+    pub fn items(&self, codec: &dyn ConversationCodec) -> [Items; 2] {
+        let input = codec.input(&self.added).unwrap_or_default();
+        [input, codec.output(&self.reply).unwrap_or_default()]
     }
 
-    /// The output is a part of the reply.
+    /// Its size in bytes.
     fn size(&self) -> usize {
         self.added.len() + self.reply.len()
     }
 
-    fn put(&self, shelf: &Shelf, name: &str) {
+    fn store(&self, cache: &SegmentCache, name: &str) {
         let previous = self.previous.as_deref().unwrap_or_default();
         let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
         let (lengths, previous) = (lengths.as_flattened(), previous.as_bytes());
-        shelf.put(name, &[lengths, previous, &self.added, &self.reply]);
+        cache.put(name, &[lengths, previous, &self.added, &self.reply]);
     }
 
-    fn get(shelf: &Shelf, name: &str) -> Option<StoredConversationTurn> {
-        let mut value = shelf.get(name)?;
+    fn load(cache: &SegmentCache, name: &str) -> Option<StoredConversationTurn> {
+        let mut value = cache.get(name)?;
         let mut length = || {
             let bytes = value.split_to(size_of::<usize>());
             bytes
@@ -88,71 +88,70 @@ impl StoredConversationTurn {
     }
 }
 
-/// Why a conversation cannot go on.
+/// Why a conversation cannot be continued.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConversationError {
-    /// Nothing is kept under this id.
+    /// No response is stored under this id.
     Missing(String),
     TooLong,
 }
 
 impl Conversations {
     pub fn new(settings: Option<config::ConversationsConfig>) -> Conversations {
-        // Whoever goes on with a conversation uses all of it.
-        let kept = settings.map(|settings| Shelf::new(settings.size, settings.ttl));
-        Conversations { kept }
+        let cache = settings.map(|settings| SegmentCache::new(settings.size, settings.ttl));
+        Conversations { cache }
     }
 
     pub const fn is_enabled(&self) -> bool {
-        self.kept.is_some()
+        self.cache.is_some()
     }
 
-    pub fn insert(&self, owner: &str, id: &str, reply: &StoredConversationTurn) {
-        if let Some(shelf) = &self.kept {
-            reply.put(shelf, &name(REPLY, owner, id));
+    pub fn insert(&self, owner: &str, id: &str, turn: &StoredConversationTurn) {
+        if let Some(cache) = &self.cache {
+            turn.store(cache, &name(TURN, owner, id));
         }
     }
 
     pub fn turn(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
-        StoredConversationTurn::get(self.kept.as_ref()?, &name(REPLY, owner, id))
+        StoredConversationTurn::load(self.cache.as_ref()?, &name(TURN, owner, id))
     }
 
     pub fn remove(&self, owner: &str, id: &str) -> bool {
-        let shelf = self.kept.as_ref();
-        shelf.is_some_and(|shelf| shelf.remove(&name(REPLY, owner, id)))
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.remove(&name(TURN, owner, id)))
     }
 
-    /// The replies of a conversation up to this one, the first one first. `limit`: in bytes.
+    /// The turns of a conversation up to this one, in order. `limit`: in bytes.
     pub fn history(
         &self,
         owner: &str,
         id: &str,
         limit: usize,
     ) -> Result<Vec<StoredConversationTurn>, ConversationError> {
-        let mut replies = Vec::new();
+        let mut turns = Vec::new();
         let (mut next, mut size) = (Some(id.to_owned()), 0);
         while let Some(id) = next {
-            let Some(reply) = self.turn(owner, &id) else {
+            let Some(turn) = self.turn(owner, &id) else {
                 return Err(ConversationError::Missing(id));
             };
-            size += reply.size() + OVERHEAD;
+            size += turn.size() + TURN_OVERHEAD;
             if size > limit {
                 return Err(ConversationError::TooLong);
             }
-            next = reply.previous.clone();
-            replies.push(reply);
+            next = turn.previous.clone();
+            turns.push(turn);
         }
-        replies.reverse();
-        Ok(replies)
+        turns.reverse();
+        Ok(turns)
     }
 
-    pub fn insert_signed_parts(&self, owner: &str, proofs: &SignedParts) {
-        let Some(shelf) = &self.kept else {
+    pub fn insert_signed_parts(&self, owner: &str, signed_parts: &SignedParts) {
+        let Some(cache) = &self.cache else {
             return;
         };
-        let written = serde_json::to_vec(proofs).expect("strings in lists always serialise");
-        for id in proofs.call_ids() {
-            shelf.put(&name(PROOFS, owner, id), &[&written]);
+        let encoded = serde_json::to_vec(signed_parts).expect("strings in lists always serialise");
+        for id in signed_parts.call_ids() {
+            cache.put(&name(SIGNED_PARTS, owner, id), &[&encoded]);
         }
     }
 
@@ -164,15 +163,15 @@ impl Conversations {
     }
 }
 
-const REPLY: char = 'r';
-const PROOFS: char = 'p';
+const TURN: char = 'r';
+const SIGNED_PARTS: char = 'p';
 
-/// Names of keys hold no control characters.
+/// The name of an entry; names of keys have no control characters.
 fn name(kind: char, owner: &str, id: &str) -> String {
     format!("{kind}{owner}\n{id}")
 }
 
-/// What is remembered for one key.
+/// The signed parts of one key.
 #[derive(Debug)]
 pub struct KeySignatures<'a> {
     conversations: &'a Conversations,
@@ -181,8 +180,8 @@ pub struct KeySignatures<'a> {
 
 impl SignatureLookup for KeySignatures<'_> {
     fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
-        let shelf = self.conversations.kept.as_ref()?;
-        let written = shelf.get(&name(PROOFS, self.owner, call_id))?;
+        let cache = self.conversations.cache.as_ref()?;
+        let written = cache.get(&name(SIGNED_PARTS, self.owner, call_id))?;
         serde_json::from_slice(&written).ok()
     }
 }
@@ -248,11 +247,11 @@ mod tests {
             }),
         };
         let kept = conversations(100_000);
-        let proofs = SignedParts(vec![call("x"), call("y")]);
-        kept.insert_signed_parts("a", &proofs);
+        let signed_parts = SignedParts(vec![call("x"), call("y")]);
+        kept.insert_signed_parts("a", &signed_parts);
         for id in ["x", "y"] {
             let found = kept.signatures_of("a").signed_parts(id);
-            assert_eq!(found.as_ref(), Some(&proofs));
+            assert_eq!(found.as_ref(), Some(&signed_parts));
             assert_eq!(kept.signatures_of("b").signed_parts(id), None);
             assert_eq!(kept.turn("a", id), None);
         }

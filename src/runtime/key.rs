@@ -1,4 +1,4 @@
-//! Keys: looked up by the hash of what a client presents, compared in constant time.
+//! API keys: looked up by the hash of the secret, compared in constant time.
 
 use std::sync::Arc;
 
@@ -6,9 +6,10 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{Account, Cap, KeyLimiter, RuntimeState, Snapshot};
+use super::{Account, Cap, KeyLimiter, RuntimeState};
 use crate::config::{self, Limits};
 
+/// An API key and its limits.
 pub struct Key {
     pub name: Arc<str>,
     sha256: [u8; 32],
@@ -21,12 +22,13 @@ pub struct Key {
     pub account: Arc<Account>,
 }
 
+/// The SHA-256 of a secret.
 pub fn key_hash(secret: &[u8]) -> [u8; 32] {
     Sha256::digest(secret).into()
 }
 
 impl Key {
-    pub fn build(settings: config::KeyConfig, live: &RuntimeState) -> Key {
+    pub fn build(settings: config::KeyConfig, state: &RuntimeState) -> Key {
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -36,12 +38,12 @@ impl Key {
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
         Key {
-            limiter: live.limiter(&settings.name),
+            limiter: state.limiter(&settings.name),
             cap: settings.spending_cap.map(|cap| Cap {
                 amount: cap.money,
                 reset: settings.reset,
             }),
-            account: live.account(&settings.name),
+            account: state.account(&settings.name),
             limits: settings.limits,
             name: settings.name.into(),
             sha256: settings.sha256,
@@ -49,12 +51,12 @@ impl Key {
         }
     }
 
-    /// What it is known by, which is not what opens it.
+    /// The hash that the key is known by.
     pub const fn hash(&self) -> [u8; 32] {
         self.sha256
     }
 
-    /// Whether anything it does is counted per minute.
+    /// Tells whether the key has limits per minute.
     pub fn is_limited(&self) -> bool {
         self.limits.requests_per_minute.is_some() || self.limits.tokens_per_minute.is_some()
     }
@@ -65,13 +67,5 @@ impl Key {
 
     pub fn allows(&self, model: &str) -> bool {
         self.models.as_ref().is_none_or(|set| set.is_match(model))
-    }
-}
-
-impl Snapshot {
-    /// By the hash of what was presented.
-    pub fn key(&self, presented: &[u8; 32]) -> Option<&Arc<Key>> {
-        let key = self.keys.get(presented);
-        key.filter(|key| key.has_hash(presented))
     }
 }

@@ -1,4 +1,4 @@
-//! What a key may still do: requests and tokens a minute as buckets that fill up again, and requests at once.
+//! The rate limiter of a key: token buckets for requests and tokens per minute, and a limit of concurrent requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use crate::model::{RateLimit, RateLimitStatus};
 
 const MINUTE: f64 = 60.0;
 
-/// How much of a key's limits is used up. Outlives reloads.
+/// Tracks how much of a key's limits is used. Outlives reloads.
 #[derive(Default)]
 pub struct KeyLimiter {
     buckets: Mutex<Buckets>,
-    at_once: AtomicU64,
+    in_flight: AtomicU64,
 }
 
 #[derive(Default)]
@@ -22,15 +22,15 @@ struct Buckets {
     tokens: Bucket,
 }
 
-/// What has been taken and has not yet come back.
+/// A token bucket, as the amount that is taken and not yet refilled.
 #[derive(Default, Clone, Copy)]
 struct Bucket {
-    /// May be more than the limit: what a reply costs is known at its end.
+    /// May exceed the limit: the tokens of a response are known only at its end.
     taken: f64,
-    at: Option<Instant>,
+    refilled_at: Option<Instant>,
 }
 
-/// Which limit is reached, and when it is worth asking again.
+/// Which limit is reached, and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitReached {
     Requests(Duration),
@@ -38,26 +38,26 @@ pub enum LimitReached {
     Concurrency,
 }
 
-/// One request of a key being served.
-#[must_use = "the place is given back when this is dropped"]
+/// One request of a key being served; it counts towards the concurrency limit until it is dropped.
+#[must_use = "the request counts as ended when this is dropped"]
 pub struct KeyPermit(Arc<KeyLimiter>);
 
 impl Drop for KeyPermit {
     fn drop(&mut self) {
-        self.0.at_once.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl KeyLimiter {
-    /// Admits one request, or says what stands against it. Nothing is taken from a refused one.
+    /// Admits one request, or returns the limit that is reached. A refused request takes nothing.
     pub fn admit(
         self: &Arc<KeyLimiter>,
         limits: &Limits,
         now: Instant,
     ) -> Result<KeyPermit, LimitReached> {
-        let at_once = limits.concurrency.unwrap_or(u64::MAX);
-        let below = |count: u64| (count < at_once).then_some(count + 1);
-        self.at_once
+        let max_in_flight = limits.concurrency.unwrap_or(u64::MAX);
+        let below = |count: u64| (count < max_in_flight).then_some(count + 1);
+        self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
             .map_err(|_| LimitReached::Concurrency)?;
         let permit = KeyPermit(self.clone());
@@ -77,17 +77,17 @@ impl KeyLimiter {
         Ok(permit)
     }
 
-    /// One request that was admitted elsewhere.
-    pub fn enter(self: &Arc<KeyLimiter>) -> KeyPermit {
-        self.at_once.fetch_add(1, Ordering::AcqRel);
+    /// Counts a request that was admitted by the shared limits.
+    pub fn admit_unchecked(self: &Arc<KeyLimiter>) -> KeyPermit {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
         KeyPermit(self.clone())
     }
 
-    /// What several processes together have taken of both limits.
-    pub fn adopt(&self, requests: f64, tokens: f64, now: Instant) {
+    /// Sets both buckets to what all processes together have taken.
+    pub fn set_taken(&self, requests: f64, tokens: f64, now: Instant) {
         let taken = |taken: f64| Bucket {
             taken,
-            at: Some(now),
+            refilled_at: Some(now),
         };
         *self.buckets() = Buckets {
             requests: taken(requests),
@@ -95,16 +95,16 @@ impl KeyLimiter {
         };
     }
 
-    /// What a reply has cost, once that is known.
+    /// Takes the tokens of a response from the bucket.
     pub fn charge_tokens(&self, limits: &Limits, tokens: u64, now: Instant) {
         if let Some(limit) = limits.tokens_per_minute {
             let mut buckets = self.buckets();
-            buckets.tokens.settle(limit, now);
+            buckets.tokens.refill(limit, now);
             buckets.tokens.taken += tokens as f64;
         }
     }
 
-    /// For the headers of a reply.
+    /// The state of the limits for the rate limit headers of a response.
     pub fn rate_limit_status(&self, limits: &Limits, now: Instant) -> RateLimitStatus {
         if limits.requests_per_minute.is_none() && limits.tokens_per_minute.is_none() {
             return RateLimitStatus::default();
@@ -120,8 +120,8 @@ impl KeyLimiter {
         }
     }
 
-    pub fn at_once(&self) -> u64 {
-        self.at_once.load(Ordering::Relaxed)
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     fn buckets(&self) -> MutexGuard<'_, Buckets> {
@@ -131,23 +131,23 @@ impl KeyLimiter {
 }
 
 impl Bucket {
-    /// Gives back what the time since the last look has earned.
-    fn settle(&mut self, limit: u64, now: Instant) {
-        let since = self.at.map(|at| now.saturating_duration_since(at));
+    /// Refills the bucket for the time since the last call.
+    fn refill(&mut self, limit: u64, now: Instant) {
+        let since = self.refilled_at.map(|at| now.saturating_duration_since(at));
         let earned = since.unwrap_or_default().as_secs_f64() * limit as f64 / MINUTE;
         self.taken = (self.taken - earned).max(0.0);
-        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        self.refilled_at = Some(self.refilled_at.map_or(now, |at| at.max(now)));
     }
 
-    /// How long until this much is free; `None`: it is.
+    /// The time until this amount is available; `None`: it is.
     fn wait_for(&mut self, amount: f64, limit: u64, now: Instant) -> Option<Duration> {
-        self.settle(limit, now);
+        self.refill(limit, now);
         let missing = self.taken + amount - limit as f64;
         (missing > 0.0).then(|| Duration::from_secs_f64(missing * MINUTE / limit as f64))
     }
 
     fn rate(&mut self, limit: u64, now: Instant) -> RateLimit {
-        self.settle(limit, now);
+        self.refill(limit, now);
         let left = limit as f64 - self.taken;
         RateLimit {
             limit,

@@ -1,35 +1,35 @@
-//! The config made ready to run on, and the one place where a reload swaps it.
+//! The config prepared for serving, and the state that outlives a reload.
 
 mod account;
-mod allowance;
 mod conversations;
 mod health;
 mod key;
-mod live;
-mod load;
+mod key_limiter;
 mod period;
 mod prices;
-mod resolve;
+mod resolver;
 mod route;
-mod shelf;
+mod segment_cache;
 mod snapshot;
+mod state;
 mod upstream;
+mod upstream_load;
 
 pub use account::{
     Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
 };
-pub use allowance::{KeyLimiter, KeyPermit, LimitReached};
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use health::Health;
 pub use key::{Key, key_hash};
-pub use live::{Call, RuntimeState};
-pub use load::{QueueError, UpstreamLoad, UpstreamPermit};
+pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use period::period_end;
 pub use prices::Prices;
-pub use resolve::Resolver;
+pub use resolver::Resolver;
 pub use route::{Attempt, attempts};
 pub use snapshot::{Model, Snapshot};
+pub use state::{GlobalPermit, RuntimeState};
 pub use upstream::Upstream;
+pub use upstream_load::{QueueError, UpstreamLoad, UpstreamPermit};
 
 use std::sync::Arc;
 
@@ -37,18 +37,18 @@ use arc_swap::ArcSwap;
 
 use crate::config::{self, Config, LimitsStore, ServerConfig, StoreConfig};
 
-/// What every request takes its view of the world from.
+/// The current snapshot of the config, and everything that outlives it.
 pub struct Runtime {
     current: ArcSwap<Snapshot>,
-    /// What the process began with; some of it stays in force until it ends.
+    /// The settings that the process started with; some stay in force until it ends.
     started: ServerConfig,
-    /// Its store was opened when the process began.
+    /// The store that was opened at the start.
     store: Option<StoreConfig>,
     limits_store: Option<LimitsStore>,
-    /// Its folder was locked when the process began.
+    /// The journal whose folder was locked at the start.
     journal: config::JournalConfig,
-    /// For files that are kept.
-    started_with_room: usize,
+    /// The size of the cache of image files.
+    started_file_cache_size: usize,
     pub resolver: Resolver,
     pub state: RuntimeState,
     pub conversations: Conversations,
@@ -63,31 +63,31 @@ impl Runtime {
             store: config.store.clone(),
             limits_store: config.limits_store.clone(),
             journal: config.journal.clone(),
-            started_with_room: config.images.files.size,
+            started_file_cache_size: config.images.files.size,
             current: ArcSwap::from_pointee(Snapshot::build(config, &state)),
             state,
             resolver: Resolver::default(),
         }
     }
 
-    /// One request keeps the snapshot it began with, whatever is reloaded meanwhile.
+    /// The current snapshot; a request keeps the one it began with, whatever is reloaded meanwhile.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Puts a new config in force; returns what of it needs a restart instead.
+    /// Replaces the config; returns the settings that take effect only after a restart.
     pub fn reload(&self, config: Config) -> Vec<&'static str> {
         let other_store = config.store != self.store;
         let other_limits_store = config.limits_store != self.limits_store;
         let other_journal = config.journal != self.journal;
         let next = Arc::new(Snapshot::build(config, &self.state));
         self.current.store(next.clone());
-        self.state.tidy();
+        self.state.remove_unused();
         let mut names = next.server.needs_restart_after(&self.started);
         names.extend(other_store.then_some("store"));
         names.extend(other_limits_store.then_some("limits_store"));
         names.extend(other_journal.then_some("journal"));
-        if next.images.files.size != self.started_with_room {
+        if next.images.files.size != self.started_file_cache_size {
             names.push("images.files.size");
         }
         names

@@ -1,4 +1,4 @@
-//! When a spending cap begins anew: pure functions of a given time, by the calendar of UTC.
+//! The periods of spending caps, by the calendar of UTC.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -6,12 +6,12 @@ use jiff::{Timestamp, ToSpan as _};
 
 use crate::config::Reset;
 
-/// The start of the period that a moment lies in; `None`: there are no periods.
+/// The start of the period that includes `now`; `None`: the cap does not reset.
 pub fn period_start(reset: Reset, now: Timestamp) -> Option<Timestamp> {
     start(first_day(reset, now)?)
 }
 
-/// The end of that period, which is the start of the next.
+/// The end of the period that includes `now`; `None`: the cap does not reset.
 pub fn period_end(reset: Reset, now: Timestamp) -> Option<Timestamp> {
     let length = match reset {
         Reset::Never => return None,

@@ -1,9 +1,9 @@
-//! What a model's tokens cost, ready to be multiplied.
+//! The prices of a model per token, per request and per millisecond.
 
 use crate::config::{Amount, Pricing};
 use crate::model::{Money, Usage};
 
-/// Of one token each, but for a request and a millisecond.
+/// Prices of one token each, of a request, and of a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {
     input: Money,
@@ -17,7 +17,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// `None`: nothing has a price, and nothing is to be counted.
+    /// `None`: the model is free.
     pub fn from_pricing(pricing: &Pricing) -> Option<Prices> {
         if pricing.is_free() {
             return None;
@@ -40,7 +40,7 @@ impl Prices {
         })
     }
 
-    /// Each token once: shares that are larger than their whole are cut.
+    /// The cost of a request; every token counts once, and parts larger than their total are cut.
     pub fn cost(&self, usage: &Usage, milliseconds: u64) -> Money {
         let cached = usage.cached.min(usage.input);
         let written = usage.cache_written.min(usage.input - cached);
@@ -61,17 +61,17 @@ impl Prices {
         tokens + self.per_request + self.per_millisecond.times(milliseconds)
     }
 
-    /// The most that so much can cost, whatever kind of tokens they turn out to be.
+    /// The highest possible cost of so many tokens, whatever kind they turn out to be.
     pub fn max_cost(&self, input: u64, output: u64, milliseconds: u64) -> Money {
-        let read = self.input.max(self.cached_input).max(self.cache_write);
-        let said = self.output.max(self.thinking).max(self.image_output);
-        read.times(input)
-            + said.times(output)
+        let input_price = self.input.max(self.cached_input).max(self.cache_write);
+        let output_price = self.output.max(self.thinking).max(self.image_output);
+        input_price.times(input)
+            + output_price.times(output)
             + self.per_request
             + self.per_millisecond.times(milliseconds)
     }
 
-    /// Whether time is a part of the price.
+    /// Tells whether the model is charged by time.
     pub const fn charges_time(&self) -> bool {
         !self.per_millisecond.is_zero()
     }

@@ -1,4 +1,4 @@
-//! Host names to addresses, asynchronously, remembered as long as the answer allows.
+//! Resolves host names asynchronously; answers are cached for their TTL.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -7,16 +7,15 @@ use hickory_resolver::TokioResolver;
 
 use super::Upstream;
 
-/// The system's resolver settings and hosts file; its own cache keeps answers for their TTL.
+/// A resolver with the system's settings and hosts file.
 #[derive(Default)]
 pub struct Resolver {
     resolver: OnceLock<TokioResolver>,
 }
 
 impl Resolver {
-    /// One address of each family, the one to try first at the front: names commonly have IPv6
-    /// addresses that the machine has no way to, or that the server does not listen on.
-    /// Must be called from within the runtime that will use the answer.
+    /// Returns one address of each family, IPv4 first: hosts often have IPv6 addresses that are not
+    /// reachable. Must be called from within the runtime that will use the answer.
     pub async fn resolve(&self, upstream: &Upstream) -> Result<Vec<SocketAddr>, String> {
         if let Some(literal) = upstream.literal {
             return Ok(vec![literal]);
@@ -25,7 +24,7 @@ impl Resolver {
             .await
     }
 
-    /// The same for a name that is no upstream's.
+    /// Resolves a host that is no upstream.
     pub async fn resolve_host(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let resolver = self.resolver()?;
         let found = resolver
@@ -44,13 +43,14 @@ impl Resolver {
         Ok(addresses)
     }
 
-    /// Made when a name is first looked up; settings that cannot be read are read again next time.
+    /// Builds the resolver with the first lookup; after a failure the next lookup tries again.
     fn resolver(&self) -> Result<&TokioResolver, String> {
         if let Some(resolver) = self.resolver.get() {
             return Ok(resolver);
         }
         let built = TokioResolver::builder_tokio().and_then(|builder| builder.build());
-        let built = built.map_err(|error| format!("the resolver's settings: {error}"))?;
+        let built = built
+            .map_err(|error| format!("cannot read the resolver settings of the system: {error}"))?;
         Ok(self.resolver.get_or_init(|| built))
     }
 }

@@ -1,4 +1,4 @@
-//! From a model id to the attempts that may answer it, in order.
+//! Orders the attempts of a request: the upstreams of the model, then those of its fallbacks.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ impl Attempt {
     }
 }
 
-/// The model's upstreams by priority and balance, then those of its fallbacks; what is out of
-/// order comes last of all. Begun again from the front where more attempts are wanted.
+/// Orders the upstreams of a model by priority and balance, then those of its fallbacks; unavailable ones come last.
+/// The list repeats where the config asks for more attempts.
 pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>) -> Vec<Attempt> {
     let mut order = Vec::with_capacity(model.targets.len());
     if model.settings.fallbacks.is_empty() {
@@ -50,7 +50,7 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>
     order
 }
 
-/// Each model once, whoever names it.
+/// Follows the fallbacks, each model once.
 fn follow_fallbacks(
     snapshot: &Snapshot,
     model: &Arc<Model>,
@@ -71,11 +71,11 @@ fn follow_fallbacks(
 }
 
 fn is_available(attempt: &Attempt, now: Instant) -> bool {
-    let is_left_alone = attempt.upstream.breaker.is_some() && !attempt.health.is_available(now);
-    !attempt.upstream.load.is_down() && !is_left_alone
+    let is_breaker_open = attempt.upstream.breaker.is_some() && !attempt.health.is_available(now);
+    !attempt.upstream.load.is_down() && !is_breaker_open
 }
 
-/// Lower priorities first, and within one the way the model wants it.
+/// Orders the upstreams of one model: lower priorities first, and within one by the model's balance.
 fn order_targets(model: &Arc<Model>, affinity: Option<&[u8]>, order: &mut Vec<Attempt>) {
     let attempt = |target: &Target| Attempt {
         upstream: target.upstream.clone(),
@@ -109,7 +109,7 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
         }
         _ => draw(target.weight, rand::rng().random()),
     };
-    // Looked at once: others come and go while it is sorted.
+    // Read once: the load changes while it is sorted.
     let is_full = |target: &Target| {
         !target
             .upstream
@@ -120,19 +120,19 @@ fn ranked<'t>(model: &Model, affinity: Option<&[u8]>, group: &'t [Target]) -> Ve
     let ranked = ranked.map(|target| (is_full(target), ranks(target), target));
     let mut ranked: Vec<_> = ranked.collect();
     if model.settings.balance == Balance::LeastInFlight {
-        // Else the first in the file would get every request of a quiet moment.
+        // Else the first in the file would get every request while all are idle.
         let start = rand::rng().random_range(0..ranked.len());
         ranked.rotate_left(start);
     }
-    // Whoever has no place left comes behind those that have.
+    // Full upstreams come behind those with capacity.
     ranked.sort_by(|(full, one, _), (other_full, other, _)| {
         full.cmp(other_full).then(one.total_cmp(other))
     });
     ranked.into_iter().map(|(_, _, target)| target).collect()
 }
 
-/// When a clock of this rate strikes first: the smallest wins with a chance that is its weight's
-/// share, and the next ones too among those that are left.
+/// A weighted random rank (exponential distribution): the smallest is first with the probability of its share of the
+/// weights, and so on among the rest.
 fn draw(weight: u32, even: f64) -> f64 {
     -(1.0 - even).ln() / f64::from(weight)
 }

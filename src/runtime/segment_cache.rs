@@ -1,8 +1,8 @@
-//! Bytes under their names, within a bound of memory and for a while: what was used last stays.
+//! A cache of byte values by name, with a memory limit and a TTL; recently used entries stay.
 //!
-//! Entries stand one behind the other on boards, in the order in which they came. A board is
-//! cleared as a whole when its room is needed, so that nothing is allocated or freed for a single
-//! entry, and the bound is what the process really takes.
+//! Entries are appended to segments in the order in which they come. The oldest segment is cleared as a
+//! whole when its memory is needed, so that nothing is allocated or freed for a single entry, and the
+//! limit is what the process really uses.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,221 +11,229 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use bytes::Bytes;
 
-/// What an entry takes beside its bytes.
+/// Memory of an entry beside its bytes.
 const OVERHEAD: usize = 96;
-/// Of the bound: what is cleared at once.
-const BOARDS: usize = 64;
-const LONGEST_BOARD: usize = 1 << 20;
+/// The limit is divided into so many segments.
+const SEGMENT_COUNT: usize = 64;
+const MAX_SEGMENT_SIZE: usize = 1 << 20;
 
+/// A cache with a fixed memory limit.
 #[derive(Debug)]
-pub(super) struct Shelf {
+pub(super) struct SegmentCache {
     size: usize,
     ttl: Duration,
-    board: usize,
+    segment: usize,
     hasher: RandomState,
-    boards: Mutex<Boards>,
+    segments: Mutex<CacheSegments>,
 }
 
 #[derive(Debug, Default)]
-struct Boards {
-    /// The oldest first; the last one is being filled.
-    all: VecDeque<Board>,
-    /// The number of the oldest.
+struct CacheSegments {
+    /// Oldest first; the last one is being filled.
+    all: VecDeque<CacheSegment>,
+    /// The number of the oldest segment.
     oldest: u64,
-    /// By the hash of the name. Should two names ever have the same, the later one has the place.
-    places: HashMap<u64, Place, RandomState>,
-    taken: usize,
-    /// One that was cleared: the next one needs no other memory.
+    /// By the hash of the name; of two names with the same hash the later one wins.
+    entries: HashMap<u64, EntryLocation, RandomState>,
+    allocated: usize,
+    /// The buffer of a cleared segment, for the next one.
     spare: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
-struct Board {
+struct CacheSegment {
     bytes: Vec<u8>,
     hashes: Vec<u64>,
-    room: usize,
+    capacity: usize,
     last_used: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    board: u64,
+struct EntryLocation {
+    segment: u64,
     start: usize,
-    /// Where the name ends and the value begins.
+    /// The end of the name, which is the start of the value.
     name_end: usize,
     end: usize,
     last_used: Instant,
 }
 
-impl Board {
-    fn new(bytes: Vec<u8>, room: usize) -> Board {
-        Board {
+impl CacheSegment {
+    fn new(bytes: Vec<u8>, capacity: usize) -> CacheSegment {
+        CacheSegment {
             bytes,
             hashes: Vec::new(),
-            room,
+            capacity,
             last_used: Instant::now(),
         }
     }
 
-    fn takes(&self, more: usize) -> bool {
-        self.bytes.len() + self.hashes.len() * OVERHEAD + more <= self.room
+    fn has_capacity(&self, more: usize) -> bool {
+        self.bytes.len() + self.hashes.len() * OVERHEAD + more <= self.capacity
     }
 }
 
-impl Shelf {
-    pub(super) fn new(size: usize, ttl: Duration) -> Shelf {
-        Shelf {
+impl SegmentCache {
+    pub(super) fn new(size: usize, ttl: Duration) -> SegmentCache {
+        SegmentCache {
             size,
             ttl,
-            board: (size / BOARDS).min(LONGEST_BOARD),
+            segment: (size / SEGMENT_COUNT).min(MAX_SEGMENT_SIZE),
             hasher: RandomState::new(),
-            boards: Mutex::default(),
+            segments: Mutex::default(),
         }
     }
 
-    fn boards(&self) -> MutexGuard<'_, Boards> {
-        self.boards.lock().unwrap_or_else(PoisonError::into_inner)
+    fn segments(&self) -> MutexGuard<'_, CacheSegments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The parts of the value are put together here. One that is larger than the whole is not kept.
+    /// Inserts a value, given in parts. A value that is larger than the whole cache is not stored.
     pub(super) fn put(&self, name: &str, value: &[&[u8]]) {
         let length = name.len() + value.iter().map(|part| part.len()).sum::<usize>();
-        let need = length + OVERHEAD;
-        if need > self.size {
+        let needed = length + OVERHEAD;
+        if needed > self.size {
             return;
         }
         let hash = self.hasher.hash_one(name);
-        // What needs a board of its own is copied before anybody has to wait for it.
-        let alone = (need > self.board).then(|| {
+        // A value with a segment of its own is copied before the lock is taken.
+        let alone = (needed > self.segment).then(|| {
             let mut bytes = Vec::with_capacity(length);
             append(&mut bytes, name, value);
-            Board::new(bytes, need)
+            CacheSegment::new(bytes, needed)
         });
-        let mut boards = self.boards();
-        boards.clear_expired(self.ttl);
+        let mut segments = self.segments();
+        segments.clear_expired(self.ttl);
         match alone {
-            Some(board) => boards.add(board, self.size),
-            None => self.append(&mut boards, name, value, need),
+            Some(segment) => segments.add(segment, self.size),
+            None => self.append(&mut segments, name, value, needed),
         }
-        boards.note(hash, name.len(), length);
+        segments.index_last(hash, name.len(), length);
     }
 
-    fn append(&self, boards: &mut Boards, name: &str, value: &[&[u8]], need: usize) {
-        if !boards.all.back().is_some_and(|board| board.takes(need)) {
-            let room = self.board.max(need);
-            let spare = boards.spare.take().filter(|spare| spare.capacity() == room);
-            let bytes = spare.unwrap_or_else(|| Vec::with_capacity(room));
-            boards.add(Board::new(bytes, room), self.size);
+    fn append(&self, segments: &mut CacheSegments, name: &str, value: &[&[u8]], needed: usize) {
+        if !segments
+            .all
+            .back()
+            .is_some_and(|segment| segment.has_capacity(needed))
+        {
+            let capacity = self.segment.max(needed);
+            let spare = segments
+                .spare
+                .take()
+                .filter(|spare| spare.capacity() == capacity);
+            let bytes = spare.unwrap_or_else(|| Vec::with_capacity(capacity));
+            segments.add(CacheSegment::new(bytes, capacity), self.size);
         }
-        if let Some(board) = boards.all.back_mut() {
-            append(&mut board.bytes, name, value);
+        if let Some(segment) = segments.all.back_mut() {
+            append(&mut segment.bytes, name, value);
         }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Bytes> {
         let hash = self.hasher.hash_one(name);
-        let mut boards = self.boards();
-        let place = boards.find(hash, name)?;
-        if place.last_used.elapsed() > self.ttl {
-            boards.places.remove(&hash);
+        let mut segments = self.segments();
+        let entry = segments.find(hash, name)?;
+        if entry.last_used.elapsed() > self.ttl {
+            segments.entries.remove(&hash);
             return None;
         }
-        let number = (place.board - boards.oldest) as usize;
-        let board = &mut boards.all[number];
-        board.last_used = Instant::now();
-        let value = Bytes::copy_from_slice(&board.bytes[place.name_end..place.end]);
-        // It moves to the newest before its board is cleared.
-        if number < boards.all.len() / 2 {
+        let number = (entry.segment - segments.oldest) as usize;
+        let segment = &mut segments.all[number];
+        segment.last_used = Instant::now();
+        let value = Bytes::copy_from_slice(&segment.bytes[entry.name_end..entry.end]);
+        // An entry in the older half moves to the newest segment, so that it is not cleared soon.
+        if number < segments.all.len() / 2 {
             let length = name.len() + value.len();
-            self.append(&mut boards, name, &[&value], length + OVERHEAD);
-            boards.note(hash, name.len(), length);
-        } else if let Some(place) = boards.places.get_mut(&hash) {
-            place.last_used = Instant::now();
+            self.append(&mut segments, name, &[&value], length + OVERHEAD);
+            segments.index_last(hash, name.len(), length);
+        } else if let Some(entry) = segments.entries.get_mut(&hash) {
+            entry.last_used = Instant::now();
         }
         Some(value)
     }
 
-    /// Whether it was there.
+    /// Removes an entry; returns whether it was there.
     pub(super) fn remove(&self, name: &str) -> bool {
         let hash = self.hasher.hash_one(name);
-        let mut boards = self.boards();
-        let place = boards.find(hash, name);
-        place.is_some_and(|place| {
-            boards.places.remove(&hash);
-            place.last_used.elapsed() <= self.ttl
+        let mut segments = self.segments();
+        let entry = segments.find(hash, name);
+        entry.is_some_and(|entry| {
+            segments.entries.remove(&hash);
+            entry.last_used.elapsed() <= self.ttl
         })
     }
 
     #[cfg(test)]
-    pub(super) fn taken(&self) -> usize {
-        self.boards().taken
+    pub(super) fn allocated(&self) -> usize {
+        self.segments().allocated
     }
 }
 
-impl Boards {
-    fn find(&self, hash: u64, name: &str) -> Option<Place> {
-        let place = *self.places.get(&hash)?;
-        let board = &self.all[(place.board - self.oldest) as usize];
-        (board.bytes[place.start..place.name_end] == *name.as_bytes()).then_some(place)
+impl CacheSegments {
+    fn find(&self, hash: u64, name: &str) -> Option<EntryLocation> {
+        let entry = *self.entries.get(&hash)?;
+        let segment = &self.all[(entry.segment - self.oldest) as usize];
+        (segment.bytes[entry.start..entry.name_end] == *name.as_bytes()).then_some(entry)
     }
 
-    /// What was appended last has its place from now on.
-    fn note(&mut self, hash: u64, name: usize, length: usize) {
+    /// Indexes the bytes that were appended last.
+    fn index_last(&mut self, hash: u64, name: usize, length: usize) {
         let number = self.oldest + self.all.len() as u64 - 1;
-        let Some(board) = self.all.back_mut() else {
+        let Some(segment) = self.all.back_mut() else {
             return;
         };
-        let (end, last_used) = (board.bytes.len(), Instant::now());
-        board.hashes.push(hash);
-        board.last_used = last_used;
-        let place = Place {
-            board: number,
+        let (end, last_used) = (segment.bytes.len(), Instant::now());
+        segment.hashes.push(hash);
+        segment.last_used = last_used;
+        let entry = EntryLocation {
+            segment: number,
             start: end - length,
             name_end: end - length + name,
             end,
             last_used,
         };
-        self.places.insert(hash, place);
+        self.entries.insert(hash, entry);
     }
 
-    /// The oldest ones make room for it.
-    fn add(&mut self, board: Board, size: usize) {
-        while self.taken + board.room > size && !self.all.is_empty() {
+    /// Adds a segment; the oldest ones are cleared to make room.
+    fn add(&mut self, segment: CacheSegment, size: usize) {
+        while self.allocated + segment.capacity > size && !self.all.is_empty() {
             self.clear_oldest();
         }
-        self.taken += board.room;
-        self.all.push_back(board);
+        self.allocated += segment.capacity;
+        self.all.push_back(segment);
     }
 
     fn clear_expired(&mut self, ttl: Duration) {
         while self
             .all
             .front()
-            .is_some_and(|board| board.last_used.elapsed() > ttl)
+            .is_some_and(|segment| segment.last_used.elapsed() > ttl)
         {
             self.clear_oldest();
         }
     }
 
     fn clear_oldest(&mut self) {
-        let Some(mut board) = self.all.pop_front() else {
+        let Some(mut segment) = self.all.pop_front() else {
             return;
         };
-        for hash in &board.hashes {
+        for hash in &segment.hashes {
             if self
-                .places
+                .entries
                 .get(hash)
-                .is_some_and(|place| place.board == self.oldest)
+                .is_some_and(|entry| entry.segment == self.oldest)
             {
-                self.places.remove(hash);
+                self.entries.remove(hash);
             }
         }
         self.oldest += 1;
-        self.taken -= board.room;
-        // One of the usual length.
-        if board.bytes.capacity() == board.room {
-            board.bytes.clear();
-            self.spare = Some(board.bytes);
+        self.allocated -= segment.capacity;
+        // Only a buffer of the usual size is reused.
+        if segment.bytes.capacity() == segment.capacity {
+            segment.bytes.clear();
+            self.spare = Some(segment.bytes);
         }
     }
 }
@@ -241,63 +249,63 @@ fn append(bytes: &mut Vec<u8>, name: &str, value: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    fn shelf(size: usize) -> Shelf {
-        Shelf::new(size, Duration::from_secs(60))
+    fn cache(size: usize) -> SegmentCache {
+        SegmentCache::new(size, Duration::from_secs(60))
     }
 
     #[test]
     fn what_was_put_is_there_under_its_name_until_it_is_removed() {
-        let shelf = shelf(100_000);
-        shelf.put("a", &[b"one", b"", b" two"]);
-        shelf.put("b", &[]);
-        assert_eq!(shelf.get("a").as_deref(), Some(&b"one two"[..]));
-        assert_eq!(shelf.get("b").as_deref(), Some(&b""[..]));
-        shelf.put("a", &[b"three"]);
-        assert_eq!(shelf.get("a").as_deref(), Some(&b"three"[..]));
-        shelf.remove("a");
-        assert_eq!((shelf.get("a"), shelf.get("c")), (None, None));
+        let cache = cache(100_000);
+        cache.put("a", &[b"one", b"", b" two"]);
+        cache.put("b", &[]);
+        assert_eq!(cache.get("a").as_deref(), Some(&b"one two"[..]));
+        assert_eq!(cache.get("b").as_deref(), Some(&b""[..]));
+        cache.put("a", &[b"three"]);
+        assert_eq!(cache.get("a").as_deref(), Some(&b"three"[..]));
+        cache.remove("a");
+        assert_eq!((cache.get("a"), cache.get("c")), (None, None));
     }
 
     #[test]
     fn the_newest_are_there_and_the_bound_holds() {
         for length in [0, 10, 1000, 1600, 40_000] {
-            let shelf = shelf(100_000);
+            let cache = cache(100_000);
             let value = vec![b'v'; length];
             for number in 0..3000 {
-                shelf.put(&number.to_string(), &[&value]);
-                assert!(shelf.taken() <= 100_000);
+                cache.put(&number.to_string(), &[&value]);
+                assert!(cache.allocated() <= 100_000);
             }
-            let fitting = 100_000 / (length + 4 + OVERHEAD + 100_000 / BOARDS);
+            let fitting = 100_000 / (length + 4 + OVERHEAD + 100_000 / SEGMENT_COUNT);
             for number in 3000 - fitting..3000 {
                 assert!(
-                    shelf.get(&number.to_string()).is_some(),
+                    cache.get(&number.to_string()).is_some(),
                     "{length} {number}"
                 );
             }
-            assert_eq!(shelf.get("0"), None);
+            assert_eq!(cache.get("0"), None);
         }
-        let shelf = shelf(1000);
-        shelf.put("large", &[&[b'v'; 1000]]);
-        assert_eq!((shelf.get("large"), shelf.taken()), (None, 0));
+        let cache = cache(1000);
+        cache.put("large", &[&[b'v'; 1000]]);
+        assert_eq!((cache.get("large"), cache.allocated()), (None, 0));
     }
 
     #[test]
     fn what_is_used_stays() {
-        let shelf = shelf(100_000);
-        shelf.put("used", &[b"value"]);
+        let cache = cache(100_000);
+        cache.put("used", &[b"value"]);
         for number in 0..3000 {
-            shelf.put(&number.to_string(), &[&[b'v'; 1000]]);
-            assert!(shelf.get("used").is_some(), "{number}");
+            cache.put(&number.to_string(), &[&[b'v'; 1000]]);
+            assert!(cache.get("used").is_some(), "{number}");
         }
     }
 
     #[test]
     fn what_is_not_used_for_a_while_is_gone() {
-        let shelf = Shelf::new(100_000, Duration::ZERO);
-        shelf.put("a", &[b"one"]);
+        let cache = SegmentCache::new(100_000, Duration::ZERO);
+        cache.put("a", &[b"one"]);
         std::thread::sleep(Duration::from_millis(2));
-        assert_eq!(shelf.get("a"), None);
-        shelf.put("b", &[b"two"]);
-        assert_eq!(shelf.boards().places.len(), 1);
+        assert_eq!(cache.get("a"), None);
+        cache.put("b", &[b"two"]);
+        assert_eq!(cache.segments().entries.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! One state of the config, immutable and ready: names looked up, globs compiled, headers built.
+//! An immutable snapshot of the config, ready for serving: names resolved, globs compiled, headers built.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,26 +9,28 @@ use super::{Health, Key, Prices, RuntimeState, Upstream};
 use crate::config::{self, Config, ServerConfig, UpstreamTimeouts};
 use crate::formats::Capabilities;
 
+/// The config of a request from its start to its end.
 pub struct Snapshot {
     pub server: ServerConfig,
     pub images: config::ImagesConfig,
     pub upstreams: Vec<Arc<Upstream>>,
     pub models: HashMap<String, Arc<Model>, RandomState>,
-    /// In the order of the file, for lists.
+    /// The models in the order of the file, for lists.
     pub ordered_models: Vec<Arc<Model>>,
     pub keys: HashMap<[u8; 32], Arc<Key>, RandomState>,
     pub key_names: HashSet<Arc<str>>,
 }
 
+/// A model with its upstreams.
 pub struct Model {
     pub settings: config::ModelConfig,
-    /// The id as label values want it.
+    /// The id, for labels of metrics.
     pub label: Arc<str>,
-    /// By priority.
+    /// The upstreams, sorted by priority.
     pub targets: Vec<Target>,
-    /// What its upstreams take.
+    /// What its upstreams support.
     pub capabilities: Capabilities,
-    /// `None`: it costs nothing.
+    /// `None`: the model is free.
     pub prices: Option<Prices>,
 }
 
@@ -39,44 +41,52 @@ pub struct Target {
     pub model: Arc<str>,
     pub weight: u32,
     pub priority: u32,
-    /// The upstream's, but for what the model says otherwise.
+    /// The timeouts of the upstream, overridden by those of the model.
     pub timeouts: UpstreamTimeouts,
     pub health: Arc<Health>,
 }
 
 impl Snapshot {
-    /// From a config that has passed its checks, and what has been going on so far.
-    pub fn build(config: Config, live: &RuntimeState) -> Snapshot {
+    /// Builds a snapshot from a valid config and the state so far.
+    pub fn build(config: Config, state: &RuntimeState) -> Snapshot {
         let upstreams: HashMap<String, Arc<Upstream>> = config
             .upstreams
             .into_iter()
             .map(|settings| {
                 let name = settings.name.clone();
-                (name, Arc::new(Upstream::build(settings, live)))
+                (name, Arc::new(Upstream::build(settings, state)))
             })
             .collect();
-        let listed: Vec<Arc<Model>> = config
+        let ordered_models: Vec<Arc<Model>> = config
             .models
             .into_iter()
-            .map(|settings| Arc::new(Model::build(settings, &upstreams, live)))
+            .map(|settings| Arc::new(Model::build(settings, &upstreams, state)))
             .collect();
         let keys: HashMap<[u8; 32], Arc<Key>, _> = config
             .keys
             .into_iter()
-            .map(|settings| (settings.sha256, Arc::new(Key::build(settings, live))))
+            .map(|settings| (settings.sha256, Arc::new(Key::build(settings, state))))
             .collect();
         Snapshot {
             server: config.server,
             images: config.images,
             upstreams: upstreams.into_values().collect(),
-            models: listed
+            models: ordered_models
                 .iter()
                 .map(|model| (model.settings.id.clone(), model.clone()))
                 .collect(),
-            ordered_models: listed,
+            ordered_models,
             key_names: keys.values().map(|key| key.name.clone()).collect(),
             keys,
         }
+    }
+}
+
+impl Snapshot {
+    /// Finds a key by the hash of the presented secret.
+    pub fn key(&self, presented: &[u8; 32]) -> Option<&Arc<Key>> {
+        let key = self.keys.get(presented);
+        key.filter(|key| key.has_hash(presented))
     }
 }
 
@@ -84,7 +94,7 @@ impl Model {
     fn build(
         settings: config::ModelConfig,
         upstreams: &HashMap<String, Arc<Upstream>>,
-        live: &RuntimeState,
+        state: &RuntimeState,
     ) -> Model {
         let mut targets: Vec<Target> = settings
             .upstreams
@@ -97,7 +107,7 @@ impl Model {
                     weight: target.weight,
                     priority: target.priority,
                     timeouts: settings.timeouts.over(upstream.timeouts),
-                    health: live.health(&upstream.name, model),
+                    health: state.health(&upstream.name, model),
                     upstream,
                 })
             })
@@ -105,7 +115,7 @@ impl Model {
         targets.sort_by_key(|target| target.priority);
         let mut capabilities = Capabilities::default();
         for (name, value) in &settings.capabilities {
-            // The config was checked; what it could not mean is left at its default.
+            // The config was checked, so that this does not happen; the default stays.
             if let Err(reason) = capabilities.set(name, value) {
                 log::warn!("models.{}: {reason}", settings.id);
             }
@@ -121,7 +131,7 @@ impl Model {
 }
 
 impl ServerConfig {
-    /// The settings that a running process cannot change, where they differ from those it runs on.
+    /// The settings that differ from those the process started with and need a restart.
     pub(super) fn needs_restart_after(&self, before: &ServerConfig) -> Vec<&'static str> {
         let mut names = Vec::new();
         if self.listen != before.listen {

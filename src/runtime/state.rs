@@ -1,4 +1,4 @@
-//! What must outlive a reload, by name: loads, breakers, and what keys have used and spent.
+//! The state that outlives a reload, by name: loads, circuit breakers, rate limiters and accounts.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -10,23 +10,23 @@ use super::{Account, Health, KeyLimiter, UpstreamLoad};
 
 #[derive(Default)]
 pub struct RuntimeState {
-    loads: Shelf<String>,
-    healths: Shelf<(String, String), Health>,
-    used: Shelf<String, KeyLimiter>,
-    accounts: Shelf<String, Account>,
-    calls: Arc<AtomicU64>,
+    loads: StateMap<String>,
+    healths: StateMap<(String, String), Health>,
+    limiters: StateMap<String, KeyLimiter>,
+    accounts: StateMap<String, Account>,
+    in_flight: Arc<AtomicU64>,
 }
 
-/// Things under their names. Snapshots hold what they use; nobody searches here for a request.
-struct Shelf<K, T = UpstreamLoad>(Mutex<HashMap<K, Arc<T>>>);
+/// State by name. Snapshots hold what they use; no request searches here.
+struct StateMap<K, T = UpstreamLoad>(Mutex<HashMap<K, Arc<T>>>);
 
-impl<K, T> Default for Shelf<K, T> {
-    fn default() -> Shelf<K, T> {
-        Shelf(Mutex::default())
+impl<K, T> Default for StateMap<K, T> {
+    fn default() -> StateMap<K, T> {
+        StateMap(Mutex::default())
     }
 }
 
-impl<K: Eq + Hash, T: Default> Shelf<K, T> {
+impl<K: Eq + Hash, T: Default> StateMap<K, T> {
     fn get(&self, key: K) -> Arc<T> {
         let mut things = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         things.entry(key).or_default().clone()
@@ -40,15 +40,15 @@ impl<K: Eq + Hash, T: Default> Shelf<K, T> {
         things.get(key).cloned()
     }
 
-    /// Forgets what only the shelf itself still holds.
-    fn tidy(&self) {
-        self.tidy_unless(|_| false);
+    /// Removes entries that nobody else holds.
+    fn remove_unused(&self) {
+        self.remove_unused_unless(|_| false);
     }
 
-    /// The same, but for what is worth remembering.
-    fn tidy_unless(&self, is_worth: impl Fn(&T) -> bool) {
+    /// Removes entries that nobody else holds, unless they are needed.
+    fn remove_unused_unless(&self, is_needed: impl Fn(&T) -> bool) {
         let mut things = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        things.retain(|_, thing| Arc::strong_count(thing) > 1 || is_worth(thing));
+        things.retain(|_, thing| Arc::strong_count(thing) > 1 || is_needed(thing));
     }
 }
 
@@ -57,49 +57,50 @@ impl RuntimeState {
         self.loads.get(upstream.to_owned())
     }
 
-    /// Of one model at one upstream, both by the upstream's names.
+    /// The circuit breaker of one model at one upstream, by the upstream's name of the model.
     pub(super) fn health(&self, upstream: &str, model: &str) -> Arc<Health> {
         self.healths.get((upstream.to_owned(), model.to_owned()))
     }
 
     pub(super) fn limiter(&self, key: &str) -> Arc<KeyLimiter> {
-        self.used.get(key.to_owned())
+        self.limiters.get(key.to_owned())
     }
 
     pub(super) fn account(&self, key: &str) -> Arc<Account> {
         self.accounts.get(key.to_owned())
     }
 
-    /// Of a key that is known, if it is.
-    pub fn known_account(&self, key: &str) -> Option<Arc<Account>> {
+    /// The account of a key, if there is one.
+    pub fn find_account(&self, key: &str) -> Option<Arc<Account>> {
         self.accounts.find(key)
     }
 
-    /// To be called when a snapshot has been replaced.
-    pub(super) fn tidy(&self) {
-        self.loads.tidy();
-        self.healths.tidy();
-        self.used.tidy();
-        // A key that is taken out and put back has still spent what it has.
-        self.accounts.tidy_unless(|account| !account.is_blank());
+    /// Called when a snapshot has been replaced.
+    pub(super) fn remove_unused(&self) {
+        self.loads.remove_unused();
+        self.healths.remove_unused();
+        self.limiters.remove_unused();
+        // A key that is removed and added again keeps what it has spent.
+        self.accounts
+            .remove_unused_unless(|account| !account.is_unused());
     }
 
-    /// One more call over all keys, unless there are as many as allowed.
-    pub fn call(&self, limit: Option<u64>) -> Option<Call> {
+    /// Admits one more request over all keys; `None`: the limit is reached.
+    pub fn admit(&self, limit: Option<u64>) -> Option<GlobalPermit> {
         let limit = limit.unwrap_or(u64::MAX);
         let below = |count: u64| (count < limit).then_some(count + 1);
-        self.calls
+        self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
             .ok()
-            .map(|_| Call(self.calls.clone()))
+            .map(|_| GlobalPermit(self.in_flight.clone()))
     }
 }
 
-/// One call being served.
-#[must_use = "the call counts as ended when this is dropped"]
-pub struct Call(Arc<AtomicU64>);
+/// One request being served, of any key.
+#[must_use = "the request counts as ended when this is dropped"]
+pub struct GlobalPermit(Arc<AtomicU64>);
 
-impl Drop for Call {
+impl Drop for GlobalPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

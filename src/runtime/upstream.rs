@@ -1,4 +1,4 @@
-//! One upstream, ready to be called: what must be sent to it on every request.
+//! An upstream, ready to be called: its address, headers, timeouts and limits.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,29 +12,30 @@ use crate::config::{
 };
 use crate::model::Format;
 
+/// An upstream of the config with its state.
 pub struct Upstream {
     pub name: Arc<str>,
     pub format: Format,
     pub base: BaseUrl,
-    /// Scheme and host of that: whose connections may serve its requests.
+    /// Scheme and authority of the base URL: connections of one origin are shared.
     pub origin: Arc<str>,
-    /// The address where the URL names one; other hosts are resolved when they are called.
+    /// The address where the host is an IP address; names are resolved for each attempt.
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
     pub timeouts: UpstreamTimeouts,
     pub concurrency: ConcurrencyLimit,
     pub load: Arc<UpstreamLoad>,
-    /// Absent: it is never left alone.
+    /// Absent: no circuit breaker.
     pub breaker: Option<Breaker>,
     pub health: Option<HealthCheck>,
-    /// What stands for the vendor in the names of its own tools.
+    /// The vendor's prefix in the names of its hosted tools.
     pub brand: String,
     /// Credentials and configured headers, in that order.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Upstream {
-    pub(super) fn build(settings: config::UpstreamConfig, live: &RuntimeState) -> Upstream {
+    pub(super) fn build(settings: config::UpstreamConfig, state: &RuntimeState) -> Upstream {
         let auth = settings.auth.and_then(|auth| auth_header(&auth));
         let configured = settings.headers.iter().filter_map(|(name, value)| {
             Some((name.parse().ok()?, HeaderValue::from_str(value).ok()?))
@@ -53,7 +54,7 @@ impl Upstream {
         let origin = format!("{scheme}://{}", settings.base_url.authority);
         Upstream {
             origin: origin.into(),
-            load: live.load(&settings.name),
+            load: state.load(&settings.name),
             name: settings.name.into(),
             format: settings.format,
             headers: auth.into_iter().chain(configured).collect(),

@@ -1,4 +1,4 @@
-//! What an upstream is carrying right now, and the queue before its door.
+//! The requests in flight at an upstream, and the queue of those that wait.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use tokio::time::timeout;
 
 use crate::config::ConcurrencyLimit;
 
-/// Outlives reloads: requests that began before one still count after it.
+/// The load of an upstream. Outlives reloads: requests that began before one still count after it.
 #[derive(Default)]
 pub struct UpstreamLoad {
     in_flight: AtomicU64,
-    waiting: AtomicU64,
+    queued: AtomicU64,
     freed: Notify,
-    /// What the upstream's own health check said last.
+    /// The last result of the health check.
     down: AtomicBool,
 }
 
-/// Why an upstream cannot be asked now.
+/// Why a request got no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueError {
-    /// Nobody else may wait.
+    /// The queue is full.
     Full,
-    /// Waited for as long as is allowed.
+    /// The queue timeout has passed.
     TimedOut,
 }
 
-/// One request that the upstream is carrying.
-#[must_use = "the place is given back when this is dropped"]
+/// One request in flight at the upstream.
+#[must_use = "the permit is released when this is dropped"]
 pub struct UpstreamPermit(Arc<UpstreamLoad>);
 
 impl Drop for UpstreamPermit {
@@ -44,70 +44,71 @@ impl UpstreamLoad {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    pub fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+    pub fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
     }
 
     pub fn is_down(&self) -> bool {
         self.down.load(Ordering::Relaxed)
     }
 
-    /// Returns whether this is news.
+    /// Returns whether the state has changed.
     pub fn set_down(&self, down: bool) -> bool {
         self.down.swap(down, Ordering::Relaxed) != down
     }
 
-    pub fn has_capacity(&self, room: &ConcurrencyLimit) -> bool {
-        room.max_in_flight
+    pub fn has_capacity(&self, concurrency: &ConcurrencyLimit) -> bool {
+        concurrency
+            .max_in_flight
             .is_none_or(|limit| self.in_flight() < limit)
     }
 
-    /// A place, where there is one now.
+    /// A permit without waiting; `None`: the limit is reached or others are queued.
     pub fn try_acquire(
         self: &Arc<UpstreamLoad>,
-        room: &ConcurrencyLimit,
+        concurrency: &ConcurrencyLimit,
     ) -> Option<UpstreamPermit> {
-        let Some(limit) = room.max_in_flight else {
+        let Some(limit) = concurrency.max_in_flight else {
             self.in_flight.fetch_add(1, Ordering::AcqRel);
             return Some(UpstreamPermit(self.clone()));
         };
-        // Who comes later must not overtake those who wait.
-        (self.waiting() == 0).then(|| self.take(limit)).flatten()
+        // A new request must not overtake the queue.
+        (self.queued() == 0).then(|| self.try_take(limit)).flatten()
     }
 
-    /// A place now, or after a wait in the queue.
+    /// A permit at once, or after waiting in the queue.
     pub async fn acquire(
         self: &Arc<UpstreamLoad>,
-        room: &ConcurrencyLimit,
+        concurrency: &ConcurrencyLimit,
     ) -> Result<UpstreamPermit, QueueError> {
-        if let Some(place) = self.try_acquire(room) {
-            return Ok(place);
+        if let Some(permit) = self.try_acquire(concurrency) {
+            return Ok(permit);
         }
-        let limit = room.max_in_flight.unwrap_or(u64::MAX);
-        let mut may_take = self.waiting() == 0;
-        let _turn = self.queue_up(room.queue).ok_or(QueueError::Full)?;
+        let limit = concurrency.max_in_flight.unwrap_or(u64::MAX);
+        let mut may_take = self.queued() == 0;
+        let _turn = self.enqueue(concurrency.queue).ok_or(QueueError::Full)?;
         let freed = async {
             loop {
                 let mut freed = pin!(self.freed.notified());
-                // From here on no call is missed.
+                // From here on no notification is missed.
                 may_take |= freed.as_mut().enable();
-                if may_take && let Some(place) = self.take(limit) {
-                    // One call may stand for several places.
-                    if self.has_capacity(room) {
+                if may_take && let Some(permit) = self.try_take(limit) {
+                    // One notification may stand for several permits.
+                    if self.has_capacity(concurrency) {
                         self.freed.notify_one();
                     }
-                    return place;
+                    return permit;
                 }
                 freed.await;
                 may_take = true;
             }
         };
-        timeout(room.queue_timeout, freed)
+        timeout(concurrency.queue_timeout, freed)
             .await
             .map_err(|_| QueueError::TimedOut)
     }
 
-    fn take(self: &Arc<UpstreamLoad>, limit: u64) -> Option<UpstreamPermit> {
+    fn try_take(self: &Arc<UpstreamLoad>, limit: u64) -> Option<UpstreamPermit> {
         let below = |count: u64| (count < limit).then_some(count + 1);
         self.in_flight
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
@@ -115,21 +116,21 @@ impl UpstreamLoad {
             .map(|_| UpstreamPermit(self.clone()))
     }
 
-    fn queue_up(&self, queue: u64) -> Option<Turn<'_>> {
+    fn enqueue(&self, queue: u64) -> Option<QueuedRequest<'_>> {
         let below = |count: u64| (count < queue).then_some(count + 1);
-        self.waiting
+        self.queued
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
             .ok()
-            .map(|_| Turn(self))
+            .map(|_| QueuedRequest(self))
     }
 }
 
-/// One who waits; a client that goes away leaves the queue.
-struct Turn<'l>(&'l UpstreamLoad);
+/// One queued request; it leaves the queue when the client goes away.
+struct QueuedRequest<'l>(&'l UpstreamLoad);
 
-impl Drop for Turn<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.0.queued.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -1,21 +1,20 @@
-//! Every connection is a file to the system: as many may be open as it lets this process have.
+//! Raises the limit of open file descriptors, as every connection takes one.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Shells and service managers start every program with a limit that suits old ones, and let the others raise it.
-/// Tells how many may be open from now on.
+/// Raises the soft limit to the hard limit, and returns the limit that is now in force.
 pub(crate) fn raise() -> usize {
     let (now, most) = match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok(limits) => limits,
         Err(error) => {
-            log::warn!("how many connections may be open is not known: {error}");
+            log::warn!("the limit of open files (RLIMIT_NOFILE) cannot be read: {error}");
             return usize::MAX;
         }
     };
     let allowed = match setrlimit(Resource::RLIMIT_NOFILE, most, most) {
         Ok(()) => most,
         Err(error) => {
-            log::warn!("no more than {now} connections may be open: {error}");
+            log::warn!("the limit of open files stays at {now}: {error}");
             now
         }
     };

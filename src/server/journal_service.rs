@@ -1,4 +1,4 @@
-//! The journal beside the gateway: opened before the first request, and watched by the metrics.
+//! Opens the journal before the first request, and shows it in the metrics.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::config;
 use crate::journal::Journal;
 use crate::metrics::{JournalMetrics, Metrics};
 
-/// Where nothing can be kept, nothing is served.
+/// Opens the journal; without it the gateway does not start.
 pub(super) fn open(settings: &config::JournalConfig, metrics: &Metrics) -> Result<Arc<Journal>> {
     let journal = Journal::open(&settings.path, settings.limit).with_context(|| {
         let path = settings.path.display();
@@ -16,17 +16,17 @@ pub(super) fn open(settings: &config::JournalConfig, metrics: &Metrics) -> Resul
     })?;
     let journal = Arc::new(journal);
     let watched = journal.clone();
-    metrics.watch_journal(move || {
-        let standing = watched.standing();
+    metrics.collect_journal(move || {
+        let status = watched.status();
         JournalMetrics {
-            bytes: standing.bytes,
-            limit: standing.limit,
-            is_nearly_full: standing.is_nearly_full,
-            waiting: standing.waiting,
-            carried: standing.carried,
-            lost: standing.lost,
-            damaged: standing.damaged,
-            seconds_since_success: standing.since_success.as_secs_f64(),
+            bytes: status.bytes,
+            limit: status.limit,
+            is_nearly_full: status.is_nearly_full,
+            waiting: status.waiting,
+            flushed: status.flushed,
+            lost: status.lost,
+            damaged: status.damaged,
+            seconds_since_success: status.since_success.as_secs_f64(),
         }
     });
     Ok(journal)

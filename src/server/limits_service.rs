@@ -1,27 +1,27 @@
-//! Limits that other gateways keep too: their Redis is connected before the first request where it can be.
+//! Connects to the Redis of the shared limits before the first request, where it answers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use pingora_core::tls;
+use pingora::tls;
 
 use crate::access::SharedLimits;
 use crate::config::LimitsStore;
 use crate::metrics::Metrics;
 
-/// How long the start waits for it; after that the gateway serves without it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that the start waits for Redis; after that the gateway serves without it.
+const START_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) struct Sharing {
+pub(super) struct LimitsService {
     pub(super) limits: Arc<SharedLimits>,
-    /// The connection lives here, and ends with it.
+    /// The runtime of the connection.
     _tasks: tokio::runtime::Runtime,
 }
 
-impl Sharing {
-    pub(super) fn start(settings: &LimitsStore, metrics: &Arc<Metrics>) -> Result<Sharing> {
-        // `rediss` takes the one that everything else here uses.
+impl LimitsService {
+    pub(super) fn start(settings: &LimitsStore, metrics: &Arc<Metrics>) -> Result<LimitsService> {
+        // Used by `rediss`.
         tls::install_default_crypto_provider();
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -32,8 +32,8 @@ impl Sharing {
         let (limits, running) = SharedLimits::new(settings, metrics)
             .map_err(|reason| anyhow!("cannot use {settings} (limits_store): {reason}"))?;
         tasks.spawn(running);
-        tasks.block_on(limits.ready(PATIENCE));
-        Ok(Sharing {
+        tasks.block_on(limits.ready(START_TIMEOUT));
+        Ok(LimitsService {
             limits: Arc::new(limits),
             _tasks: tasks,
         })

@@ -1,4 +1,4 @@
-//! Memory that is not used any more goes back to the system, even where nothing else happens.
+//! Returns unused memory to the system while the process is idle.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Longer than the allocator keeps what was freed in case it is asked for again.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Longer than the allocator keeps freed memory for reuse.
+const INTERVAL: Duration = Duration::from_secs(2);
 
-/// So large that it gets a page of its own; nobody writes to it, so that it costs no memory.
+/// Large enough for a page of its own; it is never written to, so that it costs no memory.
 const BLOCK: usize = 8 << 20;
 
-/// The allocator looks after what was freed when it hands out or takes back a page. After the
-/// last of many large bodies it may do neither for hours.
-pub(super) async fn give_back() -> Infallible {
+/// Makes the allocator purge freed pages, which it does only when a page is allocated or freed; after many
+/// large bodies that may not happen for hours.
+pub(super) async fn purge() -> Infallible {
     loop {
-        sleep(PAUSE).await;
+        sleep(INTERVAL).await;
         drop(black_box(Vec::<u8>::with_capacity(BLOCK)));
     }
 }

@@ -1,11 +1,11 @@
-//! Another config in the place of the one in force, without a restart.
+//! Reloads the config on SIGHUP, without a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pingora_core::server::ShutdownWatch;
-use pingora_core::services::background::BackgroundService;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
@@ -14,7 +14,7 @@ use crate::config;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
 
-/// SIGHUP: a good new config takes over, a bad one is refused and the old one stays.
+/// Reloads on SIGHUP: a valid config takes over, an invalid one is refused and the old one stays.
 pub(super) struct Reload {
     pub(super) runtime: Arc<Runtime>,
     pub(super) metrics: Arc<Metrics>,
@@ -29,7 +29,7 @@ impl BackgroundService for Reload {
         let hangup = signal(SignalKind::hangup());
         self.armed.add_permits(1);
         let Ok(mut hangup) = hangup else {
-            log::error!("SIGHUP cannot be listened for: the config cannot be reloaded");
+            log::error!("cannot install a handler for SIGHUP: the config cannot be reloaded");
             return;
         };
         loop {
@@ -51,14 +51,14 @@ impl Reload {
         let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
-                for trap in config::warnings(&config) {
-                    log::warn!("{trap}");
+                for warning in config::warnings(&config) {
+                    log::warn!("{warning}");
                 }
                 for setting in self.runtime.reload(config) {
                     log::warn!("{setting} has changed: that takes effect after a restart");
                 }
                 if let Some(keyring) = &self.keyring {
-                    keyring.note_reload(&self.runtime.snapshot());
+                    keyring.on_reload(&self.runtime.snapshot());
                 }
                 log::info!("{} is in force", file.display());
             }
@@ -69,7 +69,7 @@ impl Reload {
                 log::error!("{} is refused, the old config stays", file.display());
             }
         }
-        // Last: who sees the count sees the outcome.
-        self.metrics.reloaded(taken);
+        // Last, so that the new config is in force when the metric changes.
+        self.metrics.record_reload(taken);
     }
 }

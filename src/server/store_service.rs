@@ -1,4 +1,4 @@
-//! The store beside the gateway: opened before the first request where it can be, and followed until the end.
+//! Opens the store before the first request, where it answers, and keeps keys, leases and usage in sync with it.
 
 use std::fs;
 use std::path::Path;
@@ -21,34 +21,34 @@ use crate::proxy::ConversationStore;
 use crate::runtime::Runtime;
 use crate::store::{LeaseHolder, Store, StoreError};
 
-/// How long the start waits for a database and what is to be written there first; after that the
-/// gateway serves without it.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Time that the start waits for the store and the records of an earlier process; after that the gateway serves
+/// without it.
+const START_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// In the folder of the journal.
+/// The file with the id of the journal, in its folder.
 const IDENTITY: &str = "identity";
 
-/// Between two tries to reach it.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two attempts to reach the store.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) struct Keeping {
+pub(super) struct StoreService {
     pub(super) store: Store,
     pub(super) keyring: Arc<Keyring>,
     pub(super) leases: Arc<Leases>,
-    /// `None`: no replies are kept.
+    /// `None`: no responses are stored.
     pub(super) archive: Option<Arc<ConversationStore>>,
-    /// The tasks of the store run here, and end with it.
+    /// The runtime of the store's tasks.
     _tasks: tokio::runtime::Runtime,
 }
 
-impl Keeping {
+impl StoreService {
     pub(super) fn start(
         settings: &config::StoreConfig,
         conversations: Option<config::ConversationsConfig>,
         runtime: &Arc<Runtime>,
         metrics: &Arc<Metrics>,
         (journal, folder): (&Arc<Journal>, &Path),
-    ) -> Result<Keeping> {
+    ) -> Result<StoreService> {
         let tasks = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("store")
@@ -59,11 +59,11 @@ impl Keeping {
         let cannot = || format!("cannot use the store {settings}");
         let store = Store::new(settings).with_context(cannot)?;
         drop(within);
-        let leases = Arc::new(lender(&store, runtime, journal, folder));
+        let leases = Arc::new(leases(&store, runtime, journal, folder));
         let keyring = Keyring::new(store.clone(), journal.clone(), metrics.clone());
-        let following = Following {
+        let store_sync = StoreSync {
             name: settings.to_string(),
-            stored: Arc::new(Stored {
+            sink: Arc::new(StoreSink {
                 store: store.clone(),
                 leases: leases.clone(),
                 opened: OnceCell::new(),
@@ -75,9 +75,9 @@ impl Keeping {
         };
         tasks.spawn(journal::run_background(
             journal.clone(),
-            following.stored.clone(),
+            store_sync.sink.clone(),
         ));
-        let is_open = match tasks.block_on(following.begin()) {
+        let is_open = match tasks.block_on(store_sync.begin()) {
             Ok(()) => true,
             Err(error @ StoreError::NewerSchema { .. }) => bail!("{}: {error}", cannot()),
             Err(error) if !store.is_remote() && !matches!(error, StoreError::Unavailable) => {
@@ -98,11 +98,11 @@ impl Keeping {
             tasks.spawn(writing);
             Arc::new(archive)
         });
-        let keyring = following.keyring.clone();
-        tasks.spawn(following.run(is_open));
+        let keyring = store_sync.keyring.clone();
+        tasks.spawn(store_sync.run(is_open));
         let lending = leases.clone();
         tasks.spawn(async move { lending.run().await });
-        Ok(Keeping {
+        Ok(StoreService {
             store,
             keyring,
             leases,
@@ -112,14 +112,14 @@ impl Keeping {
     }
 }
 
-/// The store as the journal knows it, with its tables made when it is first reached.
-struct Stored {
+/// The store as the sink of the journal; it is migrated when it is first reached.
+struct StoreSink {
     store: Store,
     leases: Arc<Leases>,
     opened: OnceCell<()>,
 }
 
-impl Stored {
+impl StoreSink {
     async fn open(&self) -> Result<(), StoreError> {
         let opened = self.opened.get_or_try_init(|| self.store.migrate());
         opened.await.copied()
@@ -127,18 +127,18 @@ impl Stored {
 }
 
 #[async_trait]
-impl UsageSink for Stored {
-    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
+impl UsageSink for StoreSink {
+    async fn record(&self, records: &[UsageRecord<'_>]) -> Result<usize, String> {
         let recorded = async {
             self.open().await?;
-            self.leases.record(receipts).await
+            self.leases.record(records).await
         };
         recorded.await.map_err(|error| error.to_string())
     }
 }
 
-/// The part of shared caps that is this process's: its receipts wait in the journal that it alone has.
-fn lender(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>, folder: &Path) -> Leases {
+/// The leases of this process, which holds them in the name of its journal.
+fn leases(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>, folder: &Path) -> Leases {
     let holder = LeaseHolder {
         id: Uuid::now_v7().to_string(),
         journal: identity(folder),
@@ -150,7 +150,7 @@ fn lender(store: &Store, runtime: &Arc<Runtime>, journal: &Arc<Journal>, folder:
     })
 }
 
-/// The name of a journal, by which it is known who comes after whom.
+/// The id of the journal in a folder, by which a process takes over from its predecessor.
 fn identity(folder: &Path) -> String {
     let file = folder.join(IDENTITY);
     let known = fs::read_to_string(&file).ok();
@@ -158,86 +158,86 @@ fn identity(folder: &Path) -> String {
     known.unwrap_or_else(|| {
         let new = Uuid::now_v7().to_string();
         if let Err(error) = fs::write(&file, &new) {
-            // What a killed process had set aside then comes back when its time is over.
+            // Leases of a killed process then end only when they expire.
             log::warn!("{} cannot be written: {error}", file.display());
         }
         new
     })
 }
 
-struct Following {
+struct StoreSync {
     name: String,
-    stored: Arc<Stored>,
+    sink: Arc<StoreSink>,
     journal: Arc<Journal>,
     keyring: Arc<Keyring>,
     runtime: Arc<Runtime>,
     metrics: Arc<Metrics>,
 }
 
-impl Following {
+impl StoreSync {
     /// Keys, and then what they have spent: for that, what an earlier process has left in the
     /// journal must be in the store. Receipts that take too long are no failure: they are on their way.
     async fn begin(&self) -> Result<(), StoreError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + START_TIMEOUT;
         let is_behind = !self.journal.has_flushed_previous();
-        self.look(until).await?;
+        self.sync(until).await?;
         if !is_behind {
             return Ok(());
         }
-        if timeout_at(until, self.journal.earlier_carried())
+        if timeout_at(until, self.journal.previous_flushed())
             .await
             .is_err()
         {
-            let waiting = self.journal.standing().waiting;
+            let waiting = self.journal.status().waiting;
             log::warn!(
-                "{waiting} receipts from before are not in {} yet",
+                "{waiting} usage records of an earlier process are not in {} yet",
                 self.name
             );
             return Ok(());
         }
-        self.look(until).await
+        self.sync(until).await
     }
 
     async fn run(self, is_open: bool) {
-        let mut changes = self.stored.store.changes();
+        let mut changes = self.sink.store.changes();
         let mut is_well = is_open;
         let mut is_behind = true;
         loop {
-            self.metrics.store_answers(is_well);
+            self.metrics.set_store_up(is_well);
             if is_well {
                 tokio::select! {
                     () = changes.next() => {}
-                    () = self.keyring.wanted() => {}
-                    () = self.journal.earlier_carried(), if is_behind => {}
+                    () = self.keyring.sync_requested() => {}
+                    () = self.journal.previous_flushed(), if is_behind => {}
                 }
             } else {
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
             }
-            // Before the look: what comes in meanwhile is seen by the next.
+            // Before the sync: what arrives meanwhile is seen by the next one.
             is_behind = !self.journal.has_flushed_previous();
-            let looked = self.look(Instant::now() + PATIENCE).await;
-            match &looked {
+            let synced = self.sync(Instant::now() + START_TIMEOUT).await;
+            match &synced {
                 Ok(()) if !is_well => {
                     log::info!("{} is in use again", self.name);
-                    self.journal.hurry();
+                    self.journal.flush_now();
                 }
                 Ok(()) => {}
                 Err(reason) if is_well => {
                     log::error!("{} fails, keys that are known go on: {reason}", self.name);
                 }
-                // Told once, until it is well again.
+                // Logged once, until it is well again.
                 Err(_) => {}
             }
-            is_well = looked.is_ok();
+            is_well = synced.is_ok();
         }
     }
 
-    async fn look(&self, until: Instant) -> Result<(), StoreError> {
-        let looking = async {
-            self.stored.open().await?;
-            self.keyring.follow(&self.runtime).await
+    async fn sync(&self, until: Instant) -> Result<(), StoreError> {
+        let syncing = async {
+            self.sink.open().await?;
+            self.keyring.sync(&self.runtime).await
         };
-        let looked = timeout_at(until, looking).await;
-        looked.unwrap_or(Err(StoreError::Unavailable))
+        let synced = timeout_at(until, syncing).await;
+        synced.unwrap_or(Err(StoreError::Unavailable))
     }
 }

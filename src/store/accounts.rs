@@ -1,16 +1,17 @@
-//! Whom keys belong to.
+//! Accounts: the owners of keys.
 
 use sqlx::{Any, Row as _, Transaction};
 use uuid::Uuid;
 
-use super::{StoreError, milliseconds_now};
+use super::database::milliseconds_now;
+use super::error::StoreError;
 
-/// Of keys that nobody says otherwise of.
+/// The account of keys that name no other.
 pub const DEFAULT: &str = "default";
 
-/// The id of an account, which is made if there is none of the name.
-pub(super) async fn named(
-    writing: &mut Transaction<'static, Any>,
+/// The id of an account, which is created if there is none of the name.
+pub(super) async fn find_or_create(
+    transaction: &mut Transaction<'static, Any>,
     name: &str,
 ) -> Result<String, StoreError> {
     let made = "INSERT INTO accounts (id, name, created) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
@@ -18,11 +19,11 @@ pub(super) async fn named(
         .bind(Uuid::now_v7().to_string())
         .bind(name.to_owned())
         .bind(milliseconds_now())
-        .execute(&mut **writing)
+        .execute(&mut **transaction)
         .await?;
     let found = sqlx::query("SELECT id FROM accounts WHERE name = $1")
         .bind(name.to_owned())
-        .fetch_one(&mut **writing)
+        .fetch_one(&mut **transaction)
         .await?;
     Ok(found.try_get(0)?)
 }

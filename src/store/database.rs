@@ -1,27 +1,5 @@
-//! What outlives the process, in SQLite or PostgreSQL: keys, usage, spending, kept replies, tasks.
+//! The connection pool, and what every statement needs.
 
-mod accounts;
-mod asking;
-mod changes;
-mod keys;
-mod leases;
-mod migrate;
-mod recording;
-mod responses;
-mod rows;
-mod spending;
-mod tasks;
-mod usage;
-
-pub use accounts::DEFAULT as DEFAULT_ACCOUNT;
-pub use changes::Changes;
-pub use keys::{KeyChange, StoredKey, may_be_stored_key};
-pub use leases::{KeyLeaseRequest, LEASED_FOR, LeaseHolder};
-pub use responses::StoredResponse;
-pub use tasks::{StoredTask, TaskStatus, TaskUpdate};
-pub use usage::{UsageGrouping, UsageSum};
-
-use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -35,123 +13,46 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::AnyPoolOptions;
 use sqlx::{Any, AnyPool, Executor as _, Transaction};
 
+use super::error::StoreError;
+use super::lease_holder::LeaseHolder;
 use crate::config;
 
-/// Few: nothing here stands in the way of a request that goes on as it did before.
+/// Few connections are enough: hardly any request waits for the store.
 const CONNECTIONS: u32 = 8;
 
-/// For a connection to be there.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time limit for a connection of the pool.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// In PostgreSQL, who writes more than a statement holds this, whichever process it is.
-const WRITING: i64 = 0x6f6d_6e69_676c_6f74;
+/// The advisory lock of PostgreSQL that every write transaction holds, across processes.
+const WRITE_LOCK: i64 = 0x6f6d_6e69_676c_6f74;
 
-/// One pool of sqlx's `Any` driver, not one of each database: what is kept is text, integers and
-/// bytes, which it knows, so that every statement is written once and tested on both.
+/// A database behind a pool of sqlx's `Any` driver: columns are text, integers and bytes only, so that
+/// every statement is written once and tested on both databases.
 #[derive(Clone)]
 pub struct Store {
-    pool: AnyPool,
-    kind: Kind,
-    /// `None` for SQLite, which has no way to be told of changes.
-    address: Option<SecretString>,
-    /// In milliseconds since 1970.
-    left_alone_until: Arc<AtomicI64>,
-    /// Who leases here; `None`: nobody does.
-    holder: Option<Arc<LeaseHolder>>,
+    pub(super) pool: AnyPool,
+    pub(super) kind: DatabaseKind,
+    /// `None` for SQLite, which has no notifications.
+    pub(super) address: Option<SecretString>,
+    /// After an outage, queries fail at once until this time, in milliseconds since 1970.
+    pub(super) left_alone_until: Arc<AtomicI64>,
+    /// The holder of leases; `None`: this store takes none.
+    pub(super) holder: Option<Arc<LeaseHolder>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum DatabaseKind {
     Sqlite,
     Postgres,
 }
 
-#[derive(Debug)]
-pub enum StoreError {
-    /// A newer program has been here.
-    NewerSchema {
-        found: i64,
-        known: i64,
-    },
-    /// Another key that is not revoked has the name.
-    NameTaken(String),
-    NoSuchKey(String),
-    ResetWithoutCap,
-    /// It does not answer in time, or has just not done so.
-    Unavailable,
-    /// What is kept there makes no sense.
-    Corrupt(&'static str),
-    File(io::Error),
-    Database(sqlx::Error),
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::NewerSchema { found, known } => write!(
-                out,
-                "the store has been used by a newer version of omniglot (its schema is {found}, this program knows \
-                 {known}): run that version, or name another store"
-            ),
-            StoreError::NameTaken(name) => {
-                write!(
-                    out,
-                    "there is a key named {name:?} already; revoke it first, or choose another name"
-                )
-            }
-            StoreError::NoSuchKey(name) => {
-                write!(
-                    out,
-                    "the store has no key named {name:?} that is not revoked"
-                )
-            }
-            StoreError::ResetWithoutCap => out
-                .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
-            StoreError::Unavailable => out.write_str("it does not answer in time"),
-            StoreError::Corrupt(what) => write!(out, "the store holds an unreadable {what}"),
-            StoreError::File(error) => {
-                write!(out, "the file of the store cannot be opened: {error}")
-            }
-            StoreError::Database(error) => write!(out, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
-
-/// Of what is asked with, in PostgreSQL's classes: a text that cannot be stored, a row that is there already.
-const FAULTS_OF_THE_QUESTION: [&str; 2] = ["22", "23"];
-
-impl StoreError {
-    /// Other questions would fail as well. One that cannot be answered as it stands says nothing of them.
-    fn is_outage(&self) -> bool {
-        match self {
-            StoreError::Unavailable | StoreError::File(_) => true,
-            StoreError::Database(sqlx::Error::Database(error)) => {
-                !error.code().is_some_and(|code| {
-                    let of = |class| code.starts_with(class);
-                    code.len() == 5 && FAULTS_OF_THE_QUESTION.into_iter().any(of)
-                })
-            }
-            StoreError::Database(_) => true,
-            _ => false,
-        }
-    }
-}
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> StoreError {
-        StoreError::Database(error)
-    }
-}
-
 impl Store {
-    /// Without a connection yet: the first use makes one. Called where tokio runs.
+    /// Makes a store without a connection; the first use connects. Must be called inside of a tokio runtime.
     pub fn new(settings: &config::StoreConfig) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
         let pool = AnyPoolOptions::new()
             .max_connections(CONNECTIONS)
-            .acquire_timeout(PATIENCE);
+            .acquire_timeout(CONNECT_TIMEOUT);
         match settings {
             config::StoreConfig::Sqlite(path) => {
                 make_private(path).map_err(StoreError::File)?;
@@ -164,7 +65,7 @@ impl Store {
                 let path = utf8_percent_encode(&path, NON_ALPHANUMERIC);
                 Ok(Store {
                     pool: pool.connect_lazy(&format!("sqlite:{path}?mode=rwc"))?,
-                    kind: Kind::Sqlite,
+                    kind: DatabaseKind::Sqlite,
                     address: None,
                     left_alone_until: Arc::default(),
                     holder: None,
@@ -172,7 +73,7 @@ impl Store {
             }
             config::StoreConfig::Postgres(address) => Ok(Store {
                 pool: pool.connect_lazy(address.url.expose_secret())?,
-                kind: Kind::Postgres,
+                kind: DatabaseKind::Postgres,
                 address: Some(address.url.clone()),
                 left_alone_until: Arc::default(),
                 holder: None,
@@ -180,34 +81,34 @@ impl Store {
         }
     }
 
-    /// Connects, and brings the tables up to what this program knows.
+    /// Connects, and migrates the tables.
     pub async fn open(settings: &config::StoreConfig) -> Result<Store, StoreError> {
         let store = Store::new(settings)?;
         store.migrate().await?;
         Ok(store)
     }
 
-    /// Whether it may come up by itself: a database on another machine does, a file does not.
+    /// Tells whether the database is a server, which may come back by itself; a file does not.
     pub fn is_remote(&self) -> bool {
-        self.kind == Kind::Postgres
+        self.kind == DatabaseKind::Postgres
     }
 
-    /// What is written in one go. There is one writer at a time in either database, so that what is
-    /// read here is still so when the sum is written back.
-    async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        if self.kind == Kind::Sqlite {
+    /// Begins a write transaction. Either database has one writer at a time, so that sums that are read
+    /// here are still valid when they are written back.
+    pub(super) async fn begin_write(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        if self.kind == DatabaseKind::Sqlite {
             return Ok(self.pool.begin_with("BEGIN IMMEDIATE").await?);
         }
-        let mut writing = self.pool.begin().await?;
+        let mut transaction = self.pool.begin().await?;
         sqlx::query("SELECT pg_advisory_xact_lock($1)")
-            .bind(WRITING)
-            .execute(&mut *writing)
+            .bind(WRITE_LOCK)
+            .execute(&mut *transaction)
             .await?;
-        Ok(writing)
+        Ok(transaction)
     }
 }
 
-/// Its hashes, names and sums are nobody else's business.
+/// Creates the file with mode 0600.
 fn make_private(path: &Path) -> io::Result<()> {
     let options = OpenOptions::new()
         .create(true)
@@ -217,15 +118,15 @@ fn make_private(path: &Path) -> io::Result<()> {
     options.map(|_| ())
 }
 
-fn milliseconds_now() -> i64 {
+pub(super) fn milliseconds_now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-/// Counts beyond what a database holds stay at the largest.
-fn stored(count: u64) -> i64 {
+/// Converts a count to a column; counts beyond i64 are capped.
+pub(super) fn to_column(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn counted(number: i64) -> u64 {
+pub(super) fn from_column(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Hearing of changes: at once where the database tells of them, and by looking again in any case.
+//! Waits for changes of keys: notified by PostgreSQL, and by polling in any case.
 
 use std::time::Duration;
 
@@ -6,40 +6,40 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::database::{CONNECT_TIMEOUT, Store};
 use super::keys::CHANNEL;
-use super::{PATIENCE, Store};
 
-/// How often one looks without having been told.
-const PAUSE: Duration = Duration::from_secs(2);
+/// Interval of polling without a notification.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-pub struct Changes {
+pub struct KeyChanges {
     address: Option<SecretString>,
-    /// `None`: it could not be had, and is asked for again.
+    /// `None`: not connected; the next call tries again.
     listener: Option<PgListener>,
 }
 
 impl Store {
-    pub fn changes(&self) -> Changes {
-        Changes {
+    pub fn changes(&self) -> KeyChanges {
+        KeyChanges {
             address: self.address.clone(),
             listener: None,
         }
     }
 }
 
-impl Changes {
-    /// Returns when something has changed, or might have.
+impl KeyChanges {
+    /// Returns when keys have changed, or may have.
     pub async fn next(&mut self) {
-        let until = Instant::now() + PAUSE;
+        let until = Instant::now() + POLL_INTERVAL;
         if self.listener.is_none() && self.listen().await {
-            // What changed before it listened is found by looking.
+            // Changes from before the LISTEN are found by polling.
             return;
         }
         let Some(listener) = &mut self.listener else {
             return sleep_until(until).await;
         };
         tokio::select! {
-            told = listener.recv() => if told.is_err() {
+            notification = listener.recv() => if notification.is_err() {
                 self.listener = None;
                 sleep_until(until).await;
             },
@@ -51,10 +51,10 @@ impl Changes {
         let Some(address) = &self.address else {
             return false;
         };
-        let connected = timeout(PATIENCE, async {
+        let connected = timeout(CONNECT_TIMEOUT, async {
             let pool = PgPoolOptions::new()
                 .max_connections(1)
-                .acquire_timeout(PATIENCE)
+                .acquire_timeout(CONNECT_TIMEOUT)
                 .connect(address.expose_secret())
                 .await?;
             let mut listener = PgListener::connect_with(&pool).await?;

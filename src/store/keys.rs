@@ -1,4 +1,4 @@
-//! Keys that were made while the program runs: their hashes, never their secrets.
+//! Keys of the store: their hashes, never their secrets.
 
 use rand::distr::{Alphanumeric, SampleString as _};
 use sha2::{Digest as _, Sha256};
@@ -6,18 +6,20 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use uuid::Uuid;
 
-use super::{Kind, Store, StoreError, accounts, counted, milliseconds_now, stored};
+use super::accounts;
+use super::database::{DatabaseKind, Store, from_column, milliseconds_now, to_column};
+use super::error::StoreError;
 use crate::config::{self, Amount, Limits, Reset};
 use crate::model::Money;
 
-/// What every secret made here begins with, and how many letters and digits follow.
+/// The prefix of a secret, and how many random letters and digits follow.
 const SECRET: &str = "sk-omniglot-";
 const RANDOM: usize = 40;
 
-/// So much of a secret is shown in lists.
+/// Length of the part of a secret that lists show.
 const SHOWN: usize = SECRET.len() + 6;
 
-/// Where whoever holds keys in memory hears of changes.
+/// The PostgreSQL channel that is notified of changes.
 pub(super) const CHANNEL: &str = "omniglot_keys";
 
 const COLUMNS: &str = "SELECT keys.id, keys.name, accounts.name, sha256, prefix, spending_cap, reset, models, \
@@ -30,7 +32,7 @@ pub struct StoredKey {
     pub settings: config::KeyConfig,
     /// By name.
     pub account: String,
-    /// How its secret begins.
+    /// The start of its secret.
     pub prefix: String,
     /// These three in milliseconds since 1970.
     pub created: i64,
@@ -40,7 +42,7 @@ pub struct StoredKey {
     pub revision: i64,
 }
 
-/// What is said of a key; `None`: it stays as it is, `Some(None)`: without.
+/// A change of a key; `None`: unchanged, `Some(None)`: removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyChange {
     pub account: Option<String>,
@@ -54,7 +56,7 @@ pub struct KeyChange {
     pub expires: Option<Option<i64>>,
 }
 
-/// Whether a secret can be one of the store's, so that nothing else is ever looked up there.
+/// Tells whether a secret has the form of the store's keys; others are never looked up.
 pub fn may_be_stored_key(secret: &[u8]) -> bool {
     let random = secret.strip_prefix(SECRET.as_bytes());
     random.is_some_and(|random| {
@@ -63,7 +65,7 @@ pub fn may_be_stored_key(secret: &[u8]) -> bool {
 }
 
 impl Store {
-    /// The secret exists only here: what is kept is its hash.
+    /// Creates a key and returns its secret, of which only the hash is stored.
     pub async fn create_key(
         &self,
         name: &str,
@@ -89,12 +91,12 @@ impl Store {
             revision: 0,
         };
         key.apply(change)?;
-        let mut writing = self.write().await?;
-        if by_name(&mut writing, name).await?.is_some() {
+        let mut transaction = self.begin_write().await?;
+        if by_name(&mut transaction, name).await?.is_some() {
             return Err(StoreError::NameTaken(name.to_owned()));
         }
-        self.put(&mut writing, &mut key).await?;
-        writing.commit().await?;
+        self.put(&mut transaction, &mut key).await?;
+        transaction.commit().await?;
         Ok((key, secret))
     }
 
@@ -103,64 +105,64 @@ impl Store {
         name: &str,
         change: &KeyChange,
     ) -> Result<StoredKey, StoreError> {
-        let mut writing = self.write().await?;
-        let mut key = by_name(&mut writing, name)
+        let mut transaction = self.begin_write().await?;
+        let mut key = by_name(&mut transaction, name)
             .await?
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.apply(change)?;
-        self.put(&mut writing, &mut key).await?;
-        writing.commit().await?;
+        self.put(&mut transaction, &mut key).await?;
+        transaction.commit().await?;
         Ok(key)
     }
 
     pub async fn revoke_key(&self, name: &str) -> Result<(), StoreError> {
-        let mut writing = self.write().await?;
-        let mut key = by_name(&mut writing, name)
+        let mut transaction = self.begin_write().await?;
+        let mut key = by_name(&mut transaction, name)
             .await?
             .ok_or_else(|| StoreError::NoSuchKey(name.to_owned()))?;
         key.revoked = Some(milliseconds_now());
-        self.put(&mut writing, &mut key).await?;
-        Ok(writing.commit().await?)
+        self.put(&mut transaction, &mut key).await?;
+        Ok(transaction.commit().await?)
     }
 
-    /// All that are not revoked, by name.
+    /// All keys that are not revoked, by name.
     pub async fn keys(&self) -> Result<Vec<StoredKey>, StoreError> {
         let all = format!("{COLUMNS} WHERE revoked IS NULL ORDER BY keys.name");
         let rows = sqlx::query(AssertSqlSafe(all))
             .fetch_all(&self.pool)
             .await?;
-        rows.iter().map(StoredKey::read).collect()
+        rows.iter().map(StoredKey::from_row).collect()
     }
 
-    /// Everything that has changed after a revision, revocations included, the earliest first.
+    /// All changes after a revision, revocations included, in order.
     pub async fn keys_since(&self, revision: i64) -> Result<Vec<StoredKey>, StoreError> {
         let newer = format!("{COLUMNS} WHERE revision > $1 ORDER BY revision");
         let rows = sqlx::query(AssertSqlSafe(newer))
             .bind(revision)
             .fetch_all(&self.pool)
             .await?;
-        rows.iter().map(StoredKey::read).collect()
+        rows.iter().map(StoredKey::from_row).collect()
     }
 
-    /// One that is not revoked.
+    /// A key by its hash, unless it is revoked.
     pub async fn key(&self, sha256: &[u8; 32]) -> Result<Option<StoredKey>, StoreError> {
         let one = format!("{COLUMNS} WHERE sha256 = $1 AND revoked IS NULL");
         let row = sqlx::query(AssertSqlSafe(one))
             .bind(hex(sha256))
             .fetch_optional(&self.pool)
             .await?;
-        row.as_ref().map(StoredKey::read).transpose()
+        row.as_ref().map(StoredKey::from_row).transpose()
     }
 
-    /// Writes a key as it is now, and tells whoever listens.
+    /// Writes a key with a new revision, and notifies the other processes.
     async fn put(
         &self,
-        writing: &mut Transaction<'static, Any>,
+        transaction: &mut Transaction<'static, Any>,
         key: &mut StoredKey,
     ) -> Result<(), StoreError> {
-        let account = accounts::named(writing, &key.account).await?;
+        let account = accounts::find_or_create(transaction, &key.account).await?;
         let next = "UPDATE revisions SET number = number + 1 WHERE what = 'keys' RETURNING number";
-        let next = sqlx::query(next).fetch_one(&mut **writing).await?;
+        let next = sqlx::query(next).fetch_one(&mut **transaction).await?;
         key.revision = next.try_get(0)?;
         let settings = &key.settings;
         let models = settings.models.as_ref();
@@ -188,19 +190,19 @@ impl Store {
             )
             .bind(settings.reset.word())
             .bind(models)
-            .bind(settings.limits.requests_per_minute.map(stored))
-            .bind(settings.limits.tokens_per_minute.map(stored))
-            .bind(settings.limits.concurrency.map(stored))
+            .bind(settings.limits.requests_per_minute.map(to_column))
+            .bind(settings.limits.tokens_per_minute.map(to_column))
+            .bind(settings.limits.concurrency.map(to_column))
             .bind(key.created)
             .bind(key.expires)
             .bind(key.revoked)
             .bind(key.revision)
-            .execute(&mut **writing)
+            .execute(&mut **transaction)
             .await?;
-        if self.kind == Kind::Postgres {
+        if self.kind == DatabaseKind::Postgres {
             sqlx::query("SELECT pg_notify($1, '')")
                 .bind(CHANNEL)
-                .execute(&mut **writing)
+                .execute(&mut **transaction)
                 .await?;
         }
         Ok(())
@@ -208,15 +210,15 @@ impl Store {
 }
 
 async fn by_name(
-    writing: &mut Transaction<'static, Any>,
+    transaction: &mut Transaction<'static, Any>,
     name: &str,
 ) -> Result<Option<StoredKey>, StoreError> {
     let one = format!("{COLUMNS} WHERE keys.name = $1 AND revoked IS NULL");
     let row = sqlx::query(AssertSqlSafe(one))
         .bind(name.to_owned())
-        .fetch_optional(&mut **writing)
+        .fetch_optional(&mut **transaction)
         .await?;
-    row.as_ref().map(StoredKey::read).transpose()
+    row.as_ref().map(StoredKey::from_row).transpose()
 }
 
 impl StoredKey {
@@ -256,7 +258,7 @@ impl StoredKey {
         Ok(())
     }
 
-    fn read(row: &AnyRow) -> Result<StoredKey, StoreError> {
+    fn from_row(row: &AnyRow) -> Result<StoredKey, StoreError> {
         let sha256: String = row.try_get(3)?;
         let cap: Option<String> = row.try_get(5)?;
         let cap =
@@ -266,7 +268,7 @@ impl StoredKey {
         let models = models.map(|globs| serde_json::from_str(&globs));
         let count = |column: usize| -> Result<Option<u64>, sqlx::Error> {
             let count: Option<i64> = row.try_get(column)?;
-            Ok(count.map(counted))
+            Ok(count.map(from_column))
         };
         Ok(StoredKey {
             id: row.try_get(0)?,
@@ -274,7 +276,7 @@ impl StoredKey {
                 name: row.try_get(1)?,
                 sha256: from_hex(&sha256).ok_or(StoreError::Corrupt("hash"))?,
                 spending_cap: cap.transpose()?.map(amount),
-                reset: Reset::of_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
+                reset: Reset::from_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
                 models: models
                     .transpose()
                     .map_err(|_| StoreError::Corrupt("list of models"))?,

@@ -1,13 +1,15 @@
-//! The tables of the store, made and changed in steps that are only ever added to.
+//! Migrates the tables of the store, in steps that are only ever added to.
 //!
-//! By hand and not by sqlx: its lock is one of PostgreSQL alone, and two processes that start at
-//! once on a new SQLite file would fail.
+//! Not with sqlx's migrations: their lock works in PostgreSQL only, and two processes that start at the same time on
+//! a new SQLite file would fail.
 
 use sqlx::{AssertSqlSafe, Row as _};
 
-use super::{Kind, Store, StoreError, accounts};
+use super::accounts;
+use super::database::{DatabaseKind, Store};
+use super::error::StoreError;
 
-/// Each takes the store from the version of its place to the next.
+/// The migrations; each leads from the version of its index to the next.
 const STEPS: [&str; 3] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
@@ -15,21 +17,21 @@ const STEPS: [&str; 3] = [
 ];
 
 impl Store {
-    /// Makes the tables, or brings them up to what this program knows.
+    /// Creates the tables, or migrates them to the current schema.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut writing = self.write().await?;
+        let mut transaction = self.begin_write().await?;
         sqlx::raw_sql("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
-            .execute(&mut *writing)
+            .execute(&mut *transaction)
             .await?;
         let found = sqlx::query("SELECT version FROM schema_version")
-            .fetch_optional(&mut *writing)
+            .fetch_optional(&mut *transaction)
             .await?;
         let known = STEPS.len() as i64;
         let version: i64 = match found {
             Some(row) => row.try_get(0)?,
             None => {
                 let first = "INSERT INTO schema_version (version) VALUES (0)";
-                sqlx::query(first).execute(&mut *writing).await?;
+                sqlx::query(first).execute(&mut *transaction).await?;
                 0
             }
         };
@@ -42,21 +44,21 @@ impl Store {
         let done = usize::try_from(version).map_err(|_| StoreError::Corrupt("version"))?;
         for step in &STEPS[done..] {
             let step = match self.kind {
-                Kind::Sqlite => step.replace("BYTEA", "BLOB"),
-                Kind::Postgres => (*step).to_owned(),
+                DatabaseKind::Sqlite => step.replace("BYTEA", "BLOB"),
+                DatabaseKind::Postgres => (*step).to_owned(),
             };
-            // Our own files; nothing in them comes from outside.
+            // Embedded files; nothing in them comes from outside.
             sqlx::raw_sql(AssertSqlSafe(step))
-                .execute(&mut *writing)
+                .execute(&mut *transaction)
                 .await?;
         }
         if version < known {
             sqlx::query("UPDATE schema_version SET version = $1")
                 .bind(known)
-                .execute(&mut *writing)
+                .execute(&mut *transaction)
                 .await?;
         }
-        accounts::named(&mut writing, accounts::DEFAULT).await?;
-        Ok(writing.commit().await?)
+        accounts::find_or_create(&mut transaction, accounts::DEFAULT).await?;
+        Ok(transaction.commit().await?)
     }
 }

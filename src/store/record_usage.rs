@@ -1,77 +1,79 @@
-//! Receipts become rows, and are added to sums and amounts, each of them once.
+//! Records usage: a row for each record, and the sums of days and of spending, each record once.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{Any, Transaction};
 
+use super::database::{Store, to_column};
+use super::error::StoreError;
 use super::leases::shrink;
-use super::rows::{self, text};
 use super::spending::{Periods, raise};
-use super::usage::UsageSum;
-use super::{Store, StoreError, stored};
+use super::usage_rows::{self, text};
+use super::usage_sums::UsageSum;
 use crate::model::{Money, UsageRecord};
 
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-type Writing = Transaction<'static, Any>;
+type WriteTransaction = Transaction<'static, Any>;
 
-/// What several receipts come to, of a day of UTC (since 1970), a key and a model.
+/// The sums of records by day of UTC (since 1970), key and model.
 type Sums<'a> = BTreeMap<(i64, Cow<'a, str>, Cow<'a, str>), Added>;
 
 #[derive(Default)]
 struct Added {
     sum: UsageSum,
-    /// Of the cost, what is the holder's own.
+    /// The part of the cost that is the lease holder's own.
     own: Money,
 }
 
 impl Store {
-    /// Writes down what is not written down yet, all of it or nothing; says how many those were.
-    pub async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
-        if receipts.is_empty() {
+    /// Records the records that are new, all of them or none; returns how many were new.
+    pub async fn record(&self, records: &[UsageRecord<'_>]) -> Result<usize, StoreError> {
+        if records.is_empty() {
             return Ok(0);
         }
-        let mut writing = self.write().await?;
-        if rows::insert(&mut writing, self.kind, receipts).await? {
-            self.add_up(&mut writing, receipts).await?;
-            writing.commit().await?;
-            return Ok(receipts.len());
+        let mut transaction = self.begin_write().await?;
+        if usage_rows::insert(&mut transaction, self.kind, records).await? {
+            self.add_up(&mut transaction, records).await?;
+            transaction.commit().await?;
+            return Ok(records.len());
         }
-        // Seldom: some were there, after an answer that was lost, and which ones must be known before.
-        writing.rollback().await?;
-        let mut writing = self.write().await?;
-        let mut known: HashSet<String> = rows::known(&mut writing, self.kind, receipts).await?;
-        let is_new = |receipt: &&UsageRecord<'_>| known.insert(text(&receipt.id).into_owned());
-        let new: Vec<UsageRecord<'_>> = receipts.iter().filter(is_new).cloned().collect();
-        if !rows::insert(&mut writing, self.kind, &new).await? {
-            return Err(StoreError::Corrupt("id of a receipt"));
+        // Rare: some records exist already, because an earlier answer was lost.
+        transaction.rollback().await?;
+        let mut transaction = self.begin_write().await?;
+        let mut known: HashSet<String> =
+            usage_rows::known(&mut transaction, self.kind, records).await?;
+        let is_new = |record: &&UsageRecord<'_>| known.insert(text(&record.id).into_owned());
+        let new: Vec<UsageRecord<'_>> = records.iter().filter(is_new).cloned().collect();
+        if !usage_rows::insert(&mut transaction, self.kind, &new).await? {
+            return Err(StoreError::Corrupt("id of a record"));
         }
-        self.add_up(&mut writing, &new).await?;
-        writing.commit().await?;
+        self.add_up(&mut transaction, &new).await?;
+        transaction.commit().await?;
         Ok(new.len())
     }
 
     async fn add_up(
         &self,
-        writing: &mut Writing,
-        receipts: &[UsageRecord<'_>],
+        transaction: &mut WriteTransaction,
+        records: &[UsageRecord<'_>],
     ) -> Result<(), StoreError> {
         let holder = self.holder.as_deref();
         let mut sums = Sums::default();
-        for receipt in receipts {
-            let day = receipt.at.div_euclid(DAY);
-            let at = (day, text(&receipt.key), text(&receipt.model));
+        for record in records {
+            let day = record.at.div_euclid(DAY);
+            let at = (day, text(&record.key), text(&record.model));
             let added = sums.entry(at).or_default();
-            added.sum.add(&UsageSum::of(receipt));
-            if holder.is_some_and(|holder| holder.is_own(receipt.at)) {
-                added.own += receipt.cost;
+            added.sum.add(&UsageSum::of(record));
+            if holder.is_some_and(|holder| holder.is_own(record.at)) {
+                added.own += record.cost;
             }
         }
         let mut spent: BTreeMap<(i64, &str), (Money, Money)> = BTreeMap::new();
         for ((day, key, model), added) in &sums {
-            add_to_daily(writing, *day, key, model, added.sum).await?;
+            add_to_daily(transaction, *day, key, model, added.sum).await?;
             let (all, own) = spent.entry((*day, key)).or_default();
             *all += added.sum.cost;
             *own += added.own;
@@ -79,10 +81,10 @@ impl Store {
         for ((day, key), (all, own)) in spent {
             let periods = Periods::of(day.saturating_mul(DAY));
             if !all.is_zero() {
-                raise(writing, key, &periods, all).await?;
+                raise(transaction, key, &periods, all).await?;
             }
             if let Some(holder) = holder.filter(|_| !own.is_zero()) {
-                shrink(writing, holder, key, &periods, own).await?;
+                shrink(transaction, holder, key, &periods, own).await?;
             }
         }
         Ok(())
@@ -90,7 +92,7 @@ impl Store {
 }
 
 async fn add_to_daily(
-    writing: &mut Writing,
+    transaction: &mut WriteTransaction,
     day: i64,
     key: &str,
     model: &str,
@@ -103,10 +105,10 @@ async fn add_to_daily(
         .bind(day.clone())
         .bind(key.to_owned())
         .bind(model.to_owned())
-        .fetch_optional(&mut **writing)
+        .fetch_optional(&mut **transaction)
         .await?;
     if let Some(row) = before {
-        sum.add(&UsageSum::read(&row)?);
+        sum.add(&UsageSum::from_row(&row)?);
     }
     let put = "INSERT INTO daily (day, key_name, model, requests, estimated, input, cached, cache_written, output, \
          thinking, images, cost) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
@@ -118,16 +120,16 @@ async fn add_to_daily(
         .bind(day)
         .bind(key.to_owned())
         .bind(model.to_owned())
-        .bind(stored(sum.requests))
-        .bind(stored(sum.estimated))
-        .bind(stored(sum.input))
-        .bind(stored(sum.cached))
-        .bind(stored(sum.cache_written))
-        .bind(stored(sum.output))
-        .bind(stored(sum.thinking))
-        .bind(stored(sum.images))
+        .bind(to_column(sum.requests))
+        .bind(to_column(sum.estimated))
+        .bind(to_column(sum.input))
+        .bind(to_column(sum.cached))
+        .bind(to_column(sum.cache_written))
+        .bind(to_column(sum.output))
+        .bind(to_column(sum.thinking))
+        .bind(to_column(sum.images))
         .bind(sum.cost.to_string())
-        .execute(&mut **writing)
+        .execute(&mut **transaction)
         .await?;
     Ok(())
 }

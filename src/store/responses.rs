@@ -1,12 +1,13 @@
-//! Replies that conversations go on from, each with what led to it.
+//! Stored responses, each with its input, for conversations that are continued.
 
 use sqlx::Row as _;
 
-use super::{Store, StoreError, counted, milliseconds_now, stored};
+use super::database::{Store, from_column, milliseconds_now, to_column};
+use super::error::StoreError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredResponse {
-    /// The reply that its conversation went on from.
+    /// The id of the response before it.
     pub previous: Option<String>,
     pub input: Vec<u8>,
     pub input_items: u64,
@@ -14,7 +15,7 @@ pub struct StoredResponse {
 }
 
 impl Store {
-    /// Whoever goes on with a conversation keeps all of it for as long.
+    /// Stores a response, and extends the expiry of all responses before it.
     pub async fn insert_response(
         &self,
         key: &str,
@@ -32,7 +33,7 @@ impl Store {
             .bind(id.to_owned())
             .bind(reply.previous)
             .bind(reply.input)
-            .bind(stored(reply.input_items))
+            .bind(to_column(reply.input_items))
             .bind(reply.reply)
             .bind(expires)
             .execute(&self.pool)
@@ -72,7 +73,7 @@ impl Store {
         Ok(Some(StoredResponse {
             previous: row.try_get(0)?,
             input: row.try_get(1)?,
-            input_items: counted(row.try_get(2)?),
+            input_items: from_column(row.try_get(2)?),
             reply: row.try_get(3)?,
         }))
     }
@@ -86,7 +87,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets what has expired; says how many those were.
+    /// Deletes expired responses, and returns how many.
     pub async fn delete_expired_responses(&self) -> Result<u64, StoreError> {
         let done = sqlx::query("DELETE FROM responses WHERE expires <= $1")
             .bind(milliseconds_now())

@@ -1,4 +1,4 @@
-//! What keys have spent, by name: in a day, in a month and ever.
+//! The spending of keys by day, by month and in total.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sqlx::{Any, Row as _, Transaction};
 
-use super::{Kind, Store, StoreError};
+use super::database::{DatabaseKind, Store};
+use super::error::StoreError;
 use crate::model::{Money, Spending};
 
-/// The names of the periods that a moment lies in: `2026-11-15`, `2026-11`, and ever.
+/// The names of the periods of a time: `2026-11-15` and `2026-11`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Periods {
     pub day: String,
@@ -33,10 +34,9 @@ impl Periods {
 }
 
 impl Store {
-    /// What keys had spent when this process began, of what counts now. Without a name: all that have.
+    /// What keys had spent in the current periods when this process began; without a name, of all keys.
     ///
-    /// The sums hold what has been written down since as well; that is taken off again, because
-    /// the process itself knows it already.
+    /// The sums include what was recorded since; that is subtracted, because the process counts it itself.
     pub async fn spending(
         &self,
         name: Option<&str>,
@@ -45,12 +45,12 @@ impl Store {
     ) -> Result<HashMap<String, Spending>, StoreError> {
         let name = name.unwrap_or_default();
         let now = Periods::of(now.as_millisecond());
-        // Both are read of one moment.
-        let mut reading = self
+        // Both queries see the same snapshot.
+        let mut snapshot = self
             .pool
             .begin_with(match self.kind {
-                Kind::Sqlite => "BEGIN",
-                Kind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                DatabaseKind::Sqlite => "BEGIN",
+                DatabaseKind::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             })
             .await?;
         let mut all: HashMap<String, Spending> = HashMap::new();
@@ -61,11 +61,11 @@ impl Store {
             .bind(now.month.clone())
             .bind(now.day.clone())
             .bind(name.to_owned())
-            .fetch_all(&mut *reading)
+            .fetch_all(&mut *snapshot)
             .await?;
         for row in sums {
             let period: String = row.try_get(1)?;
-            let amount = read_money(row.try_get(2)?)?;
+            let amount = decode_money(row.try_get(2)?)?;
             let spending = all.entry(row.try_get(0)?).or_default();
             match period.as_str() {
                 EVER => spending.total = amount,
@@ -77,10 +77,10 @@ impl Store {
         let since = sqlx::query(since)
             .bind(began.as_millisecond())
             .bind(name.to_owned())
-            .fetch_all(&mut *reading)
+            .fetch_all(&mut *snapshot)
             .await?;
         for row in since {
-            let cost = read_money(row.try_get(2)?)?;
+            let cost = decode_money(row.try_get(2)?)?;
             let of = Periods::of(row.try_get(1)?);
             let spending = all.entry(row.try_get(0)?).or_default();
             spending.total = spending.total.saturating_sub(cost);
@@ -95,9 +95,9 @@ impl Store {
     }
 }
 
-/// Raises what a key has spent in a day, in its month and ever. To be called by the one who writes.
+/// Raises what a key has spent in a day, in its month and in total, inside of a write transaction.
 pub(super) async fn raise(
-    writing: &mut Transaction<'static, Any>,
+    transaction: &mut Transaction<'static, Any>,
     key: &str,
     periods: &Periods,
     by: Money,
@@ -109,13 +109,13 @@ pub(super) async fn raise(
         .bind(periods.day.clone())
         .bind(periods.month.clone())
         .bind(EVER.to_owned())
-        .fetch_all(&mut **writing)
+        .fetch_all(&mut **transaction)
         .await?;
     let mut amounts = [by; 3];
     let names = [&periods.day, &periods.month, EVER];
     for row in before {
         let period: String = row.try_get(0)?;
-        let amount = read_money(row.try_get(1)?)?;
+        let amount = decode_money(row.try_get(1)?)?;
         let of = names.iter().position(|name| **name == period);
         let of = of.ok_or(StoreError::Corrupt("period"))?;
         amounts[of] += amount;
@@ -131,11 +131,11 @@ pub(super) async fn raise(
         .bind(month)
         .bind(EVER.to_owned())
         .bind(ever)
-        .execute(&mut **writing)
+        .execute(&mut **transaction)
         .await?;
     Ok(())
 }
 
-pub(super) fn read_money(text: String) -> Result<Money, StoreError> {
+pub(super) fn decode_money(text: String) -> Result<Money, StoreError> {
     Money::from_decimal(&text).ok_or(StoreError::Corrupt("amount"))
 }

@@ -1,10 +1,11 @@
-//! Work that goes on after its request was answered: asynchronous image tasks.
+//! Asynchronous image tasks.
 
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use super::{Store, StoreError, milliseconds_now};
+use super::database::{Store, milliseconds_now};
+use super::error::StoreError;
 
 const COLUMNS: &str = "id, key_name, model, status, progress, request, result, error, created, started, finished, expires";
 
@@ -31,7 +32,7 @@ impl TaskStatus {
         found.map_or("", |(_, name)| name)
     }
 
-    fn named(name: &str) -> Option<TaskStatus> {
+    fn from_name(name: &str) -> Option<TaskStatus> {
         let found = STATUSES.iter().find(|(_, known)| *known == name);
         found.map(|(status, _)| *status)
     }
@@ -44,7 +45,7 @@ pub struct StoredTask {
     pub key: String,
     pub model: String,
     pub status: TaskStatus,
-    /// Of a hundred.
+    /// In percent.
     pub progress: u8,
     pub request: Vec<u8>,
     pub result: Option<Vec<u8>>,
@@ -56,17 +57,17 @@ pub struct StoredTask {
     pub expires: i64,
 }
 
-/// How the work on a task goes.
+/// A change of a running task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskUpdate {
-    /// It goes on; of a hundred.
+    /// In percent.
     Progress(u8),
     Done(Vec<u8>),
     Failed(String),
 }
 
 impl Store {
-    /// A task that waits to be claimed. `expires`: when it and its result are forgotten.
+    /// Queues a task. `expires`: when it and its result are deleted.
     pub async fn create_task(
         &self,
         key: &str,
@@ -104,7 +105,7 @@ impl Store {
         Ok(task)
     }
 
-    /// One of a key's own.
+    /// A task of a key.
     pub async fn task(&self, key: &str, id: &str) -> Result<Option<StoredTask>, StoreError> {
         let one =
             format!("SELECT {COLUMNS} FROM tasks WHERE id = $1 AND key_name = $2 AND expires > $3");
@@ -114,10 +115,10 @@ impl Store {
             .bind(milliseconds_now())
             .fetch_optional(&self.pool)
             .await?;
-        row.as_ref().map(StoredTask::read).transpose()
+        row.as_ref().map(StoredTask::from_row).transpose()
     }
 
-    /// Those of a key, the latest first.
+    /// The tasks of a key, the latest first.
     pub async fn tasks(&self, key: &str, most: u32) -> Result<Vec<StoredTask>, StoreError> {
         let all = format!(
             "SELECT {COLUMNS} FROM tasks WHERE key_name = $1 AND expires > $2 ORDER BY created DESC, id DESC LIMIT $3"
@@ -128,10 +129,10 @@ impl Store {
             .bind(i64::from(most))
             .fetch_all(&self.pool)
             .await?;
-        rows.iter().map(StoredTask::read).collect()
+        rows.iter().map(StoredTask::from_row).collect()
     }
 
-    /// How many wait to be claimed, of all keys.
+    /// The number of queued tasks of all keys.
     pub async fn queued_tasks(&self) -> Result<u64, StoreError> {
         let count = "SELECT COUNT(*) FROM tasks WHERE status = 'queued' AND expires > $1";
         let row = sqlx::query(count)
@@ -142,9 +143,9 @@ impl Store {
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
-    /// Takes the oldest task that waits, or that runs but has not been heard of since a moment:
-    /// whoever ran it is gone. Nobody else gets the same.
-    pub async fn claim_task(&self, unheard_since: i64) -> Result<Option<StoredTask>, StoreError> {
+    /// Claims the oldest task that is queued, or that is running but was not touched since `untouched_since`
+    /// because its process is gone. No two processes get the same.
+    pub async fn claim_task(&self, untouched_since: i64) -> Result<Option<StoredTask>, StoreError> {
         let waits = "(status = 'queued' OR (status = 'running' AND touched < $2)) AND expires > $1";
         let next = format!("SELECT id FROM tasks WHERE {waits} ORDER BY created, id LIMIT 1");
         let claim = format!(
@@ -155,16 +156,16 @@ impl Store {
             let now = milliseconds_now();
             let row = sqlx::query(AssertSqlSafe(claim.clone()))
                 .bind(now)
-                .bind(unheard_since)
+                .bind(untouched_since)
                 .fetch_optional(&self.pool)
                 .await?;
             if let Some(row) = row {
-                return StoredTask::read(&row).map(Some);
+                return StoredTask::from_row(&row).map(Some);
             }
-            // In PostgreSQL another may have taken the one that was found, and more may wait.
+            // In PostgreSQL another process may have claimed it first, and more may be queued.
             let more = sqlx::query(AssertSqlSafe(next.clone()))
                 .bind(now)
-                .bind(unheard_since)
+                .bind(untouched_since)
                 .fetch_optional(&self.pool)
                 .await?;
             if more.is_none() {
@@ -173,10 +174,10 @@ impl Store {
         }
     }
 
-    /// `false`: it runs no more, because it was cancelled or has expired, and the work can stop.
-    pub async fn update_task(&self, id: &str, news: TaskUpdate) -> Result<bool, StoreError> {
+    /// Updates a running task. `false`: it was cancelled or has expired, and the work can stop.
+    pub async fn update_task(&self, id: &str, update: TaskUpdate) -> Result<bool, StoreError> {
         let now = milliseconds_now();
-        let (status, progress, result, error) = match news {
+        let (status, progress, result, error) = match update {
             TaskUpdate::Progress(progress) => (TaskStatus::Running, progress.min(100), None, None),
             TaskUpdate::Done(result) => (TaskStatus::Done, 100, Some(result), None),
             TaskUpdate::Failed(error) => {
@@ -199,7 +200,7 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// `false`: there is no such task of the key, or it has ended already.
+    /// Cancels a task. `false`: the key has no such task, or it has ended.
     pub async fn cancel_task(&self, key: &str, id: &str) -> Result<bool, StoreError> {
         let cancel = "UPDATE tasks SET status = 'cancelled', finished = $3, touched = $3 \
              WHERE id = $1 AND key_name = $2 AND status IN ('queued', 'running')";
@@ -212,7 +213,7 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Forgets what has expired; says how many those were.
+    /// Deletes expired tasks, and returns how many.
     pub async fn delete_expired_tasks(&self) -> Result<u64, StoreError> {
         let done = sqlx::query("DELETE FROM tasks WHERE expires <= $1")
             .bind(milliseconds_now())
@@ -223,14 +224,14 @@ impl Store {
 }
 
 impl StoredTask {
-    fn read(row: &AnyRow) -> Result<StoredTask, StoreError> {
+    fn from_row(row: &AnyRow) -> Result<StoredTask, StoreError> {
         let status: String = row.try_get(3)?;
         let progress: i64 = row.try_get(4)?;
         Ok(StoredTask {
             id: row.try_get(0)?,
             key: row.try_get(1)?,
             model: row.try_get(2)?,
-            status: TaskStatus::named(&status).ok_or(StoreError::Corrupt("status"))?,
+            status: TaskStatus::from_name(&status).ok_or(StoreError::Corrupt("status"))?,
             progress: u8::try_from(progress).unwrap_or(100),
             request: row.try_get(5)?,
             result: row.try_get(6)?,

@@ -1,4 +1,4 @@
-//! What was used, in sums by day, key and model.
+//! Sums of usage by day, key and model.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,16 @@ use jiff::civil::Date;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
-use super::spending::read_money;
-use super::{Store, StoreError, counted};
+use super::database::{Store, from_column};
+use super::error::StoreError;
+use super::spending::decode_money;
 use crate::model::{Money, UsageRecord};
 
-/// What several requests come to.
+/// The usage of several requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageSum {
     pub requests: u64,
-    /// Of these, how many were not counted by an upstream alone.
+    /// Of these, how many were not from_column by an upstream alone.
     pub estimated: u64,
     pub input: u64,
     pub cached: u64,
@@ -33,7 +34,7 @@ pub enum UsageGrouping {
 }
 
 impl Store {
-    /// Sums of the days from one on, each under its key, model or day.
+    /// The sums from a day on, grouped by key, model or day.
     pub async fn usage_sums(
         &self,
         by: UsageGrouping,
@@ -51,7 +52,7 @@ impl Store {
         let mut sums: HashMap<String, UsageSum> = HashMap::new();
         for row in &rows {
             let of = sums.entry(row.try_get(column)?).or_default();
-            of.add(&UsageSum::read(row)?);
+            of.add(&UsageSum::from_row(row)?);
         }
         let mut sums: Vec<(String, UsageSum)> = sums.into_iter().collect();
         sums.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -60,22 +61,22 @@ impl Store {
 }
 
 impl UsageSum {
-    pub(super) fn of(receipt: &UsageRecord<'_>) -> UsageSum {
+    pub(super) fn of(record: &UsageRecord<'_>) -> UsageSum {
         UsageSum {
             requests: 1,
-            estimated: u64::from(receipt.estimated),
-            input: receipt.usage.input,
-            cached: receipt.usage.cached,
-            cache_written: receipt.usage.cache_written,
-            output: receipt.usage.output,
-            thinking: receipt.usage.thinking,
-            images: receipt.images,
-            cost: receipt.cost,
+            estimated: u64::from(record.estimated),
+            input: record.usage.input,
+            cached: record.usage.cached,
+            cache_written: record.usage.cache_written,
+            output: record.usage.output,
+            thinking: record.usage.thinking,
+            images: record.images,
+            cost: record.cost,
         }
     }
 
-    pub(super) fn read(row: &AnyRow) -> Result<UsageSum, StoreError> {
-        let count = |column: usize| row.try_get(column).map(counted);
+    pub(super) fn from_row(row: &AnyRow) -> Result<UsageSum, StoreError> {
+        let count = |column: usize| row.try_get(column).map(from_column);
         Ok(UsageSum {
             requests: count(0)?,
             estimated: count(1)?,
@@ -85,11 +86,11 @@ impl UsageSum {
             output: count(5)?,
             thinking: count(6)?,
             images: count(7)?,
-            cost: read_money(row.try_get(8)?)?,
+            cost: decode_money(row.try_get(8)?)?,
         })
     }
 
-    /// Counts that no integer holds stay at the largest: what an upstream says must not stop the rest.
+    /// Adds counts; those beyond u64 are capped, as an upstream may send any number.
     pub fn add(&mut self, other: &UsageSum) {
         for (count, more) in [
             (&mut self.requests, other.requests),

@@ -70,7 +70,7 @@ impl Relay {
         *out = (!bytes.is_empty()).then_some(bytes);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.frames.held() + self.undo.held() > limit => Err(too_long(limit)),
+            None if self.frames.buffered() + self.undo.held() > limit => Err(too_long(limit)),
             None => Ok(()),
         }
     }

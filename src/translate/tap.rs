@@ -52,7 +52,7 @@ impl Tap {
             left_out: &mut self.left_out,
             watch,
             chunk: &chunk,
-            untouched: (self.frames.held() == 0).then_some(0),
+            untouched: (self.frames.buffered() == 0).then_some(0),
             copied: BytesMut::new(),
             api_error: None,
         };
@@ -71,7 +71,7 @@ impl Tap {
         *out = (!bytes.is_empty()).then_some(bytes);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.frames.held() > limit => Err(too_long(limit)),
+            None if self.frames.buffered() > limit => Err(too_long(limit)),
             None if end && !watch.ended => Err(cut_short()),
             None => Ok(()),
         }

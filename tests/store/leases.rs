@@ -27,17 +27,17 @@ async fn lease(
     store: &Store,
     reset: Reset,
     floor: &str,
-    wanted: &str,
+    desired: &str,
     now: Timestamp,
 ) -> LeaseGrant {
     let ask = KeyLeaseRequest {
         key: "dev".into(),
         reset,
-        need: LeaseRequest {
+        lease: LeaseRequest {
             cap: money("10"),
             floor: money(floor),
-            least: money("0.5"),
-            wanted: money(wanted),
+            minimum: money("0.5"),
+            desired: money(wanted),
         },
     };
     let given = store.lease(&[ask], now).await.expect("an answer");
@@ -66,23 +66,41 @@ async fn a_lease_counts_for_the_others_until_its_time_is_over() {
     on_each(async |store| {
         let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
         let given = lease(&one, Reset::Never, "0", "8", noon()).await;
-        assert_eq!((given.amount, given.elsewhere), (money("8"), money("0")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("8"), money("0"))
+        );
         let given = lease(&other, Reset::Never, "0", "8", later(1)).await;
-        assert_eq!((given.amount, given.elsewhere), (money("2"), money("8")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("2"), money("8"))
+        );
         // The same question again is no second lease.
         let given = lease(&one, Reset::Never, "0", "8", later(2)).await;
-        assert_eq!((given.amount, given.elsewhere), (money("8"), money("2")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("8"), money("2"))
+        );
         assert_eq!(one.renew_leases(later(20_000)).await.expect("renewed"), 1);
         let over = 20_000 + LEASED_FOR;
         let given = lease(&other, Reset::Never, "2", "8", later(over - 1)).await;
-        assert_eq!((given.amount, given.elsewhere), (money("2"), money("8")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("2"), money("8"))
+        );
         let given = lease(&other, Reset::Never, "2", "8", later(over)).await;
-        assert_eq!((given.amount, given.elsewhere), (money("10"), money("0")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("10"), money("0"))
+        );
         assert_eq!(other.renew_leases(later(over)).await.expect("renewed"), 1);
         // It was thought dead: what it has spent still counts, and it gets nothing more.
         assert_eq!(one.renew_leases(later(over)).await.expect("none"), 0);
         let given = lease(&one, Reset::Never, "3", "5", later(over)).await;
-        assert_eq!((given.amount, given.elsewhere), (money("3"), money("10")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("3"), money("10"))
+        );
     })
     .await;
 }
@@ -101,14 +119,20 @@ async fn what_is_written_down_counts_once() {
         for new in [3, 0] {
             assert_eq!(one.record(&receipts).await.expect("recorded"), new);
             let given = lease(&other, Reset::Monthly, "0", "0.5", later(9)).await;
-            assert_eq!((given.spent, given.elsewhere), (money("3"), money("4")));
+            assert_eq!(
+                (given.spent, given.leased_elsewhere),
+                (money("3"), money("4"))
+            );
         }
         // All of it is spent: nothing is left of the lease.
         one.record(&[receipt("4", later(6), "4.5")])
             .await
             .expect("recorded");
         let given = lease(&other, Reset::Monthly, "0", "9", later(10)).await;
-        assert_eq!((given.spent, given.elsewhere), (money("7.5"), money("0")));
+        assert_eq!(
+            (given.spent, given.leased_elsewhere),
+            (money("7.5"), money("0"))
+        );
         assert_eq!(given.amount, money("2.5"));
         // A new month has nothing to do with it.
         let december = "2026-12-01T00:00:00Z".parse().expect("a time");
@@ -125,14 +149,20 @@ async fn who_comes_after_another_takes_its_place() {
         lease(&one, Reset::Daily, "0", "3", noon()).await;
         lease(&other, Reset::Daily, "0", "4", noon()).await;
         let next = with_holder(&store, "3", "a");
-        next.succeed().await.expect("in its place");
+        next.take_over().await.expect("in its place");
         let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
-        assert_eq!((given.amount, given.elsewhere), (money("6"), money("4")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("6"), money("4"))
+        );
         // What is given back is there for all.
         let given = lease(&next, Reset::Daily, "0", "0", noon()).await;
         assert_eq!(given.amount, money("0"));
         let given = lease(&other, Reset::Daily, "4", "9", noon()).await;
-        assert_eq!((given.amount, given.elsewhere), (money("10"), money("0")));
+        assert_eq!(
+            (given.amount, given.leased_elsewhere),
+            (money("10"), money("0"))
+        );
     })
     .await;
 }

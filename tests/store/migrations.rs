@@ -79,13 +79,13 @@ async fn a_store_of_the_first_version_is_brought_up_to_date() {
         let need = LeaseRequest {
             cap: money("10"),
             floor: Money::ZERO,
-            least: Money::ZERO,
-            wanted: money("5"),
+            minimum: Money::ZERO,
+            desired: money("5"),
         };
         let ask = KeyLeaseRequest {
             key: "dev".to_owned(),
             reset: config::Reset::Never,
-            need,
+            lease: need,
         };
         let given = store.lease(&[ask], now).await.expect("leased");
         assert_eq!(given[0].amount, money("2.5"));

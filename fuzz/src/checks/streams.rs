@@ -107,7 +107,7 @@ fn payloads(bytes: &[u8], mut each: impl FnMut(&str)) {
         }
         each(&data);
     });
-    assert_eq!(frames.held(), 0, "events are complete");
+    assert_eq!(frames.buffered(), 0, "events are complete");
 }
 
 /// A stream that we wrote to its end is one for the format's own reader.

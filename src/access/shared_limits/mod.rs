@@ -1,6 +1,6 @@
-//! Limits of keys that several gateways keep together, counted in a Redis; without it each keeps them alone.
+//! Rate limits of keys that several gateways share, counted in Redis; without it each gateway counts alone.
 
-mod link;
+mod redis_link;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,46 +13,43 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use link::Link;
+use redis_link::{REQUEST_TIMEOUT, RedisLink};
 
 use crate::config::{Limits, LimitsStore};
 use crate::metrics::Metrics;
 use crate::runtime::{Key, KeyPermit, LimitReached};
 
-/// A request does not wait longer than this for it.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Time after which a request that is not renewed counts as ended, and the interval of renewals.
+const REQUEST_TTL: Duration = Duration::from_secs(60);
+const RENEW_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How long a request counts as being served by a process that gives no sign of life, and how often a living one does.
-const SERVED_FOR: Duration = Duration::from_secs(60);
-const RENEWED: Duration = Duration::from_secs(15);
-
-/// How many ends of requests are on their way to it.
-const TOLD_AT_ONCE: usize = 64;
+/// Maximum number of ended requests that are reported at the same time.
+const MAX_CONCURRENT_REPORTS: usize = 64;
 
 pub struct SharedLimits {
-    link: Link,
+    link: RedisLink,
     admit: Script,
-    ended: UnboundedSender<Ended>,
-    serving: Serving,
+    ended: UnboundedSender<EndedRequest>,
+    in_flight: InFlightRequests,
     metrics: Arc<Metrics>,
 }
 
 /// The ids of requests in flight, each with its key.
-type Serving = Arc<Mutex<HashMap<Uuid, Arc<str>>>>;
+type InFlightRequests = Arc<Mutex<HashMap<Uuid, Arc<str>>>>;
 
-/// A request that the others know of; they hear of its end when this is dropped.
+/// A request that counts in Redis; its end is reported when this is dropped.
 pub(super) struct SharedPermit {
     id: Uuid,
     key: Arc<str>,
     limits: Limits,
     tokens: AtomicU64,
-    /// Redis may count it.
-    is_known: bool,
-    serving: Serving,
-    ended: UnboundedSender<Ended>,
+    /// Redis may have counted it.
+    is_counted: bool,
+    in_flight: InFlightRequests,
+    ended: UnboundedSender<EndedRequest>,
 }
 
-struct Ended {
+struct EndedRequest {
     id: Uuid,
     key: Arc<str>,
     limits: Limits,
@@ -61,12 +58,12 @@ struct Ended {
 
 impl Drop for SharedPermit {
     fn drop(&mut self) {
-        locked(&self.serving).remove(&self.id);
-        if !self.is_known {
+        locked(&self.in_flight).remove(&self.id);
+        if !self.is_counted {
             return;
         }
-        // Nobody listens only when the process ends.
-        let _ = self.ended.send(Ended {
+        // The receiver is gone only when the process ends.
+        let _ = self.ended.send(EndedRequest {
             id: self.id,
             key: self.key.clone(),
             limits: self.limits,
@@ -82,136 +79,137 @@ impl SharedPermit {
 }
 
 impl SharedLimits {
-    /// With what keeps it going, which is to be polled where tokio runs for as long as there are requests.
+    /// Returns the limits and the future that keeps them up, to be polled for as long as there are requests.
     pub fn new(
         settings: &LimitsStore,
         metrics: &Arc<Metrics>,
     ) -> Result<(SharedLimits, impl Future<Output = ()> + Send + use<>), String> {
-        let link = Link::new(settings, metrics.clone())?;
+        let link = RedisLink::new(settings, metrics.clone())?;
         let (ended, ends) = unbounded_channel();
-        let serving = Serving::default();
+        let in_flight = InFlightRequests::default();
         let shared = SharedLimits {
             link: link.clone(),
             admit: Script::new(include_str!("admit.lua")),
             ended,
-            serving: serving.clone(),
+            in_flight: in_flight.clone(),
             metrics: metrics.clone(),
         };
-        let (settling, renewing) = (settle(link.clone(), ends), renew(link.clone(), serving));
+        let (settling, renewing) = (settle(link.clone(), ends), renew(link.clone(), in_flight));
         let running = async move {
             tokio::join!(link.run(), settling, renewing);
         };
         Ok((shared, running))
     }
 
-    /// Returns when it can be used, or after so long.
+    /// Waits until Redis is connected, or until `limit` has passed.
     pub async fn ready(&self, limit: Duration) {
-        let _ = timeout(limit, self.link.until_up()).await;
+        let _ = timeout(limit, self.link.wait_connected()).await;
     }
 
-    /// Admits one request of a key, or says what stands against it. Where Redis cannot be asked,
-    /// this process decides alone, from what it last knew.
+    /// Admits one request of a key, or returns the limit that is reached. Where Redis does not answer, this
+    /// process decides alone from the last known state.
     pub(super) async fn admit(&self, key: &Key) -> Result<(KeyPermit, SharedPermit), LimitReached> {
-        let mut permit = self.unasked(key);
-        locked(&self.serving).insert(permit.id, key.name.clone());
-        let Some((word, wait, requests, tokens)) = self.ask(&permit).await else {
-            self.metrics.limited_alone();
-            let alone = key.limiter.admit(&key.limits, Instant::now())?;
-            // It may have been counted all the same: its end is told too.
-            return Ok((alone, permit));
+        let mut permit = self.permit_unchecked(key);
+        locked(&self.in_flight).insert(permit.id, key.name.clone());
+        let Some((word, wait, requests, tokens)) = self.query(&permit).await else {
+            self.metrics.record_local_decision();
+            let local = key.limiter.admit(&key.limits, Instant::now())?;
+            // Redis may have counted it all the same: its end is reported too.
+            return Ok((local, permit));
         };
         let (requests, tokens) = (number(&requests), number(&tokens));
-        key.limiter.adopt(requests, tokens, Instant::now());
+        key.limiter.set_taken(requests, tokens, Instant::now());
         let wait = Duration::from_millis(wait);
         let reached = match word.as_str() {
             "concurrency" => LimitReached::Concurrency,
             "tokens" => LimitReached::Tokens(wait),
             "requests" => LimitReached::Requests(wait),
-            _ => return Ok((key.limiter.enter(), permit)),
+            _ => return Ok((key.limiter.admit_unchecked(), permit)),
         };
-        permit.is_known = false;
+        permit.is_counted = false;
         Err(reached)
     }
 
-    /// For a request that has been counted already; the others hear what it has used.
-    pub(super) fn unasked(&self, key: &Key) -> SharedPermit {
+    /// A permit for a request that was counted already; only its usage is reported.
+    pub(super) fn permit_unchecked(&self, key: &Key) -> SharedPermit {
         SharedPermit {
             id: Uuid::now_v7(),
             key: key.name.clone(),
             limits: key.limits,
             tokens: AtomicU64::new(0),
-            is_known: true,
-            serving: self.serving.clone(),
+            is_counted: true,
+            in_flight: self.in_flight.clone(),
             ended: self.ended.clone(),
         }
     }
 
-    async fn ask(&self, permit: &SharedPermit) -> Option<(String, u64, String, String)> {
+    async fn query(&self, permit: &SharedPermit) -> Option<(String, u64, String, String)> {
         let Limits {
             requests_per_minute,
             tokens_per_minute,
             concurrency,
         } = permit.limits;
-        let mut asking = self.admit.prepare_invoke();
-        for name in names(&permit.key) {
-            asking.key(name);
+        let mut invocation = self.admit.prepare_invoke();
+        for name in redis_keys(&permit.key) {
+            invocation.key(name);
         }
-        asking
-            .arg(written(requests_per_minute))
-            .arg(written(tokens_per_minute))
-            .arg(written(concurrency))
+        invocation
+            .arg(optional_limit(requests_per_minute))
+            .arg(optional_limit(tokens_per_minute))
+            .arg(optional_limit(concurrency))
             .arg(permit.id.to_string())
-            .arg(milliseconds(SERVED_FOR));
+            .arg(milliseconds(REQUEST_TTL));
         self.link
-            .ask(PATIENCE, async |connection| {
-                asking.invoke_async(connection).await
+            .query(REQUEST_TIMEOUT, async |connection| {
+                invocation.invoke_async(connection).await
             })
             .await
     }
 }
 
-/// Tells of requests that have ended, several at once: one after the other they would end faster than can be told.
-async fn settle(link: Link, ends: UnboundedReceiver<Ended>) {
+/// Reports ended requests to Redis, several at a time.
+async fn settle(link: RedisLink, ends: UnboundedReceiver<EndedRequest>) {
     let script = Script::new(include_str!("settle.lua"));
-    let next = async |mut ends: UnboundedReceiver<Ended>| Some((ends.recv().await?, ends));
-    let tell = async |end: Ended| {
-        let mut telling = script.prepare_invoke();
-        for name in names(&end.key) {
-            telling.key(name);
+    let next = async |mut ends: UnboundedReceiver<EndedRequest>| Some((ends.recv().await?, ends));
+    let report = async |end: EndedRequest| {
+        let mut invocation = script.prepare_invoke();
+        for name in redis_keys(&end.key) {
+            invocation.key(name);
         }
-        telling
+        invocation
             .arg(end.id.to_string())
             .arg(end.tokens)
-            .arg(written(end.limits.tokens_per_minute));
-        // What cannot be told is over by itself after a while.
+            .arg(optional_limit(end.limits.tokens_per_minute));
+        // An end that cannot be reported expires by itself.
         let _: Option<i64> = link
-            .ask(PATIENCE * 10, async |connection| {
-                telling.invoke_async(connection).await
+            .query(REQUEST_TIMEOUT * 10, async |connection| {
+                invocation.invoke_async(connection).await
             })
             .await;
     };
     let ends = futures_util::stream::unfold(ends, next);
-    ends.for_each_concurrent(TOLD_AT_ONCE, tell).await;
+    ends.for_each_concurrent(MAX_CONCURRENT_REPORTS, report)
+        .await;
 }
 
-/// Gives a sign of life for requests that take long.
-async fn renew(link: Link, serving: Serving) {
+/// Renews requests that take long.
+async fn renew(link: RedisLink, in_flight: InFlightRequests) {
     let script = Script::new(include_str!("renew.lua"));
     loop {
-        sleep(RENEWED).await;
+        sleep(RENEW_INTERVAL).await;
         let mut keys: HashMap<Arc<str>, Vec<Uuid>> = HashMap::new();
-        for (id, key) in locked(&serving).iter() {
+        for (id, key) in locked(&in_flight).iter() {
             keys.entry(key.clone()).or_default().push(*id);
         }
         for (key, ids) in keys {
-            let [_, at_once] = names(&key);
+            let [_, at_once] = redis_keys(&key);
             let mut renewing = script.prepare_invoke();
-            renewing.key(at_once).arg(milliseconds(SERVED_FOR));
+            renewing.key(at_once).arg(milliseconds(REQUEST_TTL));
             for id in ids {
                 renewing.arg(id.to_string());
             }
             let _: Option<i64> = link
-                .ask(PATIENCE * 10, async |connection| {
+                .query(REQUEST_TIMEOUT * 10, async |connection| {
                     renewing.invoke_async(connection).await
                 })
                 .await;
@@ -219,15 +217,16 @@ async fn renew(link: Link, serving: Serving) {
     }
 }
 
-/// What a key has taken, and which of its requests are being served. A cluster keeps both in one place.
-fn names(key: &str) -> [String; 2] {
+/// The Redis keys for what an API key has taken and for its requests in flight; the braces keep both in one slot of
+/// a cluster.
+fn redis_keys(key: &str) -> [String; 2] {
     [
         format!("omniglot:{{{key}}}:taken"),
         format!("omniglot:{{{key}}}:served"),
     ]
 }
 
-fn written(limit: Option<u64>) -> String {
+fn optional_limit(limit: Option<u64>) -> String {
     limit.map(|limit| limit.to_string()).unwrap_or_default()
 }
 
@@ -239,6 +238,6 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn locked(serving: &Serving) -> MutexGuard<'_, HashMap<Uuid, Arc<str>>> {
-    serving.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(in_flight: &InFlightRequests) -> MutexGuard<'_, HashMap<Uuid, Arc<str>>> {
+    in_flight.lock().unwrap_or_else(PoisonError::into_inner)
 }

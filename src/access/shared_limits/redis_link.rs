@@ -1,4 +1,4 @@
-//! The one connection to a Redis: made again when it breaks, and left alone while it is down.
+//! The one connection to Redis, which reconnects in the background; while it is down, queries fail at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +10,39 @@ use secrecy::ExposeSecret as _;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
-use super::PATIENCE;
 use crate::config::LimitsStore;
 use crate::metrics::Metrics;
 
-/// For a connection to be there.
-const CONNECTING: Duration = Duration::from_secs(1);
+/// A request does not wait longer than this for an answer.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Between two tries to have one.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Time limit for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Pause between two attempts to connect.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
-pub(super) struct Link(Arc<Inner>);
+pub(super) struct RedisLink(Arc<RedisLinkState>);
 
-struct Inner {
-    /// Without a password.
+struct RedisLinkState {
+    /// The address without its password, for log lines.
     shown: String,
     client: Client,
-    /// `None`: it is down.
+    /// `None`: not connected.
     connection: ArcSwapOption<MultiplexedConnection>,
     broken: Notify,
     is_up: watch::Sender<bool>,
     metrics: Arc<Metrics>,
 }
 
-impl Link {
-    pub(super) fn new(settings: &LimitsStore, metrics: Arc<Metrics>) -> Result<Link, String> {
+impl RedisLink {
+    pub(super) fn new(settings: &LimitsStore, metrics: Arc<Metrics>) -> Result<RedisLink, String> {
         let client = Client::open(settings.0.url.expose_secret());
-        // The library's words may hold the address, and with it a password.
+        // The library's message may include the address with its password.
         let client = client.map_err(|_| "its address cannot be used".to_owned())?;
-        metrics.limits_store_answers(false);
-        Ok(Link(Arc::new(Inner {
+        metrics.set_limits_store_up(false);
+        Ok(RedisLink(Arc::new(RedisLinkState {
             shown: settings.to_string(),
             client,
             connection: ArcSwapOption::empty(),
@@ -50,24 +52,24 @@ impl Link {
         })))
     }
 
-    /// Keeps it up for as long as it is polled.
+    /// Keeps the connection up for as long as it is polled.
     pub(super) async fn run(&self) {
-        let mut is_told = false;
+        let mut is_logged = false;
         loop {
             match self.connect().await {
                 Some(connection) => {
                     self.0.connection.store(Some(Arc::new(connection)));
-                    self.0.metrics.limits_store_answers(true);
+                    self.0.metrics.set_limits_store_up(true);
                     self.0.is_up.send_replace(true);
-                    if std::mem::take(&mut is_told) {
+                    if std::mem::take(&mut is_logged) {
                         log::info!("{} is in use again", self.0.shown);
                     }
                     self.0.broken.notified().await;
-                    self.0.metrics.limits_store_answers(false);
+                    self.0.metrics.set_limits_store_up(false);
                 }
-                None => sleep(PAUSE).await,
+                None => sleep(RETRY_INTERVAL).await,
             }
-            if self.0.connection.load().is_none() && !std::mem::replace(&mut is_told, true) {
+            if self.0.connection.load().is_none() && !std::mem::replace(&mut is_logged, true) {
                 log::error!(
                     "{} does not answer: limits of keys hold per process until it does",
                     self.0.shown
@@ -78,8 +80,8 @@ impl Link {
 
     async fn connect(&self) -> Option<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECTING))
-            .set_response_timeout(Some(CONNECTING));
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(CONNECT_TIMEOUT));
         let connecting = async {
             let client = &self.0.client;
             let mut connection = client
@@ -88,29 +90,32 @@ impl Link {
             ping(&mut connection).await?;
             Ok::<_, RedisError>(connection)
         };
-        let mut connection = timeout(CONNECTING, connecting).await.ok()?.ok()?;
-        // One that is too slow for a request is not used for any.
-        timeout(PATIENCE, ping(&mut connection)).await.ok()?.ok()?;
+        let mut connection = timeout(CONNECT_TIMEOUT, connecting).await.ok()?.ok()?;
+        // A connection that is too slow for requests is not used.
+        timeout(REQUEST_TIMEOUT, ping(&mut connection))
+            .await
+            .ok()?
+            .ok()?;
         Some(connection)
     }
 
-    pub(super) async fn until_up(&self) {
-        // It is not dropped before this is.
+    pub(super) async fn wait_connected(&self) {
+        // The sender outlives this call.
         let _ = self.0.is_up.subscribe().wait_for(|is_up| *is_up).await;
     }
 
-    /// `None`: it is down, or does not answer in time, and is down from now on.
-    pub(super) async fn ask<T>(
+    /// Runs a query. `None`: not connected, or no answer in time, which closes the connection.
+    pub(super) async fn query<T>(
         &self,
-        patience: Duration,
-        question: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
+        limit: Duration,
+        query: impl AsyncFnOnce(&mut MultiplexedConnection) -> Result<T, RedisError>,
     ) -> Option<T> {
         let connection = self.0.connection.load_full()?;
         let mut own = MultiplexedConnection::clone(&connection);
-        if let Ok(Ok(answer)) = timeout(patience, question(&mut own)).await {
+        if let Ok(Ok(answer)) = timeout(limit, query(&mut own)).await {
             return Some(answer);
         }
-        // Only who finds it as it was takes it down: there may be a new one already.
+        // Another task may have replaced the connection already.
         let before = self.0.connection.compare_and_swap(&connection, None);
         if before
             .as_ref()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config::settings::{FilesConfig, ImagesConfig, TasksConfig};
-use crate::config::table::{Field, Reader, Table};
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable};
 use crate::config::values;
 
 const DEFAULT_TASKS: TasksConfig = TasksConfig {
@@ -27,14 +27,14 @@ pub fn default() -> ImagesConfig {
     }
 }
 
-pub fn read(reader: &mut Reader, mut table: Table) -> ImagesConfig {
+pub fn parse(reader: &mut ConfigReader, mut table: ConfigTable) -> ImagesConfig {
     let default = self::default();
     let tasks = table.take("tasks");
-    let tasks = tasks.and_then(|field| read_tasks(reader, field));
+    let tasks = tasks.and_then(|field| parse_tasks(reader, field));
     let choices = [("true", true), ("false", false)];
     let persist = reader.optional(&mut table, "persist", values::one_of(&choices));
     let files = table.take("files");
-    let files = files.and_then(|field| read_files(reader, field, &default.files));
+    let files = files.and_then(|field| parse_files(reader, field, &default.files));
     let public_url = reader.optional(&mut table, "public_url", values::document_url);
     reader.finish(table);
     ImagesConfig {
@@ -45,7 +45,7 @@ pub fn read(reader: &mut Reader, mut table: Table) -> ImagesConfig {
     }
 }
 
-fn read_tasks(reader: &mut Reader, field: Field) -> Option<TasksConfig> {
+fn parse_tasks(reader: &mut ConfigReader, field: ConfigField) -> Option<TasksConfig> {
     let mut table = reader.table("tasks", field)?;
     let at_once = reader.optional(&mut table, "at_once", values::count);
     let waiting = reader.optional(&mut table, "waiting", values::count);
@@ -58,7 +58,11 @@ fn read_tasks(reader: &mut Reader, field: Field) -> Option<TasksConfig> {
     })
 }
 
-fn read_files(reader: &mut Reader, field: Field, default: &FilesConfig) -> Option<FilesConfig> {
+fn parse_files(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    default: &FilesConfig,
+) -> Option<FilesConfig> {
     let mut table = reader.table("files", field)?;
     let limit = reader.optional(&mut table, "limit", values::size);
     let size = reader.optional(&mut table, "size", values::size);

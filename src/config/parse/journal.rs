@@ -1,7 +1,7 @@
 //! The `journal` table.
 
 use crate::config::settings::JournalConfig;
-use crate::config::table::{Reader, Table};
+use crate::config::table::{ConfigReader, ConfigTable};
 use crate::config::values;
 
 const DEFAULT_PATH: &str = "omniglot-journal";
@@ -14,7 +14,7 @@ pub fn default() -> JournalConfig {
     }
 }
 
-pub fn read(reader: &mut Reader, mut table: Table) -> JournalConfig {
+pub fn parse(reader: &mut ConfigReader, mut table: ConfigTable) -> JournalConfig {
     let path = reader.optional(&mut table, "path", values::label);
     let limit = reader.optional(&mut table, "limit", values::journal_limit);
     reader.finish(table);

@@ -1,14 +1,18 @@
 //! One entry of `keys`.
 
-use crate::config::check::Names;
+use crate::config::check::DeclaredNames;
 use crate::config::settings::{KeyConfig, Limits, Reset};
-use crate::config::table::{Field, Placed, Reader, Table};
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::values;
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<KeyConfig> {
+pub fn parse(
+    reader: &mut ConfigReader,
+    mut table: ConfigTable,
+    names: &mut DeclaredNames,
+) -> Option<KeyConfig> {
     let name = reader.required(&mut table, "name", values::label);
     names.keys.extend(name.clone());
-    let secret = secret_hash(reader, &mut table);
+    let secret = parse_secret_hash(reader, &mut table);
     names.secrets.extend(secret.clone());
     let spending_cap = table.take("spending_cap");
     let has_cap = spending_cap.is_some();
@@ -17,7 +21,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let reset = reset.and_then(|field| reader.value(field, values::one_of(&Reset::WORDS)));
     if let Some(reset) = reset.as_ref().filter(|_| !has_cap) {
         let message = "reset goes with a spending_cap; add one or remove this";
-        reader.problems.add(reset.place, message);
+        reader.problems.add(reset.position, message);
     }
     let models = table.take("models").map(|field| {
         let globs = reader.filled_list(field).into_iter();
@@ -25,7 +29,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
         globs.map(|glob| glob.value).collect()
     });
     let limits = table.take("limits");
-    let limits = limits.and_then(|field| limits_table(reader, field));
+    let limits = limits.and_then(|field| parse_limits(reader, field));
     reader.finish(table);
     Some(KeyConfig {
         name: name?.value,
@@ -37,24 +41,27 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     })
 }
 
-fn secret_hash(reader: &mut Reader, table: &mut Table) -> Option<Placed<[u8; 32]>> {
+fn parse_secret_hash(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
+) -> Option<Located<[u8; 32]>> {
     match (table.take("secret"), table.take("sha256")) {
         (Some(secret), None) => reader.hidden(secret, values::secret),
         (None, Some(sha256)) => reader.hidden(sha256, values::sha256),
         (Some(_), Some(sha256)) => {
             let message = "a key takes \"secret\" or \"sha256\", not both; remove one";
-            reader.problems.add(sha256.node.place, message);
+            reader.problems.add(sha256.node.position, message);
             None
         }
         (None, None) => {
             let message = "a key needs \"secret\", or \"sha256\" with the hash of it";
-            reader.problems.add(table.place, message);
+            reader.problems.add(table.position, message);
             None
         }
     }
 }
 
-fn limits_table(reader: &mut Reader, field: Field) -> Option<Limits> {
+fn parse_limits(reader: &mut ConfigReader, field: ConfigField) -> Option<Limits> {
     let mut table = reader.table("limits", field)?;
     let mut limit = |name| reader.optional(&mut table, name, values::count);
     let limits = Limits {

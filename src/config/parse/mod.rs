@@ -7,18 +7,18 @@ mod model;
 mod server;
 mod upstream;
 
-use super::check::Names;
+use super::check::DeclaredNames;
 use super::settings::Config;
-use super::table::{Field, Reader, Table};
-use super::tree::Node;
+use super::table::{ConfigField, ConfigReader, ConfigTable};
+use super::tree::YamlNode;
 use super::values;
 
 /// The settings as far as they could be read, and the names in them for the checks that follow.
 ///
 /// Entries with a problem are left out of the former but not out of the latter, so that one
 /// mistake does not make every mention of the entry another.
-pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
-    let mut names = Names::default();
+pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNames) {
+    let mut names = DeclaredNames::default();
     let mut config = Config {
         server: server::default(),
         store: None,
@@ -29,7 +29,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
         upstreams: Vec::new(),
         models: Vec::new(),
     };
-    let field = Field {
+    let field = ConfigField {
         name: "the file",
         node: root,
     };
@@ -39,7 +39,7 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     if let Some(field) = table.take("server")
         && let Some(table) = reader.table("server", field)
     {
-        config.server = server::read(reader, table, &mut names);
+        config.server = server::parse(reader, table, &mut names);
     }
     config.store = table
         .take("store")
@@ -52,39 +52,45 @@ pub fn config(reader: &mut Reader, root: &Node) -> (Config, Names) {
     if let Some(field) = table.take("journal")
         && let Some(table) = reader.table("journal", field)
     {
-        config.journal = journal::read(reader, table);
+        config.journal = journal::parse(reader, table);
     }
     if let Some(field) = table.take("images")
         && let Some(table) = reader.table("images", field)
     {
-        config.images = images::read(reader, table);
+        config.images = images::parse(reader, table);
     }
-    config.keys = entries(reader, &mut table, ("keys", "a key"), &mut names, key::read);
-    config.upstreams = entries(
+    config.keys = parse_entries(
+        reader,
+        &mut table,
+        ("keys", "a key"),
+        &mut names,
+        key::parse,
+    );
+    config.upstreams = parse_entries(
         reader,
         &mut table,
         ("upstreams", "an upstream"),
         &mut names,
-        upstream::read,
+        upstream::parse,
     );
-    config.models = entries(
+    config.models = parse_entries(
         reader,
         &mut table,
         ("models", "a model"),
         &mut names,
-        model::read,
+        model::parse,
     );
     reader.finish(table);
     (config, names)
 }
 
 /// Every entry of a list of tables.
-fn entries<T>(
-    reader: &mut Reader,
-    table: &mut Table,
+fn parse_entries<T>(
+    reader: &mut ConfigReader,
+    table: &mut ConfigTable,
     (name, what): (&'static str, &'static str),
-    names: &mut Names,
-    read: fn(&mut Reader, Table, &mut Names) -> Option<T>,
+    names: &mut DeclaredNames,
+    parse: fn(&mut ConfigReader, ConfigTable, &mut DeclaredNames) -> Option<T>,
 ) -> Vec<T> {
     let Some(field) = table.take(name) else {
         return Vec::new();
@@ -92,7 +98,7 @@ fn entries<T>(
     let mut all = Vec::new();
     for field in reader.list(field) {
         if let Some(table) = reader.table(what, field) {
-            all.extend(read(reader, table, names));
+            all.extend(parse(reader, table, names));
         }
     }
     all

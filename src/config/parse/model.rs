@@ -1,38 +1,42 @@
 //! One entry of `models`.
 
-use super::upstream::timeout_changes;
+use super::upstream::parse_timeout_changes;
 use crate::config::capabilities;
-use crate::config::check::{ModelNames, Names};
+use crate::config::check::{DeclaredModel, DeclaredNames};
 use crate::config::settings::{Balance, ModelConfig, Pricing, Retries, TargetConfig};
-use crate::config::table::{Field, Placed, Reader, Table};
-use crate::config::tree::Kind;
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
+use crate::config::tree::YamlKind;
 use crate::config::values;
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<ModelConfig> {
+pub fn parse(
+    reader: &mut ConfigReader,
+    mut table: ConfigTable,
+    names: &mut DeclaredNames,
+) -> Option<ModelConfig> {
     let id = reader.required(&mut table, "id", values::name);
     let provider = reader.optional(&mut table, "provider", values::label);
     let model_type = reader.optional(&mut table, "model_type", values::name);
     let features = reader.items(&mut table, "features", values::label);
     let pricing = table.take("pricing");
-    let pricing = pricing.and_then(|field| pricing_table(reader, field));
+    let pricing = pricing.and_then(|field| parse_pricing(reader, field));
     let api_doc_url = table.take("api_doc_url");
     let api_doc_url = api_doc_url.and_then(|field| reader.hidden(field, values::document_url));
     let max_output_tokens = reader.optional(&mut table, "max_output_tokens", values::count);
     let flags = table.take("capabilities");
     let flags = flags.and_then(|field| reader.table("capabilities", field));
-    let flags = flags.map(|table| capabilities::read(reader, table));
-    let targets = targets_list(reader, &mut table);
+    let flags = flags.map(|table| capabilities::parse(reader, table));
+    let targets = parse_targets(reader, &mut table);
     let fallbacks = reader.items(&mut table, "fallbacks", values::name);
     let balance = table.take("balance");
-    let balance = balance.and_then(|field| balance_of(reader, field));
+    let balance = balance.and_then(|field| parse_balance(reader, field));
     let retries = table.take("retries");
-    let retries = retries.and_then(|field| retries_table(reader, field));
+    let retries = retries.and_then(|field| parse_retries(reader, field));
     let timeouts = table.take("timeouts");
-    let timeouts = timeouts.and_then(|field| timeout_changes(reader, field));
+    let timeouts = timeouts.and_then(|field| parse_timeout_changes(reader, field));
     reader.finish(table);
     let upstreams: Vec<_> = targets.iter().map(|target| target.value.clone()).collect();
     let first = upstreams.first().map(|target| target.name.clone());
-    names.models.push(ModelNames {
+    names.models.push(DeclaredModel {
         id: id.clone(),
         targets,
         fallbacks: fallbacks.clone(),
@@ -54,7 +58,7 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     })
 }
 
-fn pricing_table(reader: &mut Reader, field: Field) -> Option<Pricing> {
+fn parse_pricing(reader: &mut ConfigReader, field: ConfigField) -> Option<Pricing> {
     let mut table = reader.table("pricing", field)?;
     let currency = reader.optional(&mut table, "currency", values::label);
     let mut price = |name| reader.optional(&mut table, name, values::amount);
@@ -74,8 +78,8 @@ fn pricing_table(reader: &mut Reader, field: Field) -> Option<Pricing> {
 }
 
 /// `weighted`, `least_in_flight`, `key`, or `{header: NAME}`.
-fn balance_of(reader: &mut Reader, field: Field) -> Option<Balance> {
-    if let Kind::Map(_) = field.node.kind {
+fn parse_balance(reader: &mut ConfigReader, field: ConfigField) -> Option<Balance> {
+    if let YamlKind::Map(_) = field.node.kind {
         let mut table = reader.table("balance", field)?;
         let name = reader.required(&mut table, "header", values::header_name);
         reader.finish(table);
@@ -91,7 +95,7 @@ fn balance_of(reader: &mut Reader, field: Field) -> Option<Balance> {
     reader.value(field, parse).map(|balance| balance.value)
 }
 
-fn retries_table(reader: &mut Reader, field: Field) -> Option<Retries> {
+fn parse_retries(reader: &mut ConfigReader, field: ConfigField) -> Option<Retries> {
     let mut table = reader.table("retries", field)?;
     let attempts = reader.optional(&mut table, "attempts", values::attempts);
     let mut duration = |name| reader.optional(&mut table, name, values::duration);
@@ -107,7 +111,7 @@ fn retries_table(reader: &mut Reader, field: Field) -> Option<Retries> {
     Some(retries)
 }
 
-fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<TargetConfig>> {
+fn parse_targets(reader: &mut ConfigReader, table: &mut ConfigTable) -> Vec<Located<TargetConfig>> {
     let Some(field) = reader.required_field(table, "upstreams") else {
         return Vec::new();
     };
@@ -124,7 +128,7 @@ fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<TargetConf
         let weight = reader.optional(&mut table, "weight", values::weight);
         let priority = reader.optional(&mut table, "priority", values::priority);
         reader.finish(table);
-        targets.extend(name.map(|name| Placed {
+        targets.extend(name.map(|name| Located {
             value: TargetConfig {
                 name: name.value,
                 model,
@@ -132,7 +136,7 @@ fn targets_list(reader: &mut Reader, table: &mut Table) -> Vec<Placed<TargetConf
                 priority: priority.unwrap_or(0),
             },
             written: name.written,
-            place: name.place,
+            position: name.position,
         }));
     }
     targets

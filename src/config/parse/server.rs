@@ -4,13 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::config::check::Names;
+use crate::config::check::DeclaredNames;
 use crate::config::settings::{
     AccessLogConfig, ClientTimeouts, ConversationsConfig, Listen, OnUnsupported, ServerConfig,
     TlsFiles,
 };
-use crate::config::table::{Field, Placed, Reader, Table};
-use crate::config::tree::Kind;
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
+use crate::config::tree::YamlKind;
 use crate::config::values;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
@@ -48,15 +48,19 @@ pub fn default() -> ServerConfig {
     }
 }
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> ServerConfig {
+pub fn parse(
+    reader: &mut ConfigReader,
+    mut table: ConfigTable,
+    names: &mut DeclaredNames,
+) -> ServerConfig {
     let default = self::default();
     let listen = match table.take("listen") {
-        Some(field) => listens(reader, field, names),
+        Some(field) => parse_listeners(reader, field, names),
         None => {
-            names.listen.push(Placed {
+            names.listen.push(Located {
                 value: DEFAULT_LISTEN,
                 written: DEFAULT_LISTEN.to_string(),
-                place: table.place,
+                position: table.position,
             });
             default.listen
         }
@@ -78,10 +82,10 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> ServerC
     ];
     let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
     let timeouts = table.take("timeouts");
-    let timeouts = timeouts.and_then(|field| client_timeouts(reader, field));
+    let timeouts = timeouts.and_then(|field| parse_client_timeouts(reader, field));
     let max_in_flight = reader.optional(&mut table, "max_in_flight", values::count);
     let kept = table.take("conversations");
-    let kept = kept.and_then(|field| conversations(reader, field));
+    let kept = kept.and_then(|field| parse_conversations(reader, field));
     reader.finish(table);
     ServerConfig {
         listen,
@@ -98,8 +102,11 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> ServerC
 }
 
 /// `off`, or a table.
-fn conversations(reader: &mut Reader, field: Field) -> Option<Option<ConversationsConfig>> {
-    let Kind::Map(_) = field.node.kind else {
+fn parse_conversations(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+) -> Option<Option<ConversationsConfig>> {
+    let YamlKind::Map(_) = field.node.kind else {
         let off = |text: &str| match text {
             "off" => Ok(()),
             _ => Err("off, or {size, ttl}".to_owned()),
@@ -117,20 +124,28 @@ fn conversations(reader: &mut Reader, field: Field) -> Option<Option<Conversatio
 }
 
 /// `ADDRESS`, `{addr, tls}`, or a list of either.
-fn listens(reader: &mut Reader, field: Field, names: &mut Names) -> Vec<Listen> {
+fn parse_listeners(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    names: &mut DeclaredNames,
+) -> Vec<Listen> {
     let fields = match field.node.kind {
-        Kind::List(_) => reader.filled_list(field),
+        YamlKind::List(_) => reader.filled_list(field),
         _ => vec![field],
     };
     let mut all = Vec::new();
     for field in fields {
-        all.extend(listen(reader, field, names));
+        all.extend(parse_listener(reader, field, names));
     }
     all
 }
 
-fn listen(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Listen> {
-    let Kind::Map(_) = field.node.kind else {
+fn parse_listener(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    names: &mut DeclaredNames,
+) -> Option<Listen> {
+    let YamlKind::Map(_) = field.node.kind else {
         let addr = reader.value(field, values::address)?;
         names.listen.push(addr.clone());
         let addr = addr.value;
@@ -141,13 +156,17 @@ fn listen(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Listen
     let addr = addr.and_then(|field| reader.value(field, values::address));
     names.listen.extend(addr.clone());
     let tls = table.take("tls");
-    let tls = tls.and_then(|field| tls_files(reader, field, names));
+    let tls = tls.and_then(|field| parse_tls_files(reader, field, names));
     reader.finish(table);
     let addr = addr?.value;
     Some(Listen { addr, tls })
 }
 
-fn tls_files(reader: &mut Reader, field: Field, names: &mut Names) -> Option<TlsFiles> {
+fn parse_tls_files(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    names: &mut DeclaredNames,
+) -> Option<TlsFiles> {
     let mut table = reader.table("tls", field)?;
     let mut file = |name| {
         let field = reader.required_field(&mut table, name)?;
@@ -161,7 +180,7 @@ fn tls_files(reader: &mut Reader, field: Field, names: &mut Names) -> Option<Tls
     Some(TlsFiles { cert, key })
 }
 
-fn client_timeouts(reader: &mut Reader, field: Field) -> Option<ClientTimeouts> {
+fn parse_client_timeouts(reader: &mut ConfigReader, field: ConfigField) -> Option<ClientTimeouts> {
     let mut table = reader.table("timeouts", field)?;
     let keep_alive = reader.optional(&mut table, "keep_alive", values::duration_or_off);
     let mut timeout = |name, default| {

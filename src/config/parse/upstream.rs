@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::config::check::Names;
+use crate::config::check::DeclaredNames;
 use crate::config::settings::{
     Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, TimeoutChanges, UpstreamConfig,
     UpstreamTimeouts,
 };
-use crate::config::table::{Field, Reader, Table};
-use crate::config::tree::Kind;
+use crate::config::table::{ConfigField, ConfigReader, ConfigTable};
+use crate::config::tree::YamlKind;
 use crate::config::values;
 use crate::model::Format;
 
@@ -33,7 +33,11 @@ const DEFAULT_BREAKER: Breaker = Breaker {
 const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<UpstreamConfig> {
+pub fn parse(
+    reader: &mut ConfigReader,
+    mut table: ConfigTable,
+    names: &mut DeclaredNames,
+) -> Option<UpstreamConfig> {
     let name = reader.required(&mut table, "name", values::name);
     names.upstreams.extend(name.clone());
     let choices = Format::EVERY.map(|format| (format.name(), format));
@@ -41,11 +45,11 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     let base_url = reader.required_field(&mut table, "base_url");
     let base_url = base_url.and_then(|field| reader.hidden(field, values::base_url));
     let auth = table.take("auth");
-    let auth = auth.and_then(|field| auth_table(reader, field));
+    let auth = auth.and_then(|field| parse_auth(reader, field));
     let headers = table.take("headers");
-    let headers = headers.map(|field| header_list(reader, field));
+    let headers = headers.map(|field| parse_headers(reader, field));
     let timeouts = table.take("timeouts");
-    let timeouts = timeouts.and_then(|field| timeouts_table(reader, field));
+    let timeouts = timeouts.and_then(|field| parse_timeouts(reader, field));
     let choices = [
         ("auto", Protocol::Auto),
         ("http1", Protocol::Http1),
@@ -63,9 +67,9 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
             .unwrap_or(DEFAULT_QUEUE_TIMEOUT),
     };
     let breaker = table.take("breaker");
-    let breaker = breaker.map_or(Some(DEFAULT_BREAKER), |field| breaker_or_off(reader, field));
+    let breaker = breaker.map_or(Some(DEFAULT_BREAKER), |field| parse_breaker(reader, field));
     let health = table.take("health");
-    let health = health.and_then(|field| health_table(reader, field));
+    let health = health.and_then(|field| parse_health_check(reader, field));
     reader.finish(table);
     Some(UpstreamConfig {
         name: name?.value,
@@ -82,9 +86,9 @@ pub fn read(reader: &mut Reader, mut table: Table, names: &mut Names) -> Option<
     })
 }
 
-fn auth_table(reader: &mut Reader, field: Field) -> Option<Auth> {
+fn parse_auth(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
     let mut table = reader.table("auth", field)?;
-    let place = table.place;
+    let position = table.position;
     let bearer = table.take("bearer");
     let header = table.take("header");
     reader.finish(table);
@@ -93,16 +97,16 @@ fn auth_table(reader: &mut Reader, field: Field) -> Option<Auth> {
             let secret = reader.hidden(bearer, values::header_value)?;
             Some(Auth::Bearer(SecretString::from(secret.value)))
         }
-        (None, Some(header)) => auth_header(reader, header),
+        (None, Some(header)) => parse_auth_header(reader, header),
         _ => {
             let message = "auth takes either \"bearer\" or \"header\"; write exactly one";
-            reader.problems.add(place, message);
+            reader.problems.add(position, message);
             None
         }
     }
 }
 
-fn auth_header(reader: &mut Reader, field: Field) -> Option<Auth> {
+fn parse_auth_header(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
     let mut table = reader.table("header", field)?;
     let name = reader.required(&mut table, "name", values::header_name);
     let value = reader.required_field(&mut table, "value");
@@ -114,7 +118,7 @@ fn auth_header(reader: &mut Reader, field: Field) -> Option<Auth> {
     })
 }
 
-fn header_list(reader: &mut Reader, field: Field) -> Vec<(String, String)> {
+fn parse_headers(reader: &mut ConfigReader, field: ConfigField) -> Vec<(String, String)> {
     let Some(mut table) = reader.table("headers", field) else {
         return Vec::new();
     };
@@ -124,15 +128,15 @@ fn header_list(reader: &mut Reader, field: Field) -> Vec<(String, String)> {
             Ok(name) => name,
             Err(expected) => {
                 let message = format!("{:?} must be {expected}", key.name);
-                reader.problems.add(key.place, message);
+                reader.problems.add(key.position, message);
                 continue;
             }
         };
         if headers.iter().any(|(earlier, _)| *earlier == name) {
             let message = format!("duplicate header {:?}; keep one of them", key.name);
-            reader.problems.add(key.place, message);
+            reader.problems.add(key.position, message);
         }
-        let field = Field {
+        let field = ConfigField {
             name: &key.name,
             node,
         };
@@ -142,13 +146,16 @@ fn header_list(reader: &mut Reader, field: Field) -> Vec<(String, String)> {
     headers
 }
 
-fn timeouts_table(reader: &mut Reader, field: Field) -> Option<UpstreamTimeouts> {
-    let changes = timeout_changes(reader, field)?;
+fn parse_timeouts(reader: &mut ConfigReader, field: ConfigField) -> Option<UpstreamTimeouts> {
+    let changes = parse_timeout_changes(reader, field)?;
     Some(changes.over(DEFAULT_TIMEOUTS))
 }
 
 /// What is said of timeouts, by an upstream or by a model.
-pub fn timeout_changes(reader: &mut Reader, field: Field) -> Option<TimeoutChanges> {
+pub fn parse_timeout_changes(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+) -> Option<TimeoutChanges> {
     let mut table = reader.table("timeouts", field)?;
     let connect = reader.optional(&mut table, "connect", values::duration);
     let mut timeout = |name| reader.optional(&mut table, name, values::duration_or_off);
@@ -163,8 +170,8 @@ pub fn timeout_changes(reader: &mut Reader, field: Field) -> Option<TimeoutChang
 }
 
 /// `off`, or a table.
-fn breaker_or_off(reader: &mut Reader, field: Field) -> Option<Breaker> {
-    if let Kind::Scalar(_) = field.node.kind {
+fn parse_breaker(reader: &mut ConfigReader, field: ConfigField) -> Option<Breaker> {
+    if let YamlKind::Scalar(_) = field.node.kind {
         reader.value(field, values::one_of(&[("off", ())]));
         return None;
     }
@@ -180,7 +187,7 @@ fn breaker_or_off(reader: &mut Reader, field: Field) -> Option<Breaker> {
     })
 }
 
-fn health_table(reader: &mut Reader, field: Field) -> Option<HealthCheck> {
+fn parse_health_check(reader: &mut ConfigReader, field: ConfigField) -> Option<HealthCheck> {
     let mut table = reader.table("health", field)?;
     let path = reader.required(&mut table, "path", values::path);
     let interval = reader.optional(&mut table, "interval", values::duration);

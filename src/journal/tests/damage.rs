@@ -4,18 +4,18 @@ use super::*;
 
 fn line(id: &str) -> String {
     let mut line = Vec::new();
-    super::super::line::write(&receipt(id), &mut line);
+    super::super::record_line::encode(&record(id), &mut line);
     String::from_utf8(line).expect("text")
 }
 
-/// What the books have of a segment that holds this.
-async fn carried(folder: &Path, content: &str) -> (Vec<String>, JournalStatus) {
+/// Flushes a segment with this content; returns the ids that the sink has.
+async fn flushed(folder: &Path, content: &str) -> (Vec<String>, JournalStatus) {
     fs::write(folder.join("000000000007.receipts"), content).expect("a file");
     let journal = open(folder);
-    let books = Ledger::in_moods(&[]);
-    let mut carrier = Flusher::new(journal.clone(), books.clone());
-    while carrier.step().await.expect("the books are well") > 0 {}
-    (books.ids(), journal.standing())
+    let sink = RecordingSink::with_behaviors(&[]);
+    let mut flusher = Flusher::new(journal.clone(), sink.clone());
+    while flusher.step().await.expect("the sink is well") > 0 {}
+    (sink.ids(), journal.status())
 }
 
 #[tokio::test]
@@ -24,9 +24,9 @@ async fn a_torn_last_line_is_left_out() {
     for cut in 1..second.len() {
         let folder = tempfile::tempdir().expect("a folder");
         let content = format!("{first}{}", &second[..second.len() - cut]);
-        let (ids, standing) = carried(folder.path(), &content).await;
+        let (ids, status) = flushed(folder.path(), &content).await;
         assert_eq!(ids, ["req_1"]);
-        assert_eq!((standing.waiting, standing.bytes), (0, 0));
+        assert_eq!((status.waiting, status.bytes), (0, 0));
         assert_eq!(files(folder.path()), ["lock"]);
     }
 }
@@ -38,14 +38,14 @@ async fn garbage_in_the_middle_costs_only_itself_and_is_kept_for_a_person() {
     for garbage in ["\n", "\0\0\0\0\n", "{}\n", "req_3\n", &changed] {
         let folder = tempfile::tempdir().expect("a folder");
         let content = format!("{first}{garbage}{second}");
-        let (ids, standing) = carried(folder.path(), &content).await;
+        let (ids, status) = flushed(folder.path(), &content).await;
         assert_eq!(ids, ["req_1", "req_2"], "{garbage:?}");
-        assert_eq!((standing.waiting, standing.damaged), (0, 1), "{garbage:?}");
+        assert_eq!((status.waiting, status.damaged), (0, 1), "{garbage:?}");
         let left = ["000000000007.receipts.damaged", "lock"];
         assert_eq!(files(folder.path()), left);
         // The next one does not take its name.
         let journal = open(folder.path());
-        journal.append(&receipt("req_4"));
+        journal.append(&record("req_4"));
         assert!(files(folder.path()).contains(&"000000000008.receipts".to_owned()));
     }
 }
@@ -53,15 +53,15 @@ async fn garbage_in_the_middle_costs_only_itself_and_is_kept_for_a_person() {
 #[tokio::test]
 async fn a_line_of_any_length_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut long = receipt("req_1");
+    let mut long = record("req_1");
     long.key = "k".repeat(600 << 10).into();
     let journal = open(folder.path());
     journal.append(&long);
-    journal.append(&receipt("req_2"));
-    let books = Ledger::in_moods(&[]);
-    carry_all(&journal, &books).await;
-    assert_eq!(books.ids(), ["req_1", "req_2"]);
-    assert_eq!(books.pages().recorded["req_1"], long);
+    journal.append(&record("req_2"));
+    let sink = RecordingSink::with_behaviors(&[]);
+    flush_all(&journal, &sink).await;
+    assert_eq!(sink.ids(), ["req_1", "req_2"]);
+    assert_eq!(sink.recorded_usage().recorded["req_1"], long);
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn files_of_others_are_left_alone() {
         fs::write(folder.path().join(name), line("req_0")).expect("a file");
     }
     fs::create_dir(folder.path().join("000000000009.receipts")).expect("a folder");
-    let (ids, standing) = carried(folder.path(), &line("req_1")).await;
-    assert_eq!((ids, standing.damaged), (vec!["req_1".to_owned()], 0));
+    let (ids, status) = flushed(folder.path(), &line("req_1")).await;
+    assert_eq!((ids, status.damaged), (vec!["req_1".to_owned()], 0));
     for name in theirs {
         let content = fs::read_to_string(folder.path().join(name)).expect("a file");
         assert_eq!(content, line("req_0"), "{name}");

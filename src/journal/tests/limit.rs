@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// For about sixty receipts.
+/// For about sixty records.
 const LITTLE: u64 = 16 << 10;
 
 #[tokio::test]
@@ -11,9 +11,9 @@ async fn a_full_journal_keeps_what_it_has_and_counts_what_it_loses() {
     let journal = Arc::new(Journal::open(folder.path(), LITTLE).expect("a journal"));
     let mut kept = Vec::new();
     for id in numbered(0..200) {
-        let before = journal.standing();
-        journal.append(&receipt(&id));
-        let after = journal.standing();
+        let before = journal.status();
+        journal.append(&record(&id));
+        let after = journal.status();
         assert_eq!(after.lost + after.waiting, before.lost + before.waiting + 1);
         assert!(after.bytes <= LITTLE);
         assert_eq!(after.is_nearly_full, after.bytes >= LITTLE / 5 * 4);
@@ -21,7 +21,7 @@ async fn a_full_journal_keeps_what_it_has_and_counts_what_it_loses() {
             kept.push(id);
         }
     }
-    let full = journal.standing();
+    let full = journal.status();
     assert!(full.is_nearly_full && kept.len() > 40 && full.lost == 200 - kept.len() as u64);
     let on_disk = files(folder.path()).into_iter();
     let on_disk = on_disk.map(|name| {
@@ -30,28 +30,28 @@ async fn a_full_journal_keeps_what_it_has_and_counts_what_it_loses() {
             .len()
     });
     assert_eq!(on_disk.sum::<u64>(), full.bytes);
-    let books = Ledger::in_moods(&[]);
-    carry_all(&journal, &books).await;
-    assert_eq!(books.ids(), kept);
+    let sink = RecordingSink::with_behaviors(&[]);
+    flush_all(&journal, &sink).await;
+    assert_eq!(sink.ids(), kept);
     // There is room again.
     let lost = full.lost;
     append_all(&journal, &numbered(200..210));
-    assert_eq!(journal.standing().lost, lost);
-    assert!(!journal.standing().is_nearly_full);
+    assert_eq!(journal.status().lost, lost);
+    assert!(!journal.status().is_nearly_full);
 }
 
-/// However much passes through, what has been carried takes next to nothing.
+/// However much passes through, what has been flushed takes next to nothing.
 #[tokio::test]
 async fn what_is_carried_makes_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Arc::new(Journal::open(folder.path(), LITTLE).expect("a journal"));
-    let books = Ledger::in_moods(&[]);
-    let mut carrier = Flusher::new(journal.clone(), books.clone());
+    let sink = RecordingSink::with_behaviors(&[]);
+    let mut flusher = Flusher::new(journal.clone(), sink.clone());
     for round in 0..100 {
         append_all(&journal, &numbered(round * 10..(round + 1) * 10));
-        while carrier.step().await.expect("the books are well") > 0 {}
-        assert!(journal.standing().bytes <= LITTLE / 4);
+        while flusher.step().await.expect("the sink is well") > 0 {}
+        assert!(journal.status().bytes <= LITTLE / 4);
     }
-    assert_eq!(books.ids(), numbered(0..1000));
-    assert_eq!(journal.standing().lost, 0);
+    assert_eq!(sink.ids(), numbered(0..1000));
+    assert_eq!(journal.status().lost, 0);
 }

@@ -1,17 +1,22 @@
-//! What is appended is in the books once, whatever happens between.
+//! Every record that is appended arrives in the sink exactly once.
 
-mod carrying;
 mod damage;
-mod law;
-mod room;
+mod flushing;
+mod limit;
+mod properties;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
 
 use super::*;
-use crate::model::{Money, Usage};
+use crate::model::{Money, Usage, UsageRecord};
 
-pub(super) fn receipt(id: &str) -> UsageRecord<'static> {
+pub(super) fn record(id: &str) -> UsageRecord<'static> {
     UsageRecord {
         id: id.to_owned().into(),
         at: 1_760_000_000_123,
@@ -32,68 +37,68 @@ pub(super) fn receipt(id: &str) -> UsageRecord<'static> {
     }
 }
 
-/// What books do when they are asked.
+/// What the sink does with the next batch.
 #[derive(Debug, Clone, Copy)]
-enum Mood {
+enum SinkBehavior {
     Take,
     Fail,
-    /// They take everything, and nobody hears of it.
+    /// It stores the batch, but the answer is lost.
     LoseAnswer,
     Stall,
 }
 
-/// UsageSink that are in every mood once, and then good.
+/// A sink that shows each behavior once, and then stores everything.
 #[derive(Default)]
-struct Ledger(Mutex<Pages>);
+struct RecordingSink(Mutex<RecordedUsage>);
 
 #[derive(Default)]
-struct Pages {
-    moods: VecDeque<Mood>,
+struct RecordedUsage {
+    behaviors: VecDeque<SinkBehavior>,
     recorded: HashMap<String, UsageRecord<'static>>,
-    /// How often each was taken and said to be so.
+    /// How often each record was stored and confirmed.
     answered: HashMap<String, u32>,
 }
 
 #[async_trait]
-impl UsageSink for Ledger {
-    async fn record(&self, receipts: &[UsageRecord<'_>]) -> Result<usize, String> {
-        let mood = self.pages().moods.pop_front();
-        let mood = mood.unwrap_or(Mood::Take);
-        match mood {
-            Mood::Fail => return Err("no room".to_owned()),
-            Mood::Stall => std::future::pending().await,
-            Mood::Take | Mood::LoseAnswer => {}
+impl UsageSink for RecordingSink {
+    async fn record(&self, records: &[UsageRecord<'_>]) -> Result<usize, String> {
+        let behavior = self.recorded_usage().behaviors.pop_front();
+        let behavior = behavior.unwrap_or(SinkBehavior::Take);
+        match behavior {
+            SinkBehavior::Fail => return Err("no room".to_owned()),
+            SinkBehavior::Stall => std::future::pending().await,
+            SinkBehavior::Take | SinkBehavior::LoseAnswer => {}
         }
-        let mut pages = self.pages();
-        let before = pages.recorded.len();
-        for receipt in receipts {
-            let id = receipt.id.to_string();
-            let entry = pages.recorded.entry(id.clone());
-            entry.or_insert_with(|| receipt.clone().into_owned());
-            if matches!(mood, Mood::Take) {
-                *pages.answered.entry(id).or_default() += 1;
+        let mut recorded_usage = self.recorded_usage();
+        let before = recorded_usage.recorded.len();
+        for record in records {
+            let id = record.id.to_string();
+            let entry = recorded_usage.recorded.entry(id.clone());
+            entry.or_insert_with(|| record.clone().into_owned());
+            if matches!(behavior, SinkBehavior::Take) {
+                *recorded_usage.answered.entry(id).or_default() += 1;
             }
         }
-        match mood {
-            Mood::LoseAnswer => Err("the connection was lost".to_owned()),
-            _ => Ok(pages.recorded.len() - before),
+        match behavior {
+            SinkBehavior::LoseAnswer => Err("the connection was lost".to_owned()),
+            _ => Ok(recorded_usage.recorded.len() - before),
         }
     }
 }
 
-impl Ledger {
-    fn in_moods(moods: &[Mood]) -> Arc<Ledger> {
-        let ledger = Ledger::default();
-        ledger.pages().moods = moods.iter().copied().collect();
-        Arc::new(ledger)
+impl RecordingSink {
+    fn with_behaviors(behaviors: &[SinkBehavior]) -> Arc<RecordingSink> {
+        let sink = RecordingSink::default();
+        sink.recorded_usage().behaviors = behaviors.iter().copied().collect();
+        Arc::new(sink)
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn recorded_usage(&self) -> MutexGuard<'_, RecordedUsage> {
         self.0.lock().expect("no panic")
     }
 
     fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.pages().recorded.keys().cloned().collect();
+        let mut ids: Vec<String> = self.recorded_usage().recorded.keys().cloned().collect();
         ids.sort();
         ids
     }
@@ -105,12 +110,12 @@ fn open(folder: &Path) -> Arc<Journal> {
     Arc::new(Journal::open(folder, ROOM).expect("a journal"))
 }
 
-/// Until nothing is left, whatever the books say meanwhile.
-async fn carry_all(journal: &Arc<Journal>, books: &Arc<Ledger>) {
-    let mut carrier = Flusher::new(journal.clone(), books.clone());
-    while journal.standing().waiting > 0 {
+/// Flushes until nothing is left, whatever the sink answers.
+async fn flush_all(journal: &Arc<Journal>, sink: &Arc<RecordingSink>) {
+    let mut flusher = Flusher::new(journal.clone(), sink.clone());
+    while journal.status().waiting > 0 {
         // What fails comes again.
-        let _ = carrier.step().await;
+        let _ = flusher.step().await;
     }
 }
 
@@ -120,7 +125,7 @@ fn numbered(range: std::ops::Range<u32>) -> Vec<String> {
 
 fn append_all(journal: &Journal, ids: &[String]) {
     for id in ids {
-        journal.append(&receipt(id));
+        journal.append(&record(id));
     }
 }
 

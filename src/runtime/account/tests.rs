@@ -1,4 +1,4 @@
-//! Money held, spent and given back, by many at once and over the ends of periods.
+//! Money reserved, spent and grant back, by many at once and over the ends of periods.
 
 mod leased;
 
@@ -8,11 +8,11 @@ fn money(text: &str) -> Money {
     Money::parse(text).expect("an amount")
 }
 
-fn short(left: &str, held: &str) -> ReserveError {
+fn short(left: &str, reserved: &str) -> ReserveError {
     ReserveError::CapExceeded(CapExceeded {
         left: money(left),
-        held: money(held),
-        elsewhere: Some(Money::ZERO),
+        reserved: money(reserved),
+        leased_elsewhere: Some(Money::ZERO),
     })
 }
 
@@ -51,8 +51,8 @@ fn what_is_held_is_given_back_and_what_is_spent_is_not() {
 fn a_request_that_costs_more_than_was_held_leaves_nothing() {
     let account = Arc::new(Account::default());
     let (cap, now) = (cap("1", Reset::Never), at("11-15T12:00"));
-    let hold = account.reserve(money("0.5"), cap, now).expect("money");
-    hold.settle(money("3"), now);
+    let reservation = account.reserve(money("0.5"), cap, now).expect("money");
+    reservation.settle(money("3"), now);
     let refused = account.reserve(money("0.1"), cap, now).err();
     assert_eq!(refused, Some(short("0", "0")));
 }
@@ -70,9 +70,9 @@ fn many_at_once_never_take_the_same_money() {
                     for turn in 0..500 {
                         match account.reserve(money("0.1"), cap, now) {
                             // Half of them turn out to cost nothing.
-                            Ok(hold) if turn % 2 == 0 => drop(hold),
-                            Ok(hold) => {
-                                hold.settle(money("0.1"), now);
+                            Ok(reservation) if turn % 2 == 0 => drop(reservation),
+                            Ok(reservation) => {
+                                reservation.settle(money("0.1"), now);
                                 taken += 1;
                             }
                             Err(_) => {}
@@ -101,12 +101,12 @@ fn a_new_period_begins_at_nothing() {
             .reserve(money("0.1"), daily, at("11-15T23:59"))
             .is_err()
     );
-    let hold = account.reserve(money("0.4"), daily, at("11-16T00:00"));
+    let reservation = account.reserve(money("0.4"), daily, at("11-16T00:00"));
     // What was begun on one day and ends on the next is spent on the next.
-    let hold = hold.expect("a new day");
-    hold.settle(money("0.4"), at("11-17T00:01"));
+    let reservation = reservation.expect("a new day");
+    reservation.settle(money("0.4"), at("11-17T00:01"));
     assert_eq!(account.spent(daily.reset, at("11-17T00:02")), money("0.4"));
-    // What ended before midnight and is told after it was spent on the day before.
+    // What ended before midnight and is result after it was spent on the day before.
     account.spend(money("7"), at("11-16T23:59"));
     assert_eq!(account.spent(daily.reset, at("11-17T00:03")), money("0.4"));
     assert_eq!(
@@ -137,12 +137,12 @@ fn what_was_spent_before_is_added_once_and_counts_in_its_periods() {
         month: money("3"),
         day: money("1"),
     };
-    // It may be told late: what was spent meanwhile still counts.
+    // It may be result late: what was spent meanwhile still counts.
     account.spend(money("0.5"), at("11-15T12:00"));
-    assert!(!account.is_open());
+    assert!(!account.is_loaded());
     for _ in 0..2 {
-        account.open(before, at("11-15T12:01"));
-        assert!(account.is_open());
+        account.load_spent(before, at("11-15T12:01"));
+        assert!(account.is_loaded());
         for (reset, spent) in [
             (Reset::Never, "7.5"),
             (Reset::Monthly, "3.5"),

@@ -18,75 +18,75 @@ fn only(requests: Option<u64>, tokens: Option<u64>, concurrency: Option<u64>) ->
 
 #[test]
 fn a_minute_of_requests_and_then_one_a_second() {
-    let used = Arc::new(KeyLimiter::default());
+    let limiter = Arc::new(KeyLimiter::default());
     let limits = only(Some(60), None, None);
     let mut now = Instant::now();
     for _ in 0..60 {
-        assert!(used.admit(&limits, now).is_ok());
+        assert!(limiter.admit(&limits, now).is_ok());
     }
     let second = Duration::from_secs(1);
     assert_eq!(
-        used.admit(&limits, now).err(),
+        limiter.admit(&limits, now).err(),
         Some(LimitReached::Requests(second))
     );
     now += second;
-    assert!(used.admit(&limits, now).is_ok());
-    assert!(used.admit(&limits, now).is_err());
+    assert!(limiter.admit(&limits, now).is_ok());
+    assert!(limiter.admit(&limits, now).is_err());
 }
 
 #[test]
 fn tokens_are_charged_afterwards_and_a_debt_is_worked_off() {
-    let used = Arc::new(KeyLimiter::default());
+    let limiter = Arc::new(KeyLimiter::default());
     let limits = only(None, Some(6000), None);
     let now = Instant::now();
-    assert!(used.admit(&limits, now).is_ok());
-    used.charge_tokens(&limits, 9000, now);
-    let Some(LimitReached::Tokens(wait)) = used.admit(&limits, now).err() else {
+    assert!(limiter.admit(&limits, now).is_ok());
+    limiter.charge_tokens(&limits, 9000, now);
+    let Some(LimitReached::Tokens(wait)) = limiter.admit(&limits, now).err() else {
         panic!("a key in debt was admitted");
     };
     assert_eq!(wait.as_millis(), 30_010);
-    assert!(used.admit(&limits, now + wait).is_ok());
+    assert!(limiter.admit(&limits, now + wait).is_ok());
 }
 
 #[test]
 fn concurrency_is_given_back_when_the_permit_is_dropped() {
-    let used = Arc::new(KeyLimiter::default());
+    let limiter = Arc::new(KeyLimiter::default());
     let now = Instant::now();
-    let first = used.admit(&LIMITS, now).expect("free");
-    let second = used.admit(&LIMITS, now).expect("free");
+    let first = limiter.admit(&LIMITS, now).expect("free");
+    let second = limiter.admit(&LIMITS, now).expect("free");
     assert_eq!(
-        used.admit(&LIMITS, now).err(),
+        limiter.admit(&LIMITS, now).err(),
         Some(LimitReached::Concurrency)
     );
-    assert_eq!(used.at_once(), 2);
+    assert_eq!(limiter.in_flight(), 2);
     drop((first, second));
-    assert_eq!(used.at_once(), 0);
-    assert!(used.admit(&LIMITS, now).is_ok());
+    assert_eq!(limiter.in_flight(), 0);
+    assert!(limiter.admit(&LIMITS, now).is_ok());
 }
 
 #[test]
 fn a_refused_request_costs_nothing() {
-    let used = Arc::new(KeyLimiter::default());
+    let limiter = Arc::new(KeyLimiter::default());
     let now = Instant::now();
-    used.charge_tokens(&LIMITS, 6000, now);
-    let before = used.rate_limit_status(&LIMITS, now);
+    limiter.charge_tokens(&LIMITS, 6000, now);
+    let before = limiter.rate_limit_status(&LIMITS, now);
     for _ in 0..100 {
         assert!(matches!(
-            used.admit(&LIMITS, now),
+            limiter.admit(&LIMITS, now),
             Err(LimitReached::Tokens(_))
         ));
     }
-    assert_eq!(used.rate_limit_status(&LIMITS, now), before);
-    assert_eq!(used.at_once(), 0);
+    assert_eq!(limiter.rate_limit_status(&LIMITS, now), before);
+    assert_eq!(limiter.in_flight(), 0);
 }
 
 #[test]
 fn the_allowance_says_what_is_left_and_when_all_is_back() {
-    let used = Arc::new(KeyLimiter::default());
+    let limiter = Arc::new(KeyLimiter::default());
     let now = Instant::now();
-    let _permit = used.admit(&LIMITS, now);
-    used.charge_tokens(&LIMITS, 1500, now);
-    let allowance = used.rate_limit_status(&LIMITS, now);
+    let _permit = limiter.admit(&LIMITS, now);
+    limiter.charge_tokens(&LIMITS, 1500, now);
+    let allowance = limiter.rate_limit_status(&LIMITS, now);
     let requests = RateLimit {
         limit: 60,
         remaining: 59,
@@ -100,7 +100,7 @@ fn the_allowance_says_what_is_left_and_when_all_is_back() {
     assert_eq!(allowance.requests, Some(requests));
     assert_eq!(allowance.tokens, Some(tokens));
     assert_eq!(
-        used.rate_limit_status(&only(None, None, Some(2)), now),
+        limiter.rate_limit_status(&only(None, None, Some(2)), now),
         RateLimitStatus::default()
     );
 }

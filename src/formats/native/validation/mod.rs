@@ -31,7 +31,7 @@ pub(super) fn parse(body: &[u8], text_only: bool) -> Result<Fields<'_, 'static>,
     // A body that breaks a rule before it breaks JSON gets the error of the rule.
     let fields = Fields::of_body(body)
         .map_err(|api_error| validate(body, text_only).err().unwrap_or(api_error))?;
-    refuse_image_config(&fields.hold(&REQUEST)?, text_only)?;
+    refuse_image_config(&fields.validate(&REQUEST)?, text_only)?;
     Ok(fields)
 }
 

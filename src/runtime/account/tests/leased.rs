@@ -4,23 +4,23 @@ use std::collections::HashMap;
 
 use tokio::sync::oneshot::Receiver;
 
-use super::super::lease::ReservationResult;
+use super::super::ReservationResult;
 use super::*;
 use crate::model::{LeaseGrant, LeaseRequest};
 
 /// What the store keeps of one key in one period.
 #[derive(Default)]
-struct Store {
+struct FakeStore {
     spent: Money,
     leases: HashMap<usize, Money>,
 }
 
-impl Store {
+impl FakeStore {
     fn meet(&mut self, process: usize, need: LeaseRequest) -> LeaseGrant {
         let others = self.leases.iter().filter(|(other, _)| **other != process);
-        let given = need.meet(self.spent, others.map(|(_, amount)| *amount).sum());
-        self.leases.insert(process, given.amount);
-        given
+        let grant = need.grant(self.spent, others.map(|(_, amount)| *amount).sum());
+        self.leases.insert(process, grant.amount);
+        grant
     }
 
     fn open(&self) -> Money {
@@ -38,7 +38,7 @@ struct Process {
 impl Process {
     fn new(number: usize, cap: Cap) -> Process {
         let (account, now) = (Arc::new(Account::default()), at("11-15T12:00"));
-        account.open(Spending::default(), now);
+        account.load_spent(Spending::default(), now);
         Process {
             number,
             account,
@@ -48,34 +48,34 @@ impl Process {
     }
 
     /// One question to the store, if there is one.
-    fn ask(&self, store: &mut Store, wish: LeaseAction) {
+    fn ask(&self, store: &mut FakeStore, action: LeaseAction) {
         let (account, cap, now) = (&self.account, self.cap, self.now);
-        if let Some(need) = account.need(cap, wish, now) {
-            account.settle_lease(cap, store.meet(self.number, need), need, now);
+        if let Some(need) = account.lease_request(cap, action, now) {
+            account.apply_grant(cap, store.meet(self.number, need), need, now);
         }
     }
 
     fn begin(&self, most: &str) -> Result<Reservation, Receiver<ReservationResult>> {
-        let held = self.account.reserve(money(most), self.cap, self.now);
-        held.map_err(|refused| {
+        let reserved = self.account.reserve(money(most), self.cap, self.now);
+        reserved.map_err(|refused| {
             assert_eq!(refused, ReserveError::NotLeased);
-            self.account.wait(money(most), self.cap)
+            self.account.wait_for_lease(money(most), self.cap)
         })
     }
 
-    fn request(&self, store: &mut Store, most: &str) -> Result<Reservation, CapExceeded> {
-        self.begin(most).or_else(|mut told| {
+    fn request(&self, store: &mut FakeStore, most: &str) -> Result<Reservation, CapExceeded> {
+        self.begin(most).or_else(|mut result| {
             self.ask(store, LeaseAction::More);
-            told.try_recv().expect("an answer")
+            result.try_recv().expect("an answer")
         })
     }
 
-    fn record(&self, store: &mut Store, cost: &str) {
+    fn record(&self, store: &mut FakeStore, cost: &str) {
         let cost = money(cost);
         store.spent += cost;
         let lease = store.leases.entry(self.number).or_default();
         *lease = lease.saturating_sub(cost);
-        self.account.note_recorded(cost, self.now, self.now);
+        self.account.mark_recorded(cost, self.now, self.now);
     }
 }
 
@@ -86,10 +86,10 @@ fn processes(cap: Cap) -> [Process; 2] {
 #[test]
 fn one_process_uses_its_cap_to_the_last_digit() {
     let [only, _] = processes(cap("1", Reset::Never));
-    let mut store = Store::default();
+    let mut store = FakeStore::default();
     for turn in 0..10 {
-        let hold = only.request(&mut store, "0.1").expect("there is enough");
-        hold.settle(money("0.1"), only.now);
+        let reservation = only.request(&mut store, "0.1").expect("there is enough");
+        reservation.settle(money("0.1"), only.now);
         // The store may have it at once, later, or together with others.
         if turn % 3 == 2 {
             only.record(&mut store, "0.3");
@@ -108,8 +108,8 @@ fn one_process_uses_its_cap_to_the_last_digit() {
 #[test]
 fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
     let [one, other] = processes(cap("1", Reset::Never));
-    let mut store = Store::default();
-    let held = one.request(&mut store, "0.4").expect("enough");
+    let mut store = FakeStore::default();
+    let reserved = one.request(&mut store, "0.4").expect("enough");
     assert_eq!(
         store.open(),
         money("1"),
@@ -119,12 +119,12 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
         .request(&mut store, "0.4")
         .err()
         .expect("nothing is left");
-    assert_eq!(refused.elsewhere, Some(money("1")));
-    held.settle(money("0.4"), one.now);
+    assert_eq!(refused.leased_elsewhere, Some(money("1")));
+    reserved.settle(money("0.4"), one.now);
     one.record(&mut store, "0.4");
     // KeyLimiter since it last looked; at the second look it is not.
-    one.ask(&mut store, LeaseAction::Tidy);
-    one.ask(&mut store, LeaseAction::Tidy);
+    one.ask(&mut store, LeaseAction::Trim);
+    one.ask(&mut store, LeaseAction::Trim);
     assert_eq!((store.spent, store.open()), (money("0.4"), Money::ZERO));
     let all = other.request(&mut store, "0.6").expect("all that is left");
     // What memory knew of the cap is known of all processes now.
@@ -134,7 +134,7 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
         .err()
         .expect("it is all spent");
     assert_eq!(
-        (last.left, last.elsewhere),
+        (last.left, last.leased_elsewhere),
         (money("0.6"), Some(money("0.6")))
     );
     other.record(&mut store, "0.6");
@@ -143,7 +143,7 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
         .err()
         .expect("it is all spent");
     assert_eq!(
-        (last.left, last.elsewhere),
+        (last.left, last.leased_elsewhere),
         (Money::ZERO, Some(Money::ZERO))
     );
 }
@@ -151,9 +151,9 @@ fn two_never_take_the_same_money_and_what_one_does_not_use_comes_back() {
 #[test]
 fn too_little_in_two_hands_is_not_kept_from_either() {
     let [one, other] = processes(cap("1", Reset::Never));
-    let mut store = Store {
+    let mut store = FakeStore {
         spent: money("0.9"),
-        ..Store::default()
+        ..FakeStore::default()
     };
     one.request(&mut store, "0.02").map(drop).expect("enough");
     other.request(&mut store, "0.02").map(drop).expect("enough");
@@ -166,26 +166,26 @@ fn too_little_in_two_hands_is_not_kept_from_either() {
 #[test]
 fn who_waits_is_served_in_turn_and_who_leaves_gives_it_back() {
     let [only, _] = processes(cap("1", Reset::Never));
-    let mut store = Store::default();
+    let mut store = FakeStore::default();
     let mut waiting: Vec<_> = (0..12).map(|_| only.begin("0.1").err()).collect();
     waiting[0] = None;
     let (account, cap, now) = (&only.account, only.cap, only.now);
     let need = account
-        .need(cap, LeaseAction::More, now)
+        .lease_request(cap, LeaseAction::More, now)
         .expect("a question");
     // One that comes now is not refused by an answer that was not for it.
     let mut late = only
         .begin("0.1")
         .err()
         .expect("nothing is free while it is asked");
-    account.settle_lease(cap, store.meet(0, need), need, now);
+    account.apply_grant(cap, store.meet(0, need), need, now);
     let mut served = 0;
     let mut holds = Vec::new();
-    for told in waiting.iter_mut().flatten() {
-        match told.try_recv().expect("an answer") {
-            Ok(hold) => holds.push(hold),
+    for result in waiting.iter_mut().flatten() {
+        match result.try_recv().expect("an answer") {
+            Ok(reservation) => holds.push(reservation),
             Err(short) => {
-                assert_eq!(short.held, money("1"));
+                assert_eq!(short.reserved, money("1"));
                 served = served.max(holds.len());
             }
         }
@@ -201,31 +201,31 @@ fn who_waits_is_served_in_turn_and_who_leaves_gives_it_back() {
 #[test]
 fn without_the_store_one_slice_goes_on_and_is_owed() {
     let [one, other] = processes(cap("1", Reset::Never));
-    let mut store = Store::default();
-    let mut told = one.begin("0.04").err().expect("nothing leased yet");
+    let mut store = FakeStore::default();
+    let mut result = one.begin("0.04").err().expect("nothing leased yet");
     assert!(
         one.account
-            .need(one.cap, LeaseAction::More, one.now)
+            .lease_request(one.cap, LeaseAction::More, one.now)
             .is_some()
     );
-    one.account.go_on_without(one.cap, one.now);
-    let hold = told.try_recv().expect("an answer").expect("a slice");
-    hold.settle(money("0.04"), one.now);
+    one.account.continue_without_store(one.cap, one.now);
+    let reservation = result.try_recv().expect("an answer").expect("a slice");
+    reservation.settle(money("0.04"), one.now);
     let again = one.begin("0.04").ok().expect("of the same");
     again.settle(money("0.04"), one.now);
-    let mut told = one.begin("0.04").err().expect("no more");
+    let mut result = one.begin("0.04").err().expect("no more");
     assert!(
         one.account
-            .need(one.cap, LeaseAction::More, one.now)
+            .lease_request(one.cap, LeaseAction::More, one.now)
             .is_some()
     );
-    one.account.go_on_without(one.cap, one.now);
-    let refused = told
+    one.account.continue_without_store(one.cap, one.now);
+    let refused = result
         .try_recv()
         .expect("an answer")
         .err()
         .expect("once only");
-    assert_eq!(refused.elsewhere, None);
+    assert_eq!(refused.leased_elsewhere, None);
     // Meanwhile the others have taken all there was; when the store is back, nothing is forgotten.
     other.request(&mut store, "1").map(drop).expect("all of it");
     one.ask(&mut store, LeaseAction::More);
@@ -236,22 +236,22 @@ fn without_the_store_one_slice_goes_on_and_is_owed() {
 #[test]
 fn a_new_day_has_leases_of_its_own() {
     let [mut one, _] = processes(cap("1", Reset::Daily));
-    let mut store = Store::default();
-    let hold = one.request(&mut store, "1").expect("all of today");
-    hold.settle(money("0.9"), one.now);
-    let mut tomorrow = Store::default();
+    let mut store = FakeStore::default();
+    let reservation = one.request(&mut store, "1").expect("all of today");
+    reservation.settle(money("0.9"), one.now);
+    let mut tomorrow = FakeStore::default();
     one.now = at("11-16T00:00");
     assert!(
         one.begin("0.1").is_err(),
         "what was leased was of yesterday"
     );
     one.ask(&mut tomorrow, LeaseAction::More);
-    let hold = one.request(&mut tomorrow, "0.5").expect("a new day");
+    let reservation = one.request(&mut tomorrow, "0.5").expect("a new day");
     // The receipts of yesterday are carried today.
     one.account
-        .note_recorded(money("0.9"), at("11-15T12:00"), one.now);
-    hold.settle(money("0.5"), one.now);
-    one.ask(&mut tomorrow, LeaseAction::Leave);
+        .mark_recorded(money("0.9"), at("11-15T12:00"), one.now);
+    reservation.settle(money("0.5"), one.now);
+    one.ask(&mut tomorrow, LeaseAction::Release);
     assert_eq!(
         tomorrow.open(),
         money("0.5"),

@@ -1,27 +1,28 @@
-//! One request that has ended: all that is counted of it.
+//! Counts a request that has ended.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 
-use super::cost::Cost;
-use super::row::{KINDS, Row};
-use super::{CostLabels, FORMATS, FormatLabel, Metrics, ModelLabels, RequestLabels, TokenLabels};
+use super::cost::CostCounter;
+use super::label_map::{ModelMetrics, TOKEN_KINDS};
+use super::labels::{CostLabels, FormatLabel, ModelLabels, RequestLabels, TokenLabels};
+use super::{FORMATS, Metrics};
 use crate::model::{Format, Money};
 use crate::translate::Metered;
 
 /// One request that has ended, however it ended.
 #[derive(Debug, Clone)]
 pub struct ServedRequest<'a> {
-    /// Absent for what has no format: the public catalog, an unknown path.
+    /// Absent for requests without a format: the public catalog, an unknown path.
     pub format: Option<Format>,
-    /// A configured id, or empty: what clients make up must never become a label.
+    /// A configured id, or empty: unchecked client input must never become a label.
     pub model: &'a str,
     /// A configured name, or empty when no upstream answered.
     pub upstream: &'a str,
     pub status: u16,
-    /// Absent when not one byte of a reply was sent.
+    /// Absent when no byte of a response was sent.
     pub first_byte: Option<Duration>,
     pub total: Duration,
     pub received: u64,
@@ -39,20 +40,20 @@ impl Metrics {
         let place = served.format.map_or(FORMATS - 1, |format| format as usize);
         let format = served.format.map_or("none", Format::name);
         let make = || self.row(format, model);
-        self.rows[place].with((model, upstream), make, |row| self.count(row, served));
+        self.by_format[place].with((model, upstream), make, |row| self.count(row, served));
         if let Some(cost) = served.cost.filter(|cost| !cost.is_zero()) {
             let make = || {
                 let (key, model) = (served.key.into(), model.into());
                 self.cost.get_or_create_owned(&CostLabels { key, model })
             };
-            let add = |sum: &Cost| sum.add(cost);
+            let add = |sum: &CostCounter| sum.add(cost);
             self.costs.with((served.key, model), make, add);
         }
     }
 
-    fn count(&self, row: &Row, served: &ServedRequest<'_>) {
+    fn count(&self, row: &ModelMetrics, served: &ServedRequest<'_>) {
         match served.status {
-            200 => row.well.get_or_init(|| self.answered(row, served)).inc(),
+            200 => row.ok.get_or_init(|| self.answered(row, served)).inc(),
             _ => self.answered(row, served).inc(),
         };
         row.received.inc_by(served.received);
@@ -68,14 +69,14 @@ impl Metrics {
         }
     }
 
-    fn row(&self, format: &'static str, model: &str) -> Row {
+    fn row(&self, format: &'static str, model: &str) -> ModelMetrics {
         let bytes = FormatLabel { format };
         let labels = ModelLabels {
             format,
             model: model.into(),
         };
-        Row {
-            well: OnceLock::new(),
+        ModelMetrics {
+            ok: OnceLock::new(),
             received: self.received.get_or_create_owned(&bytes),
             sent: self.sent.get_or_create_owned(&bytes),
             whole: self.whole.get_or_create_owned(&labels),
@@ -86,7 +87,7 @@ impl Metrics {
         }
     }
 
-    fn answered(&self, row: &Row, served: &ServedRequest<'_>) -> Counter {
+    fn answered(&self, row: &ModelMetrics, served: &ServedRequest<'_>) -> Counter {
         self.requests.get_or_create_owned(&RequestLabels {
             format: row.labels.format,
             model: row.labels.model.clone(),
@@ -95,7 +96,7 @@ impl Metrics {
         })
     }
 
-    fn count_tokens(&self, row: &Row, metered: &Metered) {
+    fn count_tokens(&self, row: &ModelMetrics, metered: &Metered) {
         let Metered { usage, estimated } = metered;
         let (family, counters) = match estimated {
             true => (&self.estimated_tokens, &row.estimated),
@@ -108,8 +109,8 @@ impl Metrics {
             usage.output,
             usage.thinking,
         ];
-        for ((kind, counter), count) in KINDS.into_iter().zip(counters).zip(counts) {
-            // What never comes is not shown.
+        for ((kind, counter), count) in TOKEN_KINDS.into_iter().zip(counters).zip(counts) {
+            // Zeros create no time series.
             if count > 0 {
                 let make = || {
                     let model = row.labels.model.clone();

@@ -1,0 +1,47 @@
+//! The `-c FILE` option, and loading of the config with its problems on stderr.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::config::{self, Config, Problem};
+
+/// The exit code for an invalid config; distinct from a run that failed.
+const BAD_CONFIG: u8 = 2;
+
+pub(super) const DEFAULT_FILE: &str = "conf/omniglot.yaml";
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ConfigFile {
+    /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
+    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    pub(super) fn path(self) -> Option<PathBuf> {
+        self.file
+            .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
+    }
+}
+
+/// Loads a config and prints its warnings, or prints every problem.
+pub(super) fn load(path: &Path) -> Result<Config, ExitCode> {
+    match config::load(path, &config::process_env) {
+        Ok(config) => {
+            for warning in config::warnings(&config) {
+                eprintln!("{warning}");
+            }
+            Ok(config)
+        }
+        Err(problems) => Err(print_problems(&problems)),
+    }
+}
+
+pub(super) fn print_problems(problems: &[Problem]) -> ExitCode {
+    for problem in problems {
+        eprintln!("{problem}");
+    }
+    ExitCode::from(BAD_CONFIG)
+}

@@ -1,0 +1,32 @@
+//! The path of a JSON value in its document, for error messages.
+
+use std::fmt;
+
+use crate::model::ApiError;
+
+/// The path of a value, such as `messages[3].content`; it allocates only when it is printed.
+#[derive(Debug, Clone, Copy)]
+pub enum Path<'p> {
+    Root,
+    Key(&'p Path<'p>, &'p str),
+    Index(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Key(Path::Root, key) => out.write_str(key),
+            Path::Key(parent, key) => write!(out, "{parent}.{key}"),
+            Path::Index(parent, index) => write!(out, "{parent}[{index}]"),
+        }
+    }
+}
+
+impl Path<'_> {
+    /// The error for a value of the wrong type at this path.
+    #[cold]
+    pub fn wrong(&self, expected: &str) -> ApiError {
+        ApiError::invalid(format!("{self}: expected {expected}")).at(self.to_string())
+    }
+}

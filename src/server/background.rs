@@ -1,0 +1,74 @@
+//! Background services of pingora's server: health checks, image tasks and the small HTTP servers.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+
+use crate::images::TaskQueue;
+use crate::proxy::{Gateway, HealthChecks};
+
+/// Runs the health checks until shutdown.
+pub(super) struct HealthCheckService(pub(super) HealthChecks);
+
+#[async_trait]
+impl BackgroundService for HealthCheckService {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        tokio::select! {
+            () = self.0.run() => {}
+            _ = shutdown.changed() => {}
+        }
+    }
+}
+
+/// Runs image tasks until shutdown.
+pub(super) struct ImageTaskService {
+    pub(super) queue: Arc<TaskQueue>,
+    pub(super) worker: Arc<Gateway>,
+}
+
+#[async_trait]
+impl BackgroundService for ImageTaskService {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        let shutdown = async {
+            // An error means that the sender is gone, which is a shutdown too.
+            let _ = shutdown.changed().await;
+        };
+        self.queue.clone().work(self.worker.clone(), shutdown).await;
+    }
+}
+
+/// A small axum server beside the gateway: the admin port, or the mock.
+pub(super) struct AxumService {
+    listener: Mutex<Option<TcpListener>>,
+    router: axum::Router,
+}
+
+impl AxumService {
+    pub(super) fn new(listener: TcpListener, router: axum::Router) -> AxumService {
+        AxumService {
+            listener: Mutex::new(Some(listener)),
+            router,
+        }
+    }
+}
+
+#[async_trait]
+impl BackgroundService for AxumService {
+    async fn start(&self, _shutdown: ShutdownWatch) {
+        // It stays up while the gateway drains, so that monitoring sees it.
+        let taken = self
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(Ok(listener)) = taken.map(tokio::net::TcpListener::from_std) else {
+            return;
+        };
+        if let Err(error) = axum::serve(listener, self.router.clone()).await {
+            log::error!("the admin or mock listener failed: {error}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The life of the process: ready when the listeners are open, draining after a signal, and the exit.
+
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora::server::{
+    ShutdownSignal, ShutdownSignalWatch, ShutdownWatch, UnixShutdownSignalWatch,
+};
+use pingora::services::background::BackgroundService;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::memory;
+use crate::access::Leases;
+use crate::admin::{Admin, LifecyclePhase};
+use crate::config::Listen;
+use crate::journal::Journal;
+use crate::metrics::Metrics;
+use crate::proxy::{AccessLog, ConversationStore};
+
+/// After the last request has ended, HTTP/2 connections still write their final frames.
+const FINAL_FRAMES: Duration = Duration::from_millis(50);
+
+/// Time limit of the last flush of the journal.
+const FINAL_FLUSH: Duration = Duration::from_secs(2);
+
+/// The number of signal handlers, for shutdown and reload; a signal before they are installed kills the process.
+const SIGNAL_HANDLERS: u32 = 2;
+
+/// Waits for the signals that end the process.
+pub(super) struct ShutdownSignals {
+    pub(super) armed: Arc<Semaphore>,
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for ShutdownSignals {
+    async fn recv(&self) -> ShutdownSignal {
+        let armed = async { self.armed.add_permits(1) };
+        match tokio::join!(biased; UnixShutdownSignalWatch.recv(), armed).0 {
+            // No second process takes over the listeners.
+            ShutdownSignal::GracefulUpgrade => ShutdownSignal::GracefulTerminate,
+            signal => signal,
+        }
+    }
+}
+
+/// The service that reports readiness, drains after a signal, and exits.
+pub(super) struct Lifecycle {
+    pub(super) admin: Arc<Admin>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) access_log: Option<AccessLog>,
+    pub(super) archive: Option<Arc<ConversationStore>>,
+    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) leases: Option<Arc<Leases>>,
+    pub(super) stop: Arc<Notify>,
+    pub(super) stopped: Arc<AtomicBool>,
+    pub(super) armed: Arc<Semaphore>,
+    pub(super) listen: Vec<Listen>,
+    pub(super) drain_timeout: Duration,
+    pub(super) greeting: String,
+}
+
+#[async_trait]
+impl BackgroundService for Lifecycle {
+    async fn start(&self, mut shutdown: ShutdownWatch) {
+        for listen in &self.listen {
+            wait_reachable(listen.addr).await;
+        }
+        // The semaphore is never closed, so that this only waits.
+        let _ = self.armed.acquire_many(SIGNAL_HANDLERS).await;
+        self.admin.enter(LifecyclePhase::Ready);
+        // A closed stdout is no reason not to serve.
+        let _ = writeln!(std::io::stdout(), "{}", self.greeting);
+        tokio::select! {
+            changed = shutdown.changed() => if changed.is_err() {
+                return;
+            },
+            never = memory::purge() => match never {},
+        }
+        self.admin.enter(LifecyclePhase::Draining);
+        log::info!(
+            "draining {} requests in flight",
+            self.metrics.requests_in_flight()
+        );
+        self.drain().await;
+        if let Some(archive) = &self.archive {
+            archive.flush().await;
+        }
+        if let Some(journal) = &self.journal {
+            journal.finish(FINAL_FLUSH).await;
+        }
+        if let Some(leases) = &self.leases {
+            leases.release().await;
+        }
+        if let Some(log) = &self.access_log {
+            log.flush();
+        }
+        // pingora would sleep for its whole grace period although nothing is left to wait for.
+        std::process::exit(0);
+    }
+}
+
+impl Lifecycle {
+    async fn drain(&self) {
+        if timeout(self.drain_timeout, self.wait_idle()).await.is_err() {
+            log::warn!("server.drain_timeout is over: requests in flight end with an error");
+            self.stopped.store(true, Ordering::Release);
+            self.stop.notify_waiters();
+            // Responses that cannot be ended with an error within a second are cut.
+            let _ = timeout(Duration::from_secs(1), self.wait_idle()).await;
+        }
+        sleep(FINAL_FRAMES).await;
+    }
+
+    async fn wait_idle(&self) {
+        while self.metrics.requests_in_flight() > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn wait_reachable(addr: SocketAddr) {
+    let ip = match addr.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let since = Instant::now();
+    while tokio::net::TcpStream::connect((ip, addr.port()))
+        .await
+        .is_err()
+    {
+        sleep(Duration::from_millis(if since.elapsed().as_secs() < 1 {
+            1
+        } else {
+            100
+        }))
+        .await;
+    }
+}

@@ -1,0 +1,83 @@
+//! What can go wrong with the store.
+
+use std::fmt;
+use std::io;
+
+#[derive(Debug)]
+pub enum StoreError {
+    /// A newer version of the program has migrated the store.
+    NewerSchema {
+        found: i64,
+        known: i64,
+    },
+    /// Another key that is not revoked has the name.
+    NameTaken(String),
+    NoSuchKey(String),
+    ResetWithoutCap,
+    /// The store did not answer in time, or failed a moment ago.
+    Unavailable,
+    /// A stored value cannot be decoded.
+    Corrupt(&'static str),
+    File(io::Error),
+    Database(sqlx::Error),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::NewerSchema { found, known } => write!(
+                out,
+                "the store has been used by a newer version of omniglot (its schema is {found}, this program knows \
+                 {known}): run that version, or name another store"
+            ),
+            StoreError::NameTaken(name) => {
+                write!(
+                    out,
+                    "there is a key named {name:?} already; revoke it first, or choose another name"
+                )
+            }
+            StoreError::NoSuchKey(name) => {
+                write!(
+                    out,
+                    "the store has no key named {name:?} that is not revoked"
+                )
+            }
+            StoreError::ResetWithoutCap => out
+                .write_str("a reset goes with a spending cap; set one, or leave the reset at none"),
+            StoreError::Unavailable => out.write_str("it does not answer in time"),
+            StoreError::Corrupt(what) => write!(out, "the store holds an unreadable {what}"),
+            StoreError::File(error) => {
+                write!(out, "the file of the store cannot be opened: {error}")
+            }
+            StoreError::Database(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// PostgreSQL's error classes for invalid data and violated constraints: the query is at fault, not the database.
+const QUERY_ERROR_CLASSES: [&str; 2] = ["22", "23"];
+
+impl StoreError {
+    /// Tells whether other queries would fail as well.
+    pub(super) fn is_outage(&self) -> bool {
+        match self {
+            StoreError::Unavailable | StoreError::File(_) => true,
+            StoreError::Database(sqlx::Error::Database(error)) => {
+                !error.code().is_some_and(|code| {
+                    let of = |class| code.starts_with(class);
+                    code.len() == 5 && QUERY_ERROR_CLASSES.into_iter().any(of)
+                })
+            }
+            StoreError::Database(_) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> StoreError {
+        StoreError::Database(error)
+    }
+}
