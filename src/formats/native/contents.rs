@@ -10,7 +10,7 @@ use super::calls::{CallNames, encode_function_call, encode_function_response};
 use super::enum_values::ROLES;
 use super::field_names;
 use super::media::{MediaPayload, encode_media};
-use super::parts::{NativePart, NativePayload, SignedParts, decode_part};
+use super::parts::{NativePart, NativePayload, SignedContentParts, decode_part};
 use super::reasoning::encode_own_signature;
 use crate::formats::Capabilities;
 use crate::json::Fields;
@@ -302,7 +302,7 @@ impl<'a> ContentsEncoder<'a> {
         turn: &'a Turn<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<NativePart<'a>>, ApiError> {
-        let mut parts = SignedParts::default();
+        let mut parts = SignedContentParts::default();
         for part in &turn.parts {
             let location = || location_of(turn, part);
             match &part.kind {

@@ -151,12 +151,12 @@ impl<'a> NativePart<'a> {
 /// The parts of a turn of the model. A signature that stands apart from its part goes to the next
 /// part without one, else to the last part.
 #[derive(Default)]
-pub(super) struct SignedParts<'a> {
+pub(super) struct SignedContentParts<'a> {
     parts: Vec<NativePart<'a>>,
     pending: Vec<&'a str>,
 }
 
-impl<'a> SignedParts<'a> {
+impl<'a> SignedContentParts<'a> {
     pub(super) fn push(&mut self, payload: NativePayload<'a>, signature: Option<&'a str>) {
         let mut part = NativePart::from(payload);
         part.thought_signature = signature;

@@ -18,7 +18,7 @@ use crate::model::{
 
 from_json! {
     /// A response of an upstream, or one chunk of its stream.
-    pub(super) struct UpstreamResponse<'a> {
+    pub(super) struct NativeUpstreamResponse<'a> {
         "candidates" => pub(super) candidates: Option<Few<UpstreamCandidate<'a>>>,
         "promptFeedback" => prompt_feedback: Option<UpstreamPromptFeedback<'a>>,
         "usageMetadata" => pub(super) usage_metadata: Option<UpstreamUsage<'a>>,
@@ -35,7 +35,7 @@ from_json! {
     }
 }
 
-impl<'a> UpstreamResponse<'a> {
+impl<'a> NativeUpstreamResponse<'a> {
     /// The time of creation in Unix seconds; 0 if the response does not have it.
     pub(super) fn created(&self) -> i64 {
         let time = self.create_time.as_ref();
@@ -58,7 +58,7 @@ pub(super) fn decode_response<'a>(
     if error::is_error_list(body) {
         return Err(error::decode_error(200, body));
     }
-    let mut response: UpstreamResponse<'a> = read_reply(body)?;
+    let mut response: NativeUpstreamResponse<'a> = read_reply(body)?;
     if response.error.is_some() {
         return Err(error::decode_error(200, body));
     }

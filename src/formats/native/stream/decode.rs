@@ -12,7 +12,7 @@ use crate::formats::native::candidate::UpstreamCandidate;
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
 use crate::formats::native::grounding::{TextRun, push_text};
-use crate::formats::native::response::UpstreamResponse;
+use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
 use crate::formats::{StreamDecoder, read_event};
@@ -35,7 +35,7 @@ impl StreamDecoder for NativeStreamDecoder {
         if data == DONE {
             return Ok(());
         }
-        let mut chunk: UpstreamResponse<'_> = read_event(data)?;
+        let mut chunk: NativeUpstreamResponse<'_> = read_event(data)?;
         if chunk.error.is_some() {
             return Err(error::decode_error(200, data.as_bytes()));
         }
