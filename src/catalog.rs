@@ -219,8 +219,8 @@ fn messages_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiE
 /// Every model in a config is active, so a client that asks for other stages only sees none.
 fn lists_active(query: &Query) -> Result<bool, ApiError> {
     // SDKs differ in how they spell a list: repeated, with brackets or with commas.
-    let asked = query.all(&["lifecycle", "lifecycle[]"]);
-    let stages: Vec<&str> = asked.flat_map(|(_, value)| value.split(',')).collect();
+    let lifecycles = query.all(&["lifecycle", "lifecycle[]"]);
+    let stages: Vec<&str> = lifecycles.flat_map(|(_, value)| value.split(',')).collect();
     let known = |stage: &&str| ["active", "deprecated", "retired"].contains(stage);
     match stages.iter().all(known) {
         true => Ok(stages.is_empty() || stages.contains(&"active")),

@@ -98,10 +98,10 @@ fn secrets<'a>(
         .into_iter()
         .flat_map(|name| headers.get_all(name))
         .map(|value| value.as_bytes());
-    let asked = url::form_urlencoded::parse(query.unwrap_or("").as_bytes())
+    let in_query = url::form_urlencoded::parse(query.unwrap_or("").as_bytes())
         .filter(|(name, _)| name == KEY_PARAMETER)
         .map(|(_, value)| Cow::Owned(value.into_owned().into_bytes()));
-    bearer.chain(named).map(Cow::Borrowed).chain(asked)
+    bearer.chain(named).map(Cow::Borrowed).chain(in_query)
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {

@@ -148,25 +148,25 @@ impl Leases {
     }
 
     async fn ask(&self, keys: &[(Arc<Key>, Cap)], action: LeaseAction) -> bool {
-        let mut asked: Vec<(&Arc<Key>, Cap, LeaseRequest)> = Vec::new();
+        let mut pending: Vec<(&Arc<Key>, Cap, LeaseRequest)> = Vec::new();
         let asking = async {
             let _exact = self.exact.lock().await;
             let now = Timestamp::now();
             for (key, cap) in keys {
                 let request = key.account.lease_request(*cap, action, now);
-                asked.extend(request.map(|request| (key, *cap, request)));
+                pending.extend(request.map(|request| (key, *cap, request)));
             }
-            if asked.is_empty() {
+            if pending.is_empty() {
                 return Ok(());
             }
-            let requests: Vec<KeyLeaseRequest> = asked.iter().map(key_lease_request).collect();
+            let requests: Vec<KeyLeaseRequest> = pending.iter().map(key_lease_request).collect();
             let grants = self.store.lease(&requests, now).await?;
-            for (&(key, cap, request), grant) in asked.iter().zip(grants) {
+            for (&(key, cap, request), grant) in pending.iter().zip(grants) {
                 key.account.apply_grant(cap, grant, request, now);
                 let entry = (key.clone(), cap);
                 locked(&self.leased).insert(key.name.clone(), entry);
             }
-            asked.clear();
+            pending.clear();
             Ok(())
         };
         let bounded = async {

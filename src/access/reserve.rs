@@ -148,7 +148,7 @@ mod tests {
         Money::parse(text).expect("an amount")
     }
 
-    fn told(
+    fn cap_error_of(
         reset: Reset,
         left: &str,
         held: &str,
@@ -183,9 +183,9 @@ mod tests {
             (Reset::Monthly, "it resets at 2026-12-01T00:00:00Z", hour),
         ] {
             let expected = (ApiErrorKind::OverQuota, format!("{reached}{when}"), wait);
-            assert_eq!(told(reset, "0", "0", "0"), expected);
+            assert_eq!(cap_error_of(reset, "0", "0", "0"), expected);
         }
-        let (kind, message, wait) = told(Reset::Never, "0.01", "0.01", "0");
+        let (kind, message, wait) = cap_error_of(Reset::Never, "0.01", "0.01", "0");
         assert_eq!((kind, wait), (ApiErrorKind::OverQuota, None));
         assert!(
             message.contains("0.01 left") && message.contains("may cost 0.04"),
@@ -195,19 +195,19 @@ mod tests {
 
     #[test]
     fn money_that_others_hold_may_come_free() {
-        let (kind, message, wait) = told(Reset::Monthly, "1", "0.99", "0");
+        let (kind, message, wait) = cap_error_of(Reset::Monthly, "1", "0.99", "0");
         assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         assert!(message.contains("0.99 of it is held"), "{message}");
         assert!(!message.contains("other gateways"), "{message}");
-        let (kind, message, wait) = told(Reset::Monthly, "1", "0.5", "0.47");
+        let (kind, message, wait) = cap_error_of(Reset::Monthly, "1", "0.5", "0.47");
         assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
         assert!(message.contains(held), "{message}");
-        let (kind, message, wait) = told(Reset::Monthly, "1", "0", "unknown");
+        let (kind, message, wait) = cap_error_of(Reset::Monthly, "1", "0", "unknown");
         assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         assert!(message.contains("cannot be asked for now"), "{message}");
         // What is not there need not be asked for.
-        let (kind, ..) = told(Reset::Monthly, "0.01", "0", "unknown");
+        let (kind, ..) = cap_error_of(Reset::Monthly, "0.01", "0", "unknown");
         assert_eq!(kind, ApiErrorKind::OverQuota);
     }
 }

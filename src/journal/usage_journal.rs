@@ -40,7 +40,7 @@ pub struct Journal {
     pub(super) folder: PathBuf,
     pub(super) segments: SegmentSet,
     writers: Box<[Mutex<SegmentWriter>]>,
-    pub(super) counters: Counters,
+    pub(super) counters: JournalCounters,
     began: Instant,
     lost_log: LogLimiter,
     /// Set when the sink has all records of earlier processes.
@@ -52,7 +52,7 @@ pub struct Journal {
 }
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct JournalCounters {
     pub(super) flushed: AtomicU64,
     lost: AtomicU64,
     pub(super) damaged: AtomicU64,
@@ -118,7 +118,7 @@ impl Journal {
             folder: folder.to_owned(),
             segments,
             writers: writers.collect(),
-            counters: Counters::default(),
+            counters: JournalCounters::default(),
             began: Instant::now(),
             lost_log: LogLimiter::every(LOST_LOG_INTERVAL),
             previous_flushed,

@@ -76,8 +76,8 @@ fn escape_byte(byte: u8, out: &mut Vec<u8>) {
 struct EscapingWriter<'o>(&'o mut Vec<u8>);
 
 impl fmt::Write for EscapingWriter<'_> {
-    fn write_str(&mut self, piece: &str) -> fmt::Result {
-        escape(piece, self.0);
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape(text, self.0);
         Ok(())
     }
 }

@@ -1,30 +1,29 @@
-//! Anything that goes wrong and that a client may be told.
+//! An error that a client may see, encoded in the client's format.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use super::FieldLocation;
 
-/// Rendered by the codec of the client's format, nowhere else. On the heap: nearly every function
-/// may answer with one and hardly any does, but each would hold the room and the moves for it.
+/// An error for the client. Boxed, because nearly every function may return one and hardly any does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError(Box<ApiErrorDetails>);
 
-/// What there is to say of it.
+/// The details of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiErrorDetails {
     pub kind: ApiErrorKind,
-    /// The status a client of any format would see; a format may have its own (529).
+    /// The HTTP status; a format may use another (529).
     pub status: u16,
     pub message: String,
-    /// The field at error, in the client's own words.
+    /// The path of the field at fault, in the client's format.
     pub param: Option<String>,
-    /// The same, until the client's codec has put it into words.
+    /// The location of the field, until the client's codec turns it into `param`.
     pub location: Option<FieldLocation>,
-    /// A more precise code than the kind's own, where an upstream gave one.
+    /// A more precise code than that of the kind, where the upstream sent one.
     pub code: Option<String>,
     pub retry_after: Option<Duration>,
-    /// The methods that a path has.
+    /// The methods of the path, for 405.
     pub allowed: Option<String>,
 }
 
@@ -48,7 +47,7 @@ pub enum ApiErrorKind {
 }
 
 impl ApiErrorKind {
-    /// The word for it in logs.
+    /// The name in logs.
     pub const fn name(self) -> &'static str {
         match self {
             ApiErrorKind::Invalid => "invalid",
@@ -87,8 +86,8 @@ impl ApiErrorKind {
         }
     }
 
-    /// Upstreams tell these with statuses that clients of other formats do not know, or do not
-    /// take for what they are: 529, 402, and 400 for a wrong key or a model that is not there.
+    /// Tells whether clients get our status instead of the upstream's: upstreams use statuses for these kinds that
+    /// clients of other formats do not know or misread (529, 402, or 400 for a wrong key or an unknown model).
     pub const fn has_canonical_status(self) -> bool {
         matches!(
             self,
@@ -99,7 +98,7 @@ impl ApiErrorKind {
         )
     }
 
-    /// The kind a bare HTTP status stands for.
+    /// The kind of an HTTP status.
     pub const fn from_status(status: u16) -> ApiErrorKind {
         match status {
             401 => ApiErrorKind::Unauthenticated,
@@ -168,7 +167,7 @@ impl ApiError {
         self
     }
 
-    /// For encoders, which do not know the client's words.
+    /// Sets the location, for encoders, which do not know the client's format.
     #[must_use]
     pub fn at_location(mut self, location: FieldLocation) -> ApiError {
         self.location = Some(location);

@@ -1,4 +1,4 @@
-//! A reply in pieces, and the way between pieces and the whole.
+//! The events of a streamed response, and the conversion between events and a response.
 //!
 //! Grammar: `Start ( Open Delta* Close | Finish | Usage )* End`; per choice at most one block is open.
 
@@ -49,18 +49,18 @@ pub enum Block<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delta<'a> {
-    /// Of a text, refusal or thought block.
+    /// Of a text, refusal or reasoning block.
     Text(Text<'a>),
     Arguments(Text<'a>),
-    /// Of a thought block, or of a call before its arguments: some formats must write it first.
+    /// Of a reasoning block, or of a call before its arguments: some formats must send it first.
     Signature(Signature<'a>),
-    /// May come outside of a block: sources are often known only at the end.
+    /// May come outside of a block: citations are often known only at the end.
     Citation(Citation<'a>),
     Logprob(Logprob<'a>),
 }
 
 impl Response<'_> {
-    /// The events that a stream of this reply would be, each block in one delta.
+    /// The events of a stream with this response, each block in one delta.
     pub fn unfold(&self, out: &mut dyn FnMut(Event<'_>)) {
         out(Event::Start {
             id: self.id.as_ref().into(),
@@ -122,7 +122,7 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
                 delta(Delta::Signature(signature.clone()));
             }
         }
-        // The signature first: most formats say it before the call it belongs to.
+        // The signature first: most formats send it before the call.
         PartKind::Call(call) => {
             if let Some(signature) = &call.signature {
                 delta(Delta::Signature(signature.clone()));
@@ -135,7 +135,7 @@ fn unfold_part(choice: u32, part: &PartKind<'_>, out: &mut dyn FnMut(Event<'_>))
 }
 
 impl<'a> Arguments<'a> {
-    /// As the JSON text that some formats want.
+    /// The arguments as JSON text.
     pub fn to_text(&self) -> Text<'a> {
         match self {
             Arguments::Text(text) => text.clone(),
@@ -147,7 +147,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Gathers events into the reply they make up.
+/// Collects events into a response.
 #[derive(Debug, Default)]
 pub struct Fold {
     start: Option<(String, String, i64)>,
@@ -236,7 +236,7 @@ fn extend(choice: &mut Choice<'static>, delta: Delta<'_>) {
         (Some(PartKind::Call(call)), Delta::Signature(new)) => {
             call.signature = Some(new.into_owned())
         }
-        // The grammar allows no other pairing; a decoder that breaks it loses nothing but its own delta.
+        // The grammar allows no other combination; such a delta is ignored.
         (_, Delta::Text(_) | Delta::Arguments(_) | Delta::Signature(_)) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! How an image is to be made, and how near one size comes to another.
+//! Options of image generation, and the distance between image sizes.
 
 use super::{FieldLocation, ImageSetting, Losses, Media, Setting, Text};
 
@@ -11,14 +11,14 @@ pub struct ImageOptions<'a> {
     pub compression: Option<u64>,
     pub background: Option<Text<'a>>,
     pub moderation: Option<Text<'a>>,
-    /// Where the first of the images given may be changed.
+    /// Where the first input image may be changed.
     pub mask: Option<Media<'a>>,
     /// How many partial images a stream sends before the image.
     pub partial_images: Option<u64>,
 }
 
 impl ImageOptions<'_> {
-    /// Reports all that was asked for, where none of it can be said.
+    /// Reports all options as dropped, for formats without them.
     pub fn drop_all(&self, losses: &mut Losses) {
         if self.size.is_some() {
             let size = Setting::Image(ImageSetting::Size);
@@ -27,9 +27,9 @@ impl ImageOptions<'_> {
         self.drop_all_but_size(losses);
     }
 
-    /// The same, where the size can.
+    /// Reports all options but the size as dropped.
     pub fn drop_all_but_size(&self, losses: &mut Losses) {
-        for (given, setting) in [
+        for (is_set, setting) in [
             (self.quality.is_some(), ImageSetting::Quality),
             (self.file_format.is_some(), ImageSetting::FileFormat),
             (self.compression.is_some(), ImageSetting::Compression),
@@ -37,14 +37,14 @@ impl ImageOptions<'_> {
             (self.moderation.is_some(), ImageSetting::Moderation),
             (self.partial_images.is_some(), ImageSetting::PartialImages),
         ] {
-            if given {
+            if is_set {
                 losses.dropped(FieldLocation::Setting(Setting::Image(setting)));
             }
         }
     }
 }
 
-/// Some formats count pixels, some name a shape and a scale.
+/// An image size: pixels in some formats, aspect ratio and scale in others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageSize {
     Pixels {
@@ -58,7 +58,7 @@ pub enum ImageSize {
     },
 }
 
-/// The side of a square with as many pixels.
+/// The scale of an image, by the side of a square with as many pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     One,
@@ -79,14 +79,14 @@ impl Scale {
 }
 
 impl ImageSize {
-    /// `1024x1536`
+    /// Parses a size such as `1024x1536`.
     pub fn of_pixels(text: &str) -> Option<ImageSize> {
         let (width, height) = text.split_once(['x', 'X'])?;
         let (width, height) = (width.parse().ok()?, height.parse().ok()?);
         (width > 0 && height > 0).then_some(ImageSize::Pixels { width, height })
     }
 
-    /// Width and height, as far as they are known.
+    /// Width and height, or the aspect ratio.
     const fn sides(self) -> (u32, u32) {
         match self {
             ImageSize::Pixels { width, height } => (width, height),
@@ -95,7 +95,7 @@ impl ImageSize {
         }
     }
 
-    /// About how many pixels a side of it would have if it were a square.
+    /// The side of a square with as many pixels.
     fn side(self) -> f64 {
         match self {
             ImageSize::Pixels { width, height } => (f64::from(width) * f64::from(height)).sqrt(),
@@ -103,12 +103,12 @@ impl ImageSize {
         }
     }
 
-    /// The one of several whose shape is nearest, then whose scale is.
+    /// The size with the nearest aspect ratio, then the nearest scale.
     pub fn nearest<T: Copy>(self, among: &[(ImageSize, T)]) -> Option<T> {
         let distance = |other: ImageSize| {
             let shape = (ratio(self.sides()) / ratio(other.sides())).ln().abs();
             let scale = (self.side() / other.side()).ln().abs();
-            // Shapes that differ by less than a hundredth are the same to the eye.
+            // Aspect ratios that differ by less than a hundredth count as the same.
             ((shape * 100.0).round(), scale)
         };
         let nearer = |(one, _): &&(ImageSize, T), (other, _): &&(ImageSize, T)| {
@@ -118,7 +118,7 @@ impl ImageSize {
         among.iter().min_by(nearer).map(|(_, found)| *found)
     }
 
-    /// Whether the other is the very same, not only near.
+    /// Tells whether both sizes are exactly the same.
     pub fn is_exactly(self, other: ImageSize) -> bool {
         let ((width, height), (w, h)) = (self.sides(), other.sides());
         let shape = u64::from(width) * u64::from(h) == u64::from(w) * u64::from(height);
@@ -146,13 +146,13 @@ mod tests {
             (pixels(1536, 1024), 'c'),
             (pixels(1024, 1536), 'd'),
         ];
-        for (wanted, found) in [
+        for (size, found) in [
             (pixels(512, 512), 'a'),
             (pixels(1800, 1800), 'b'),
             (pixels(4096, 2731), 'c'),
             (pixels(9, 16), 'd'),
         ] {
-            assert_eq!(wanted.nearest(&among), Some(found), "{wanted:?}");
+            assert_eq!(size.nearest(&among), Some(found), "{size:?}");
         }
         let none: [(ImageSize, char); 0] = [];
         assert_eq!(pixels(1, 1).nearest(&none), None);

@@ -1,8 +1,8 @@
-//! What a translation could not say, and where the client had written it.
+//! Losses of a translation: what was dropped, approximated or added, and its location in the client's request.
 
 use std::borrow::Cow;
 
-/// One thing of the request that the other format cannot say, says differently, or insists on.
+/// One difference between the client's request and the translated one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
     pub action: Action,
@@ -16,10 +16,10 @@ pub enum Action {
     Added,
 }
 
-/// Where it stands in the client's body; the client's codec turns it into a path.
+/// A location in the client's body; the client's codec turns it into a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldLocation {
-    /// A path already in the client's words.
+    /// A path in the client's format.
     Path(Cow<'static, str>),
     Setting(Setting),
     Turn {
@@ -29,13 +29,13 @@ pub enum FieldLocation {
         turn: Option<u32>,
         part: Option<u32>,
     },
-    /// Something inside of a tool's result.
+    /// A part inside of a tool result.
     InToolResult {
         turn: Option<u32>,
         part: Option<u32>,
         inner: Option<u32>,
     },
-    /// One field of it, while the rest stays.
+    /// One field of a part, while the rest stays.
     Field {
         of: Box<FieldLocation>,
         field: PartField,
@@ -43,24 +43,24 @@ pub enum FieldLocation {
     Tool {
         tool: u32,
     },
-    /// That a tool's arguments must keep to its schema.
+    /// The `strict` flag of a tool.
     ToolStrict {
         tool: u32,
     },
 }
 
-/// What a part may say beside its content.
+/// A field of a part beside its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartField {
-    /// How closely to look at an image.
+    /// The `detail` of an image.
     Detail,
-    /// What a file is called that came as data.
+    /// The name of a file that came as data.
     FileName,
-    /// What a file is called that came as an address.
+    /// The name of a file that came as a URL.
     UrlName,
-    /// That a tool has failed.
+    /// The error flag of a tool result.
     Failure,
-    /// The proof of the thoughts that led to a call.
+    /// The signature of the reasoning that led to a call.
     CallSignature,
 }
 
@@ -72,7 +72,7 @@ impl FieldLocation {
         }
     }
 
-    /// Inside of the result that stands here.
+    /// The location of a part inside of the tool result here.
     pub const fn in_tool_result(&self, inner: Option<u32>) -> FieldLocation {
         let (turn, part) = match self {
             FieldLocation::Part { turn, part } | FieldLocation::InToolResult { turn, part, .. } => {
@@ -84,7 +84,7 @@ impl FieldLocation {
     }
 }
 
-/// Settings that every format spells in its own way.
+/// Settings whose field depends on the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     MaxTokens,
@@ -101,7 +101,7 @@ pub enum Setting {
     ToolChoice,
     ParallelTools,
     OutputFormat,
-    /// What the shape is called, and what is said of it: no more than labels.
+    /// Labels of the output format.
     OutputName,
     OutputDescription,
     Verbosity,
@@ -116,7 +116,7 @@ pub enum Setting {
     Audio,
 }
 
-/// How images are to be made.
+/// Settings of image generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageSetting {
     Size,
@@ -145,7 +145,7 @@ impl Losses {
         self.note(Action::Added, location);
     }
 
-    /// For what may not have been there in the first place.
+    /// Reports a loss, if there is a location.
     pub fn dropped_if_present(&mut self, location: Option<FieldLocation>) {
         if let Some(location) = location {
             self.dropped(location);

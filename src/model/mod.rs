@@ -1,4 +1,4 @@
-//! What a conversation is, in no wire format's words.
+//! A conversation in no wire format's words: requests, responses, events, errors, money and usage.
 
 mod api_error;
 mod event;
@@ -40,19 +40,19 @@ pub use text::{Detail, Json, Media, Source, Text, split_data_url, truncated};
 pub use translation_state::{ConversationState, NamespacedTool, RenamedTool, TranslationState};
 pub use usage_record::UsageRecord;
 
-/// The wire formats spoken on either side.
+/// The wire formats of clients and upstreams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Format {
     Chat,
     Messages,
     Native,
     Responses,
-    /// Images by request: no conversation is held in it.
+    /// The images API, which has no conversations.
     Images,
 }
 
 impl Format {
-    /// Those that conversations are held in.
+    /// The formats of conversations.
     pub const ALL: [Format; 4] = [
         Format::Chat,
         Format::Messages,
@@ -60,7 +60,7 @@ impl Format {
         Format::Responses,
     ];
 
-    /// With the one that has no conversations.
+    /// All formats, the images API included.
     pub const EVERY: [Format; 5] = [
         Format::Chat,
         Format::Messages,
@@ -69,7 +69,7 @@ impl Format {
         Format::Images,
     ];
 
-    /// The word for it in configs, logs and metrics.
+    /// The name in configs, logs and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Chat => "chat",

@@ -4,32 +4,31 @@ use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-/// Prices are written with at most so many digits on either side of the point.
+/// The maximum number of digits of a price on either side of the point.
 pub const MAX_DIGITS: usize = 9;
 
-/// Of a million tokens, and of a second in milliseconds, as powers of ten.
+/// Prices are for a million tokens, and for a second of 1000 milliseconds.
 const TOKENS: u128 = 1_000_000;
 const MILLISECONDS: u128 = 1_000;
 
-/// How many digits stand behind the point of an amount: nine of a price, six of its million tokens.
+/// Digits behind the point of an amount: nine of a price, six of its million tokens.
 const DECIMALS: usize = 15;
 const ONE: u128 = 10u128.pow(DECIMALS as u32);
 
-/// Of the largest amount, with its point: in bytes.
+/// The length of the longest formatted amount, in bytes.
 pub const MAX_AMOUNT_LEN: usize = 40;
 
 /// An amount that is not negative, in units of 10^-15.
 ///
-/// A fixed point in an integer, because with it no product ever rounds: the dearest price times the
-/// largest count of tokens has 37 digits, where decimal crates of 28 would round without a word.
-/// Sums that no integer holds stay at the largest.
+/// A fixed-point integer, so that no product rounds: the highest price times the largest token count has 37
+/// digits, and decimal crates with 28 digits would round silently. Sums saturate.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money(u128);
 
 impl Money {
     pub const ZERO: Money = Money(0);
 
-    /// `1.25`: digits, and perhaps a point with digits behind it.
+    /// Parses a price such as `1.25`.
     pub fn parse(text: &str) -> Option<Money> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let fits = |part: &str| {
@@ -44,7 +43,7 @@ impl Money {
         Some(Money(whole * ONE + decimals * scale))
     }
 
-    /// Reads what `Display` has written, of any amount there is.
+    /// Parses what `Display` writes, for any amount.
     pub fn from_decimal(text: &str) -> Option<Money> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -71,14 +70,14 @@ impl Money {
         self.0 == 0
     }
 
-    /// One of a million tokens that have this price. It has nine decimals at most, so that nothing
-    /// is left of the division.
+    /// The price of one token, of a price for a million. Prices have at most nine decimals, so that the division
+    /// is exact.
     #[must_use]
     pub const fn per_token(self) -> Money {
         Money(self.0 / TOKENS)
     }
 
-    /// The same for one of the milliseconds of a second.
+    /// The price of one millisecond, of a price for a second.
     #[must_use]
     pub const fn per_millisecond(self) -> Money {
         Money(self.0 / MILLISECONDS)
@@ -94,7 +93,7 @@ impl Money {
         Money(self.0.saturating_sub(other.0))
     }
 
-    /// One of so many equal parts; what cannot be divided is left out.
+    /// One of so many equal parts, rounded down.
     #[must_use]
     pub const fn divided_by(self, parts: u32) -> Money {
         Money(match self.0.checked_div(parts as u128) {
@@ -103,9 +102,8 @@ impl Money {
         })
     }
 
-    /// As `Display` writes it. Every request has it said several times, so that it is put together
-    /// here, and not by the formatter.
-    pub fn format_into(self, room: &mut [u8; MAX_AMOUNT_LEN]) -> &[u8] {
+    /// Formats the amount as `Display` does, without the formatter: every request does it several times.
+    pub fn format_into(self, buffer: &mut [u8; MAX_AMOUNT_LEN]) -> &[u8] {
         let (mut whole, mut decimals) = self.parts();
         let mut start = MAX_AMOUNT_LEN;
         if decimals > 0 {
@@ -118,31 +116,31 @@ impl Money {
             }
             for _ in 0..digits {
                 start -= 1;
-                room[start] = b'0' + (decimals % 10) as u8;
+                buffer[start] = b'0' + (decimals % 10) as u8;
                 decimals /= 10;
             }
             start -= 1;
-            room[start] = b'.';
+            buffer[start] = b'.';
         }
-        while start == MAX_AMOUNT_LEN || whole > 0 || room[start] == b'.' {
+        while start == MAX_AMOUNT_LEN || whole > 0 || buffer[start] == b'.' {
             start -= 1;
-            room[start] = b'0' + (whole % 10) as u8;
+            buffer[start] = b'0' + (whole % 10) as u8;
             whole /= 10;
         }
-        &room[start..]
+        &buffer[start..]
     }
 
-    /// What stands before the point, and what behind it.
+    /// The integer part, and the decimals.
     fn parts(self) -> (u128, u64) {
         const ONE_OF_64: u64 = ONE as u64;
-        // Mostly it is small, and numbers of twice the size are slow to divide.
+        // Most amounts fit u64, whose division is much faster.
         match u64::try_from(self.0) {
             Ok(small) => (u128::from(small / ONE_OF_64), small % ONE_OF_64),
             Err(_) => (self.0 / ONE, (self.0 % ONE) as u64),
         }
     }
 
-    /// For readers that know nothing but floats.
+    /// The nearest float, for metrics.
     pub fn to_f64(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::MAX)
     }
@@ -171,8 +169,8 @@ impl Sum for Money {
 /// `0.00125`: no exponent, no zeros at the end.
 impl fmt::Display for Money {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut room = [0; MAX_AMOUNT_LEN];
-        let digits = std::str::from_utf8(self.format_into(&mut room));
+        let mut buffer = [0; MAX_AMOUNT_LEN];
+        let digits = std::str::from_utf8(self.format_into(&mut buffer));
         out.write_str(digits.unwrap_or_default())
     }
 }

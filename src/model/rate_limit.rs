@@ -1,4 +1,4 @@
-//! What a caller may still ask for; each format has headers of its own for it.
+//! The rate limits of a key, which each format reports in headers of its own.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ pub struct RateLimitStatus {
     pub tokens: Option<RateLimit>,
 }
 
-/// One limit per minute.
+/// A limit per minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     pub limit: u64,
     pub remaining: u64,
-    /// Until all of it is there again.
+    /// Time until the limit is fully available again.
     pub reset: Duration,
 }

@@ -1,10 +1,10 @@
-//! A conversation as a client sends it.
+//! A request: the conversation, the tools and the settings.
 
 use super::{ImageOptions, Json, Media, Setting, Signature, Text};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request<'a> {
-    /// System turns stay where the client put them; encoders move them where their format wants.
+    /// System turns stay at the client's position; encoders move them where their format needs them.
     pub turns: Vec<Turn<'a>>,
     pub tools: Vec<Tool<'a>>,
     pub tool_choice: Option<ToolChoice<'a>>,
@@ -20,7 +20,7 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Whether the model may use this tool of the upstream.
+    /// Tells whether the model may use this hosted tool.
     pub const fn has(&self, tool: HostedTool) -> bool {
         match tool {
             HostedTool::Search => self.search.is_some(),
@@ -83,7 +83,7 @@ pub struct ToolResult<'a> {
     pub failed: bool,
 }
 
-/// Some formats say arguments as text, some as an object; converted when the target needs it.
+/// Arguments of a call: text in some formats, an object in others; converted when the target needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arguments<'a> {
     Text(Text<'a>),
@@ -98,7 +98,7 @@ pub struct Tool<'a> {
     pub schema: Option<Json<'a>>,
     pub strict: Option<bool>,
     pub kind: ToolKind,
-    /// What its name begins with, if the client declared it inside of a namespace.
+    /// The namespace, if the client declared the tool in one; the name begins with it.
     pub namespace: Option<Text<'a>>,
     pub at: u32,
 }
@@ -117,7 +117,7 @@ pub enum ToolChoice<'a> {
     None,
     Required,
     One(Text<'a>),
-    /// One that the upstream itself runs.
+    /// A tool that the upstream runs.
     Hosted(HostedTool),
     Subset {
         names: Vec<Text<'a>>,
@@ -134,7 +134,7 @@ pub enum HostedTool {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Thinking {
     pub depth: Option<Depth>,
-    /// Whether the client wants to see the thoughts.
+    /// Whether the client wants to see the reasoning.
     pub show: Option<bool>,
 }
 
@@ -162,7 +162,7 @@ pub enum Effort {
 pub struct Output<'a> {
     pub format: OutputFormat<'a>,
     pub images: bool,
-    /// How they are to be made.
+    /// Options of the images.
     pub image_options: ImageOptions<'a>,
     pub audio: bool,
     pub verbosity: Option<Text<'a>>,
@@ -179,7 +179,7 @@ pub enum OutputFormat<'a> {
         schema: Json<'a>,
         strict: Option<bool>,
     },
-    /// One of the schema's words, bare.
+    /// One of the enum values of the schema, as bare text.
     Enum(Json<'a>),
 }
 
@@ -208,7 +208,7 @@ pub struct Search<'a> {
     pub allowed_domains: Vec<Text<'a>>,
 }
 
-/// Where the client wrote a setting that its format has several names for, if not under the usual.
+/// The field that the client used for a setting with several names, if not the usual one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SettingAliases {
     pub max_tokens: Option<&'static str>,
@@ -227,7 +227,7 @@ impl SettingAliases {
     }
 }
 
-/// What the request says about itself rather than to the model.
+/// Fields about the request that are not for the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Labels<'a> {
     pub user: Option<Text<'a>>,

@@ -1,16 +1,16 @@
-//! A whole reply.
+//! A response of a model.
 
 use super::{Part, PartKind, Text};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response<'a> {
     pub id: Text<'a>,
-    /// What the upstream called the model.
+    /// The upstream's name of the model.
     pub model: Text<'a>,
-    /// Unix seconds; 0 when the upstream did not say.
+    /// Unix seconds; 0 where the upstream sends none.
     pub created: i64,
     pub choices: Vec<Choice<'a>>,
-    /// `None`: not known, and never invented.
+    /// `None`: not known.
     pub usage: Option<Usage>,
 }
 
@@ -27,20 +27,20 @@ pub enum Finish<'a> {
     Stop,
     StopSequence(Option<Text<'a>>),
     Length,
-    /// The context window, not the limit that was asked for, is full.
+    /// The context window is full, before `max_tokens` is reached.
     ContextFull,
     Tools,
-    /// Stopped by a filter, with its words where it gave any.
+    /// Stopped by a content filter, with its message.
     Filtered(Option<Text<'a>>),
-    /// The model declined in words; the words are a `Refusal` part.
+    /// The model refused; its text is a `Refusal` part.
     Refused,
     Paused,
-    /// The model tried to call a tool and failed to write the call.
+    /// The model wrote a malformed tool call.
     MalformedCall,
     Other,
 }
 
-/// One convention for all formats: input includes cached, output includes thinking.
+/// Token usage, with one convention for all formats: input includes cached, output includes thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,
@@ -48,16 +48,16 @@ pub struct Usage {
     pub cache_written: u64,
     pub output: u64,
     pub thinking: u64,
-    /// Of the input and of the output, what was sound.
+    /// Audio tokens of the input, and of the output below.
     pub audio_input: u64,
     pub audio_output: u64,
-    /// Of the input and of the output, what was images, where the upstream tells it apart.
+    /// Image tokens of the input, and of the output below, where the upstream reports them.
     pub image_input: u64,
     pub image_output: u64,
 }
 
 impl Usage {
-    /// Some upstreams write zeros for what they do not know, or not yet.
+    /// Tells whether all counts are zero; some upstreams send zeros for unknown usage.
     pub fn is_blank(&self) -> bool {
         *self == Usage::default()
     }
@@ -67,13 +67,12 @@ impl Usage {
     }
 }
 
-/// A source for a stretch of the answer's text, in characters from the start of the choice's text.
-/// A filter's words when it was the prompt that it did not let pass; the reason follows.
+/// The start of a filter's message when the prompt was blocked; the reason follows.
 pub const PROMPT_BLOCKED: &str = "Prompt blocked: ";
 
 impl Response<'_> {
-    /// Why the prompt itself was not let pass, where that is all there is to say. Formats without
-    /// a place for it have it as a refusal.
+    /// The reason why the prompt was blocked, where the response says nothing else. Formats without a field for
+    /// it send it as a refusal.
     pub fn blocked_prompt(&self) -> Option<&str> {
         let [choice] = &*self.choices else {
             return None;
@@ -92,11 +91,12 @@ impl Response<'_> {
     }
 }
 
-/// The reason in a filter's words, if they are about the prompt.
+/// The reason in a filter's message, if it is about the prompt.
 pub fn blocked_prompt(words: &str) -> Option<&str> {
     words.strip_prefix(PROMPT_BLOCKED)
 }
 
+/// A source for a range of the text of a choice, in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation<'a> {
     pub url: Text<'a>,

@@ -1,4 +1,4 @@
-//! SignedParts a model attaches to its own words, and the wrapping that carries them through another format.
+//! Signatures of reasoning and calls, and the wrapping that carries them through another format.
 //!
 //! A signature goes back only to the format that issued it. In any other format it travels in that
 //! format's own opaque field as `base64("omniglot/1 " + code + "\n" + raw)`.
@@ -36,7 +36,7 @@ pub enum Issuer {
 
 const MARK: &str = "omniglot/1 ";
 
-/// Clients may re-encode what they were given with the URL-safe alphabet, with or without padding.
+/// Clients may re-encode a value with the URL-safe alphabet, with or without padding.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
@@ -59,22 +59,22 @@ impl Issuer {
     }
 }
 
-/// How everything begins that `wrap` makes.
+/// The start of every wrapped signature.
 const WRAPPED: &[u8] = b"b21uaWdsb3QvMS";
 
 impl Signature<'_> {
-    /// Whether a body may hold something that `wrap` made.
+    /// Tells whether a body may contain a wrapped signature.
     pub fn may_be_in(body: &[u8]) -> bool {
         static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(WRAPPED));
         FINDER.find(body).is_some()
     }
 
-    /// The form that travels in a foreign format's opaque field.
+    /// Wraps the signature for the opaque field of another format.
     pub fn wrap(&self) -> String {
         STANDARD.encode(format!("{MARK}{}\n{}", self.issuer.code(), self.data))
     }
 
-    /// What `wrap` made, taken apart again; `None` for anything else.
+    /// Unwraps a wrapped signature; `None` for anything else.
     pub fn unwrap_text(wrapped: &str) -> Option<Signature<'static>> {
         let url_safe = wrapped.contains(['-', '_']);
         let alphabet = if url_safe {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_survives_both_alphabets_and_lost_padding() {
+    fn a_signature_survives_both_alphabets_and_lost_padding() {
         for issuer in Issuer::ALL {
             let signature = Signature {
                 issuer,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_did_not_wrap_is_not_ours() {
+    fn foreign_values_are_not_unwrapped() {
         for foreign in ["", "EqQBCkYIBRgC", "skip_thought_signature_validator", "{}"] {
             assert_eq!(Signature::unwrap_text(foreign), None);
         }

@@ -1,4 +1,4 @@
-//! The proofs in one reply, in order: what a client must send back, kept for one that does not.
+//! The signed parts of a response, stored for clients that do not send signatures back.
 
 use std::fmt::Debug;
 
@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Format, Issuer, Signature};
 
+/// The signed parts of one response, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedParts(pub Vec<SignedPart>);
 
@@ -15,7 +16,7 @@ pub enum SignedPart {
         text: String,
         signature: Option<Signature<'static>>,
     },
-    /// A call as the client knows it.
+    /// A call with the client's id and name.
     Call {
         id: String,
         name: String,
@@ -23,7 +24,7 @@ pub enum SignedPart {
     },
 }
 
-/// Where the proofs of an earlier reply are found by one of its calls.
+/// Finds the signed parts of an earlier response by one of its call ids.
 pub trait SignatureLookup: Debug {
     fn signed_parts(&self, call_id: &str) -> Option<SignedParts>;
 }
@@ -39,30 +40,28 @@ impl SignedPart {
 }
 
 impl SignedParts {
-    /// Whether an upstream of this format issued any of them.
+    /// Tells whether an upstream of this format issued any of the signatures.
     pub fn issued_by(&self, format: Format) -> bool {
         let mut signatures = self.0.iter().filter_map(SignedPart::signature);
         signatures.any(|signature| signature.issuer.format() == format)
     }
 
     pub fn call_ids(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|proof| match proof {
+        self.0.iter().filter_map(|part| match part {
             SignedPart::Call { id, .. } => Some(id.as_str()),
             SignedPart::Reasoning { .. } => None,
         })
     }
 
-    /// In bytes, roughly.
+    /// The approximate size in bytes.
     pub fn size(&self) -> usize {
-        let size = |proof: &SignedPart| {
-            let words = match proof {
+        let size = |part: &SignedPart| {
+            let words = match part {
                 SignedPart::Reasoning { text, .. } => text.len(),
                 SignedPart::Call { id, name, .. } => id.len() + name.len(),
             };
             words
-                + proof
-                    .signature()
-                    .map_or(0, |signature| signature.data.len())
+                + part.signature().map_or(0, |signature| signature.data.len())
                 + size_of::<SignedPart>()
         };
         self.0.iter().map(size).sum()
@@ -70,7 +69,7 @@ impl SignedParts {
 }
 
 impl Issuer {
-    /// Whose models can read it.
+    /// The format whose models accept it.
     pub const fn format(self) -> Format {
         match self {
             Issuer::Thinking | Issuer::Redacted => Format::Messages,

@@ -1,13 +1,13 @@
-//! About how many bytes a conversation takes, in whatever format it is said.
+//! Estimates the encoded size of requests and responses in bytes.
 
 use super::{Arguments, Media, Part, PartKind, Request, Response, Source};
 
-/// For names, brackets and quotes.
+/// Bytes for names, brackets and quotes.
 const PER_PART: usize = 64;
 const PER_TOOL: usize = 512;
 
 impl Request<'_> {
-    /// Its words and data, with some room for what stands around them.
+    /// The estimated size of texts and data, with an allowance for the syntax around them.
     pub fn size(&self) -> usize {
         let turns = self.turns.iter().map(|turn| sum(&turn.parts));
         turns.sum::<usize>() + self.tools.len() * PER_TOOL
@@ -15,7 +15,7 @@ impl Request<'_> {
 }
 
 impl Response<'_> {
-    /// Its words and data, with some room for what stands around them.
+    /// The estimated size of texts and data, with an allowance for the syntax around them.
     pub fn size(&self) -> usize {
         let choices = self.choices.iter();
         choices.map(|choice| sum(&choice.parts)).sum()
@@ -54,7 +54,7 @@ mod tests {
     use crate::model::{Format, Losses};
 
     #[test]
-    fn what_is_large_counts() {
+    fn text_and_data_count() {
         let text = "x".repeat(5000);
         let body = format!(
             r#"{{"contents": [{{"role": "user", "parts": [{{"text": "{text}"}},

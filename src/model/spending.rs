@@ -1,4 +1,4 @@
-//! What a key has spent: ever, in the current month and on the current day, both of UTC.
+//! What a key has spent: in total, in the current month and on the current day of UTC.
 
 use std::ops::AddAssign;
 

@@ -1,33 +1,33 @@
-//! What a request was and became on its way out, so that the reply can speak as the client did.
+//! What the translation of a request changed, so that the response uses the client's names.
 
 use super::{Tool, ToolKind};
 use std::ops::Range;
 
-/// Empty for most requests, and then it costs nothing.
+/// The changes of a request's translation; empty for most requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TranslationState {
     pub renamed_tools: Vec<RenamedTool>,
-    /// The client's names of tools that take free text, which not every format has.
+    /// The client's names of custom tools, which not every format has.
     pub custom_tools: Vec<String>,
     pub namespaced_tools: Vec<NamespacedTool>,
-    /// The upstream writes its thoughts into the text, between tags.
+    /// The upstream writes its reasoning into the text, between `<think>` tags.
     pub think_tags: bool,
-    /// Images are made from images.
+    /// The request edits images.
     pub image_edit: bool,
     pub conversation: Option<ConversationState>,
 }
 
-/// Of a conversation that goes on from a reply that was kept, and whose replies may be kept.
+/// A conversation that continues a stored response, or whose response is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversationState {
     pub previous_response_id: Option<String>,
-    /// The client wants to go on from the reply, or to fetch it again.
+    /// The response is to be stored.
     pub store: bool,
-    /// Where the request says what it adds to the conversation.
+    /// The range of the input in the request body.
     pub input_range: Range<usize>,
 }
 
-/// A name that the upstream's format does not take, and the one that stands for it.
+/// A tool name that the upstream's format does not allow, and its replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenamedTool {
     pub client: String,
@@ -37,7 +37,7 @@ pub struct RenamedTool {
 /// A tool that the client declared inside of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespacedTool {
-    /// Both names in one, as the neutral model has it.
+    /// The full name, with the namespace.
     pub name: String,
     pub namespace: String,
 }
@@ -59,12 +59,12 @@ impl TranslationState {
         state
     }
 
-    /// Whether every call of the reply already is as the client knows it.
+    /// Tells whether the calls of a response need no changes.
     pub fn is_identity(&self) -> bool {
         self.renamed_tools.is_empty() && self.custom_tools.is_empty()
     }
 
-    /// What the client calls a tool that the upstream called; `None`: the same.
+    /// The client's name of a tool that the upstream calls; `None`: the same.
     pub fn client_name(&self, upstream: &str) -> Option<&str> {
         let renamed = self
             .renamed_tools

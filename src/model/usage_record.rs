@@ -1,35 +1,35 @@
-//! What is written down of a request that has been paid for.
+//! The usage record of a request that has ended.
 
 use std::borrow::Cow;
 
 use super::{Money, Usage};
 
-/// Its texts are lent by what has them: one is made for every request.
+/// The usage and cost of one request. Its texts are borrowed, as one is made for every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRecord<'a> {
-    /// The request's own, unique for ever: nothing is counted twice by it.
+    /// The id of the request, by which no record is counted twice.
     pub id: Cow<'a, str>,
-    /// When it ended, in milliseconds since 1970.
+    /// The end of the request, in milliseconds since 1970.
     pub at: i64,
-    /// By name.
+    /// The name of the key.
     pub key: Cow<'a, str>,
-    /// The id that the client asked for.
+    /// The model id of the request.
     pub model: Cow<'a, str>,
     pub upstream: Cow<'a, str>,
-    /// The word for what the client speaks.
+    /// The name of the client's format.
     pub format: Cow<'a, str>,
     pub stream: bool,
     pub status: u16,
     pub usage: Usage,
-    /// Images that were made.
+    /// The number of generated images.
     pub images: u64,
-    /// Some of the usage is not the upstream's own count.
+    /// Some of the usage is estimated by the gateway.
     pub estimated: bool,
     pub cost: Money,
 }
 
 impl UsageRecord<'_> {
-    /// With texts of its own.
+    /// The same record with owned texts.
     pub fn into_owned(self) -> UsageRecord<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         UsageRecord {

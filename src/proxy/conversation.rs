@@ -183,7 +183,7 @@ pub(super) fn answer(
     let codec = scope.codec().ok_or_else(unknown)?;
     let turn = conversations.turn(scope.owner, id).ok_or_else(unknown)?;
     match action {
-        StoredResponseAction::Get => Ok(turn.reply.to_vec()),
+        StoredResponseAction::Get => Ok(turn.response.to_vec()),
         StoredResponseAction::Delete => {
             conversations.remove(scope.owner, id);
             Ok(codec.deleted(id))

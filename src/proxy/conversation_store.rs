@@ -95,7 +95,7 @@ impl ConversationStore {
             previous: turn.previous.clone(),
             input: input.text.to_vec(),
             input_items: input.count as u64,
-            reply: turn.reply.to_vec(),
+            reply: turn.response.to_vec(),
         };
         let size = size_of_response(&reply);
         if self.bytes.fetch_add(size, Ordering::AcqRel) + size > QUEUE_BYTES {

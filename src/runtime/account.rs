@@ -163,10 +163,10 @@ impl Account {
     ) -> Result<Reservation, ReserveError> {
         let mut ledger = self.ledger();
         ledger.roll_over(now);
-        let hold = self.reserve_within(&mut ledger, most, cap, now);
-        hold.map_err(|short| match ledger.is_within(most, cap) {
+        let reservation = self.reserve_within(&mut ledger, most, cap, now);
+        reservation.map_err(|exceeded| match ledger.is_within(most, cap) {
             true => ReserveError::NotLeased,
-            false => ReserveError::CapExceeded(short),
+            false => ReserveError::CapExceeded(exceeded),
         })
     }
 

@@ -24,7 +24,7 @@ pub struct StoredConversationTurn {
     /// The id of the response before it.
     pub previous: Option<String>,
     /// The response body as the client got it.
-    pub reply: Bytes,
+    pub response: Bytes,
     /// The input of the request, as the client wrote it.
     added: Bytes,
 }
@@ -33,11 +33,11 @@ impl StoredConversationTurn {
     pub const fn new(
         previous: Option<String>,
         added: Bytes,
-        reply: Bytes,
+        response: Bytes,
     ) -> StoredConversationTurn {
         StoredConversationTurn {
             previous,
-            reply,
+            response,
             added,
         }
     }
@@ -46,30 +46,34 @@ impl StoredConversationTurn {
     pub fn from_items(
         previous: Option<String>,
         input: &Items,
-        reply: Bytes,
+        response: Bytes,
         codec: &dyn ConversationCodec,
     ) -> Option<StoredConversationTurn> {
-        codec.output(&reply)?;
+        codec.output(&response)?;
         let added = [b"[", input.text.as_ref(), b"]"].concat();
-        Some(StoredConversationTurn::new(previous, added.into(), reply))
+        Some(StoredConversationTurn::new(
+            previous,
+            added.into(),
+            response,
+        ))
     }
 
     /// The items of the input, and those of the response.
     pub fn items(&self, codec: &dyn ConversationCodec) -> [Items; 2] {
         let input = codec.input(&self.added).unwrap_or_default();
-        [input, codec.output(&self.reply).unwrap_or_default()]
+        [input, codec.output(&self.response).unwrap_or_default()]
     }
 
     /// Its size in bytes.
     fn size(&self) -> usize {
-        self.added.len() + self.reply.len()
+        self.added.len() + self.response.len()
     }
 
     fn store(&self, cache: &SegmentCache, name: &str) {
         let previous = self.previous.as_deref().unwrap_or_default();
         let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
         let (lengths, previous) = (lengths.as_flattened(), previous.as_bytes());
-        cache.put(name, &[lengths, previous, &self.added, &self.reply]);
+        cache.put(name, &[lengths, previous, &self.added, &self.response]);
     }
 
     fn load(cache: &SegmentCache, name: &str) -> Option<StoredConversationTurn> {

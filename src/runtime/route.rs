@@ -41,10 +41,10 @@ pub fn attempts(snapshot: &Snapshot, model: &Arc<Model>, affinity: Option<&[u8]>
         // Stable, so that both parts keep their order.
         order.sort_by_cached_key(|attempt| !is_available(attempt, now));
     }
-    let wanted = model.settings.retries.attempts.unwrap_or(order.len());
-    order.truncate(wanted);
+    let count = model.settings.retries.attempts.unwrap_or(order.len());
+    order.truncate(count);
     let once = order.len();
-    while !order.is_empty() && order.len() < wanted {
+    while !order.is_empty() && order.len() < count {
         order.push(order[order.len() % once].clone());
     }
     order

@@ -26,6 +26,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The advisory lock of PostgreSQL that every write transaction holds, across processes.
 const WRITE_LOCK: i64 = 0x6f6d_6e69_676c_6f74;
 
+pub(super) type WriteTransaction = Transaction<'static, Any>;
+
 /// A database behind a pool of sqlx's `Any` driver: columns are text, integers and bytes only, so that
 /// every statement is written once and tested on both databases.
 #[derive(Clone)]

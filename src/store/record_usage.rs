@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
-use sqlx::{Any, Transaction};
-
-use super::database::{Store, to_column};
+use super::database::{Store, WriteTransaction, to_column};
 use super::error::StoreError;
 use super::leases::shrink;
 use super::spending::{Periods, raise};
@@ -15,8 +13,6 @@ use crate::model::{Money, UsageRecord};
 
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
-
-type WriteTransaction = Transaction<'static, Any>;
 
 /// The sums of records by day of UTC (since 1970), key and model.
 type Sums<'a> = BTreeMap<(i64, Cow<'a, str>, Cow<'a, str>), Added>;

@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 
 use sqlx::any::AnyArguments;
 use sqlx::error::BoxDynError;
-use sqlx::{Any, Arguments as _, AssertSqlSafe, Row as _, Transaction};
+use sqlx::{Arguments as _, AssertSqlSafe, Row as _};
 
-use super::database::{DatabaseKind, to_column};
+use super::database::{DatabaseKind, WriteTransaction, to_column};
 use super::error::StoreError;
 use crate::model::UsageRecord;
 
@@ -113,8 +113,6 @@ fn placeholders(kind: DatabaseKind, before: usize, rows: usize, columns: usize) 
     placeholders.push(')');
     placeholders
 }
-
-type WriteTransaction = Transaction<'static, Any>;
 
 /// Inserts records. `false`: not all of them were new, and the transaction must be rolled back.
 pub(super) async fn insert(

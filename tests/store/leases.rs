@@ -37,7 +37,7 @@ async fn lease(
             cap: money("10"),
             floor: money(floor),
             minimum: money("0.5"),
-            desired: money(wanted),
+            desired: money(desired),
         },
     };
     let given = store.lease(&[ask], now).await.expect("an answer");

@@ -1,4 +1,4 @@
-//! From the tree to the settings: a file per entry of the config, a function per table.
+//! Parses the YAML tree into settings: a file per entry of the config, a function per table.
 
 mod images;
 mod journal;

@@ -151,7 +151,7 @@ fn parse_timeouts(reader: &mut ConfigReader, field: ConfigField) -> Option<Upstr
     Some(changes.over(DEFAULT_TIMEOUTS))
 }
 
-/// What is said of timeouts, by an upstream or by a model.
+/// Parses the timeouts of an upstream or a model.
 pub fn parse_timeout_changes(
     reader: &mut ConfigReader,
     field: ConfigField,

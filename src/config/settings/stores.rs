@@ -1,4 +1,4 @@
-//! Where things are kept beside the process: databases by their addresses, and the journal's folder.
+//! The store, the limits store and the journal.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// Where receipts wait until the store has them.
+/// The journal, where usage records wait until the store has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalConfig {
     pub path: PathBuf,
