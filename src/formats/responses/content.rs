@@ -1,18 +1,16 @@
-//! The parts of a message or of a tool's output.
+//! Content: the parts of a message or of a tool's output.
 
-use crate::formats::media_kind::small_letters;
+use serde::Serialize;
+
+use super::media::{self, FileSource, ImageSource, InputMediaKind};
 use crate::json::{Fields, Node, Path};
-use crate::model::{
-    ApiError, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Source, Text,
-    split_data_url,
-};
+use crate::model::{ApiError, FieldLocation, Json, Losses, Media, Part, PartKind, Source, Text};
 
-/// The wire says that it is an image, or a file, but not which.
-const ANY_IMAGE: &str = "image/*";
-const ANY_FILE: &str = "application/*";
-
-/// A bare string, or a list of parts.
-pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Part<'a>>, ApiError> {
+/// Decodes content: a string, or a list of parts.
+pub(super) fn decode<'a>(
+    node: Node<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Vec<Part<'a>>, ApiError> {
     match node.value {
         Json::Str(text) => Ok(vec![Part {
             kind: PartKind::Text(text),
@@ -21,7 +19,7 @@ pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Pa
         Json::Array(_) => {
             let mut parts = Vec::new();
             node.each(|at, node| {
-                let kind = node.fields(|fields| read_part(fields, losses))?;
+                let kind = node.fields(|fields| decode_part(fields, losses))?;
                 let at = Some(at);
                 parts.push(Part { kind, at });
                 Ok(())
@@ -32,7 +30,8 @@ pub(super) fn read<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<Vec<Pa
     }
 }
 
-fn read_part<'a>(
+/// Decodes one part of a list.
+fn decode_part<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<PartKind<'a>, ApiError> {
@@ -48,8 +47,8 @@ fn read_part<'a>(
             let text = fields.text("refusal")?;
             PartKind::Refusal(fields.need("refusal", text)?)
         }
-        "input_image" => PartKind::Media(read_image(&mut fields)?),
-        "input_file" => PartKind::Media(read_file(&mut fields)?),
+        "input_image" => PartKind::Media(media::decode_image(&mut fields)?),
+        "input_file" => PartKind::Media(media::decode_file(&mut fields)?),
         other => {
             let path = &fields.path;
             let message = format!("{path}: parts of type {other} have no counterpart");
@@ -60,7 +59,8 @@ fn read_part<'a>(
     Ok(part)
 }
 
-/// Every reply carries these lists, mostly empty; only their content is a loss.
+/// Drops a list that the format has no room for. Every response has these lists, mostly empty; only their elements
+/// are a loss.
 fn drop_unless_empty(fields: &mut Fields<'_, '_>, key: &str, losses: &mut Losses) {
     if let Some(Json::Array(items)) = fields.take(key)
         && !items.is_empty()
@@ -70,93 +70,8 @@ fn drop_unless_empty(fields: &mut Fields<'_, '_>, key: &str, losses: &mut Losses
     }
 }
 
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
-    let detail = fields.node("detail").map(read_detail).transpose()?;
-    let url = fields
-        .node("image_url")
-        .map(|node| address(node, ANY_IMAGE));
-    let (mime, source) = match url.transpose()? {
-        Some(found) => found,
-        None => {
-            let id = fields.text("file_id")?;
-            let id = fields.need("image_url", id)?;
-            (ANY_IMAGE.into(), Source::File(id))
-        }
-    };
-    Ok(Media {
-        mime,
-        source,
-        name: None,
-        detail: detail.flatten(),
-    })
-}
-
-/// `auto` is what every format does unasked.
-fn read_detail(node: Node<'_, '_>) -> Result<Option<Detail>, ApiError> {
-    let path = node.path;
-    Ok(match node.text()?.as_ref() {
-        "auto" => None,
-        "low" => Some(Detail::Low),
-        "high" => Some(Detail::High),
-        "original" => Some(Detail::Original),
-        _ => return Err(path.wrong("one of auto, low, high, original")),
-    })
-}
-
-fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
-    let name = fields.text("filename")?;
-    let data = fields.node("file_data").map(read_data).transpose()?;
-    let url = fields.node("file_url").map(|node| address(node, ANY_FILE));
-    let (mime, source) = match (data, url.transpose()?) {
-        (Some(found), _) | (None, Some(found)) => found,
-        (None, None) => {
-            let id = fields.text("file_id")?;
-            let id = fields.need("file_data", id)?;
-            (ANY_FILE.into(), Source::File(id))
-        }
-    };
-    Ok(Media {
-        mime,
-        source,
-        name,
-        detail: None,
-    })
-}
-
-fn read_data<'a>(node: Node<'a, '_>) -> Result<(Text<'a>, Source<'a>), ApiError> {
-    let path = node.path;
-    data_url(node.text()?).map_err(|_| path.wrong("a base64 data URL"))
-}
-
-/// Where media are; a data URL says what they are as well.
-fn address<'a>(node: Node<'a, '_>, kind: &'static str) -> Result<(Text<'a>, Source<'a>), ApiError> {
-    let path = node.path;
-    match data_url(node.text()?) {
-        Ok(found) => Ok(found),
-        Err(url) if url.starts_with("data:") => Err(path.wrong("a URL, or a base64 data URL")),
-        Err(url) => Ok((kind.into(), Source::Url(url))),
-    }
-}
-
-/// The text itself is given back when it is no data URL.
-fn data_url(text: Text<'_>) -> Result<(Text<'_>, Source<'_>), Text<'_>> {
-    match text {
-        Text::Borrowed(borrowed) => match split_data_url(borrowed) {
-            Some((mime, data)) => Ok((small_letters(mime.into()), Source::Base64(data.into()))),
-            None => Err(text),
-        },
-        Text::Owned(owned) => match split_data_url(&owned) {
-            Some((mime, data)) => Ok((
-                mime.to_ascii_lowercase().into(),
-                Source::Base64(data.to_owned().into()),
-            )),
-            None => Err(Text::Owned(owned)),
-        },
-    }
-}
-
-/// The texts of a list of `{"type": kind, "text": …}`, as paragraphs.
-pub(super) fn joined_texts<'a>(
+/// Decodes the texts of a list of `{"type": kind, "text": …}` and joins them as paragraphs.
+pub(super) fn decode_joined_texts<'a>(
     fields: &mut Fields<'a, '_>,
     key: &str,
     kind: &str,
@@ -182,6 +97,81 @@ pub(super) fn joined_texts<'a>(
         })
     })?;
     Ok(joined)
+}
+
+/// Content as it is encoded: a string where one text is all there is.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum InputContent<'r> {
+    Text(&'r str),
+    Parts(Vec<InputPart<'r>>),
+}
+
+impl<'r> InputContent<'r> {
+    /// Encodes parts.
+    pub(super) fn of(parts: Vec<InputPart<'r>>) -> InputContent<'r> {
+        match parts.as_slice() {
+            [] => InputContent::Text(""),
+            [InputPart::InputText { text } | InputPart::OutputText { text, .. }] => {
+                InputContent::Text(text)
+            }
+            _ => InputContent::Parts(parts),
+        }
+    }
+}
+
+/// One part as it is encoded.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum InputPart<'r> {
+    InputText {
+        text: &'r str,
+    },
+    OutputText {
+        text: &'r str,
+        annotations: [(); 0],
+    },
+    Refusal {
+        refusal: &'r str,
+    },
+    InputImage {
+        #[serde(flatten)]
+        image: ImageSource<'r>,
+        detail: &'static str,
+    },
+    InputFile(FileSource<'r>),
+}
+
+/// Encodes media as a part.
+pub(super) fn encode_media<'r>(
+    media: &'r Media<'_>,
+    location: FieldLocation,
+    losses: &mut Losses,
+) -> Result<InputPart<'r>, ApiError> {
+    if let Source::Plain(text) = &media.source {
+        losses.approximated(location);
+        return Ok(InputPart::InputText { text });
+    }
+    match media::kind_of(media, &location, losses) {
+        InputMediaKind::Image => {
+            losses.dropped_if_present(media.name_location(&location));
+            Ok(InputPart::InputImage {
+                image: media::encode_image(media),
+                detail: media::encode_detail(media.detail),
+            })
+        }
+        InputMediaKind::File => Ok(InputPart::InputFile(media::encode_file(
+            media, location, losses,
+        ))),
+        InputMediaKind::Unsupported => {
+            let kind = match media.mime.as_ref() {
+                "" => "this kind",
+                mime => mime,
+            };
+            let message = format!("the upstream of this model takes no media of {kind}");
+            Err(ApiError::invalid(message).at_location(location))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,33 +7,33 @@ use crate::formats::chat;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
-/// The official types describe the flat form, real streams have the nested one, and some official
-/// clients take a stream for whole unless they see the latter: so both are written.
+/// An `error` event. The API reference has the flat form, real streams have the nested one, and some SDKs take a
+/// stream for complete unless they see the latter: so both are encoded.
 #[derive(Serialize)]
-struct ErrorEvent<'a> {
+struct ResponsesErrorEvent<'a> {
     r#type: &'static str,
     sequence_number: u64,
     #[serde(flatten)]
-    flat: Failure<'a>,
-    error: Nested<'a>,
+    flat: StreamErrorFields<'a>,
+    error: NestedError<'a>,
 }
 
 #[derive(Serialize)]
-struct Nested<'a> {
+struct NestedError<'a> {
     r#type: &'static str,
     #[serde(flatten)]
-    failure: Failure<'a>,
+    fields: StreamErrorFields<'a>,
 }
 
 #[derive(Serialize, Clone, Copy)]
-struct Failure<'a> {
+struct StreamErrorFields<'a> {
     code: &'static str,
     message: &'a str,
     param: Option<&'a str>,
 }
 
-/// Clients know these words only, so an upstream's own code does not count here.
-pub(super) const fn code(kind: ApiErrorKind) -> &'static str {
+/// Encodes the code of an error; clients know these only, so an upstream's own code is not passed on.
+pub(super) const fn encode_code(kind: ApiErrorKind) -> &'static str {
     match kind {
         ApiErrorKind::RateLimited => "rate_limit_exceeded",
         ApiErrorKind::OverQuota => "insufficient_quota",
@@ -43,25 +43,26 @@ pub(super) const fn code(kind: ApiErrorKind) -> &'static str {
     }
 }
 
+/// Encodes an error as an event.
 pub(super) fn encode_in_stream(api_error: &ApiError, sequence_number: u64, out: &mut SseWriter) {
-    let failure = Failure {
-        code: code(api_error.kind),
+    let fields = StreamErrorFields {
+        code: encode_code(api_error.kind),
         message: &api_error.message,
         param: api_error.param.as_deref(),
     };
-    let event = ErrorEvent {
+    let event = ResponsesErrorEvent {
         r#type: "error",
         sequence_number,
-        flat: failure,
-        error: Nested {
+        flat: fields,
+        error: NestedError {
             r#type: chat::error_type(api_error.kind),
-            failure,
+            fields,
         },
     };
     out.event("error", &event);
 }
 
-/// An error event, flat or nested, or a failed response.
+/// Decodes an `error` event, flat or nested, or a failed response.
 pub(super) fn decode_in_stream(data: &str) -> ApiError {
     let event: Value = serde_json::from_str(data).unwrap_or(Value::Null);
     let inner = match (&event["response"]["error"], &event["error"]) {

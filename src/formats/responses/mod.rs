@@ -1,36 +1,39 @@
-//! The responses format: `POST /v1/responses`.
+//! The responses format: OpenAI Responses, `POST /v1/responses`.
 
+mod annotations;
+mod call_ids;
 mod content;
-mod content_out;
-mod count;
-mod decoder;
-mod draft;
+mod conversation;
+mod count_tokens;
 mod error;
-mod events;
-mod frame;
-mod incoming;
-mod items_in;
-mod kept;
-mod outgoing;
-mod pairs_out;
-mod pass;
-mod picture;
-mod places;
-mod progress;
-mod reply;
+mod field_paths;
+mod hosted_tools;
+mod image_generation;
+mod input_items;
+mod input_list;
+mod lenient_object;
+mod media;
+mod namespaces;
+mod output_items;
+mod passthrough;
+mod reasoning;
 mod request;
 mod response;
-mod sealed;
-mod settings_out;
+mod response_builder;
+mod response_object;
+mod schema;
+mod settings;
+mod signatures;
+mod status;
 mod stream;
-mod strict;
+mod tool_choice;
 mod tools;
-mod tools_out;
 mod turns;
-mod turns_out;
+mod usage;
 
 use http::HeaderName;
 
+use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
 use super::{
     Codec, ConversationCodec, Counter, Glance, HeaderFields, NameRule, Operation, Passed, Peek,
     RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch, chat,
@@ -39,6 +42,7 @@ use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
+/// The codec of the responses format.
 pub(super) struct Responses;
 
 impl Codec for Responses {
@@ -61,11 +65,11 @@ impl Codec for Responses {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        outgoing::encode(request, target, losses)
+        request::encode(request, target, losses)
     }
 
-    fn path_of(&self, place: &FieldLocation) -> String {
-        places::path_of(place)
+    fn path_of(&self, location: &FieldLocation) -> String {
+        field_paths::path_of(location)
     }
 
     fn decode_response<'a>(
@@ -73,24 +77,24 @@ impl Codec for Responses {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        incoming::decode(body, losses)
+        response::decode(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &ResponseOptions,
+        options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
-        response::encode(response, asked, losses)
+        response::encode(response, options, losses)
     }
 
     fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(decoder::Decoder::default())
+        Box::new(ResponsesStreamDecoder::default())
     }
 
-    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::Encoder::new(asked))
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(ResponsesStreamEncoder::new(options))
     }
 
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
@@ -102,19 +106,19 @@ impl Codec for Responses {
     }
 
     fn encode_stream_error(&self, api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
-        pass::cut(api_error, passed, out);
+        passthrough::encode_error(api_error, passed, out);
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        pass::peek(body)
+        passthrough::peek(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_reply(body, watch)
+        passthrough::glance_reply(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_event(data, watch)
+        passthrough::glance_event(data, watch)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
@@ -134,14 +138,14 @@ impl Codec for Responses {
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {
-        Some(&count::Count)
+        Some(&count_tokens::ResponsesTokenCounter)
     }
 
     fn keeper(&self) -> Option<&'static dyn ConversationCodec> {
-        Some(&kept::Kept)
+        Some(&conversation::ResponsesConversation)
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        sealed::take_out(body, losses)
+        signatures::strip_foreign(body, losses)
     }
 }

@@ -1,46 +1,159 @@
-//! Requests, read into the model.
+//! Requests: the top-level fields of the body of `POST /v1/responses`.
 
-use std::ops::RangeInclusive;
+use serde::Serialize;
 
-use super::{tools, turns};
-use crate::formats::chat;
-use crate::json::{Fields, Node, Path};
+use super::input_items::InputItem;
+use super::reasoning::{self, ReasoningSettings};
+use super::settings::{self, TextSettings};
+use super::tool_choice::{self, ResponsesToolChoice};
+use super::tools::{self, ResponsesTool};
+use super::turns::{self, EncodedInput};
+use crate::formats::written::written;
+use crate::formats::{UpstreamTarget, chat};
+use crate::json::Fields;
 use crate::model::{
-    ApiError, Depth, Effort, FieldLocation, Losses, OutputFormat, Part, PartKind, Request, Role,
-    Turn, truncated,
+    ApiError, FieldLocation, Json, Losses, Part, PartKind, Request, Role, Setting, Text, Turn,
+    truncated,
 };
 
-/// `keeps`: the reply will be kept if the client wants that.
+/// Decodes the body of a request. `can_store`: the gateway stores responses for clients that ask for it.
 pub(super) fn decode<'a>(
     body: &'a [u8],
-    keeps: bool,
+    can_store: bool,
     losses: &mut Losses,
 ) -> Result<Request<'a>, ApiError> {
     let mut fields = Fields::of_body(body)?;
     let mut request = Request::default();
-    refuse_state(&mut fields, keeps)?;
-    // Routing has read the name already; here only its type matters.
+    reject_stored_state(&mut fields, can_store)?;
+    // Routing has decoded the name already: only its type is checked here.
     fields.text("model")?;
-    read_turns(&mut fields, &mut request, losses)?;
-    read_sampling(&mut fields, &mut request, losses)?;
-    tools::read(&mut fields, &mut request, losses)?;
-    read_thinking(&mut fields, &mut request, losses)?;
-    read_output(&mut fields, &mut request, losses)?;
-    read_labels(&mut fields, &mut request)?;
-    read_transport(&mut fields, keeps, losses)?;
+    decode_turns(&mut fields, &mut request, losses)?;
+    settings::decode_sampling(&mut fields, &mut request.sampling)?;
+    request.sampling.logprobs |= decode_include(&mut fields, losses)?;
+    tools::decode(&mut fields, &mut request, losses)?;
+    tool_choice::decode(&mut fields, &mut request, losses)?;
+    reasoning::decode(&mut fields, &mut request.thinking, losses)?;
+    settings::decode_text(&mut fields, &mut request.output, losses)?;
+    decode_labels(&mut fields, &mut request)?;
+    decode_transport(&mut fields, can_store, losses)?;
     fields.finish(losses);
     Ok(request)
 }
 
-/// What only the vendor's own store could answer.
-const STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+/// The body of a request as it is encoded.
+#[derive(Serialize)]
+struct ResponsesRequest<'r> {
+    #[serde(flatten)]
+    prompt: ResponsesPrompt<'r>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_logprobs: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    include: Vec<&'static str>,
+    /// Always sent: the upstream stores the conversation by default.
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'r Json<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
 
-fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), ApiError> {
-    // One that is kept has given way to what it stands for.
-    if keeps && let Some(id) = fields.text("previous_response_id")? {
-        return Err(unknown_previous(&id));
+/// The fields of a request that count as input tokens.
+#[derive(Serialize)]
+pub(super) struct ResponsesPrompt<'r> {
+    model: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'r>>,
+    input: Vec<InputItem<'r>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ResponsesTool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ResponsesToolChoice<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<ReasoningSettings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextSettings<'r>>,
+}
+
+/// Encodes a request for an upstream of this format.
+pub(super) fn encode(
+    request: &Request<'_>,
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    if request.output.audio {
+        let message = "the upstream of this model cannot answer with sound";
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
     }
-    for key in STATE {
+    let (prompt, has_reasoning) = encode_prompt(request, target, losses)?;
+    let sampling = &request.sampling;
+    settings::report_unsupported(sampling, losses);
+    let (temperature, top_p) = settings::encode_sampling(sampling, target.capabilities, losses);
+    let labels = &request.labels;
+    let body = ResponsesRequest {
+        prompt,
+        max_output_tokens: settings::encode_max_output_tokens(sampling, losses),
+        temperature,
+        top_p,
+        top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
+        include: encode_include(request, target, has_reasoning),
+        store: false,
+        metadata: labels.metadata.as_ref(),
+        user: labels.user.as_deref(),
+        prompt_cache_key: labels.cache_key.as_deref(),
+        service_tier: labels.service_tier.as_deref(),
+        stream: target.stream.then_some(true),
+    };
+    Ok(written(&body, request.size()))
+}
+
+/// Encodes the fields that count as input tokens; `true`: they contain encrypted reasoning.
+pub(super) fn encode_prompt<'r>(
+    request: &'r Request<'_>,
+    target: &UpstreamTarget<'r>,
+    losses: &mut Losses,
+) -> Result<(ResponsesPrompt<'r>, bool), ApiError> {
+    let EncodedInput {
+        instructions,
+        input,
+        has_reasoning,
+    } = turns::encode(&request.turns, losses)?;
+    let prompt = ResponsesPrompt {
+        model: target.model,
+        instructions,
+        input,
+        tools: tools::encode(request, losses),
+        tool_choice: tool_choice::encode(request, losses),
+        parallel_tool_calls: tool_choice::encode_parallel_tool_calls(request, target, losses),
+        reasoning: reasoning::encode(&request.thinking, target.capabilities, losses),
+        text: settings::encode_text(&request.output, losses),
+    };
+    Ok((prompt, has_reasoning))
+}
+
+/// Fields that refer to objects in the vendor's own store.
+const STORED_STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+
+/// Rejects a request that depends on state between requests.
+fn reject_stored_state(fields: &mut Fields<'_, '_>, can_store: bool) -> Result<(), ApiError> {
+    // The id of a stored response has been replaced by its conversation before decoding.
+    if can_store && let Some(id) = fields.text("previous_response_id")? {
+        return Err(previous_response_not_found(&id));
+    }
+    for key in STORED_STATE {
         if fields.take(key).is_some() {
             let message =
                 format!("{key}: nothing is stored between requests; send the whole conversation");
@@ -48,14 +161,16 @@ fn refuse_state(fields: &mut Fields<'_, '_>, keeps: bool) -> Result<(), ApiError
         }
     }
     match fields.bool("background")? {
-        Some(true) => {
-            Err(ApiError::invalid("background: replies cannot be fetched later").at("background"))
-        }
+        Some(true) => Err(ApiError::invalid(
+            "background: responses cannot be fetched later; leave `background` out",
+        )
+        .at("background")),
         _ => Ok(()),
     }
 }
 
-pub(super) fn unknown_previous(id: &str) -> ApiError {
+/// Builds the error for a `previous_response_id` that the gateway does not store.
+pub(super) fn previous_response_not_found(id: &str) -> ApiError {
     let id = truncated(id);
     let message = format!(
         "previous_response_id: no response `{id}` is kept here (any more); send the whole conversation"
@@ -65,7 +180,8 @@ pub(super) fn unknown_previous(id: &str) -> ApiError {
     api_error
 }
 
-fn read_turns<'a>(
+/// Decodes `instructions` and `input`.
+fn decode_turns<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
@@ -81,58 +197,23 @@ fn read_turns<'a>(
         });
     }
     match fields.node("input") {
-        Some(input) => turns::read(input, &mut request.turns, losses),
+        Some(input) => turns::decode(input, &mut request.turns, losses),
         None => fields.need("input", None),
     }
 }
 
-fn read_sampling(
-    fields: &mut Fields<'_, '_>,
-    request: &mut Request<'_>,
-    losses: &mut Losses,
-) -> Result<(), ApiError> {
-    let sampling = &mut request.sampling;
-    sampling.max_tokens = fields.u64("max_output_tokens")?;
-    if sampling.max_tokens.is_some_and(|tokens| tokens < 16) {
-        return Err(Path::Key(&fields.path, "max_output_tokens").wrong("an integer of at least 16"));
-    }
-    sampling.temperature = number_within(fields, "temperature", 0.0..=2.0)?;
-    sampling.top_p = number_within(fields, "top_p", 0.0..=1.0)?;
-    let top = fields.u64("top_logprobs")?;
-    sampling.top_logprobs = match top.map(u32::try_from) {
-        None => None,
-        Some(Ok(top @ 0..=20)) => Some(top),
-        Some(_) => return Err(Path::Key(&fields.path, "top_logprobs").wrong("at most 20")),
-    };
-    let included = read_include(fields, losses)?;
-    sampling.logprobs = included || sampling.top_logprobs.is_some_and(|top| top > 0);
-    Ok(())
-}
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+const LOGPROBS: &str = "message.output_text.logprobs";
 
-fn number_within(
-    fields: &mut Fields<'_, '_>,
-    key: &str,
-    range: RangeInclusive<f64>,
-) -> Result<Option<f64>, ApiError> {
-    let number = fields.f64(key)?;
-    match number {
-        Some(number) if !range.contains(&number) => {
-            let expected = format!("a number from {} to {}", range.start(), range.end());
-            Err(Path::Key(&fields.path, key).wrong(&expected))
-        }
-        _ => Ok(number),
-    }
-}
-
-/// Whether log probabilities are among the extras asked for.
-fn read_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool, ApiError> {
+/// Decodes `include`; `true`: it asks for log probabilities.
+fn decode_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool, ApiError> {
     let mut logprobs = false;
     fields.each("include", |_, node| {
         let path = node.path;
         match node.text()?.as_ref() {
-            "message.output_text.logprobs" => logprobs = true,
-            // Seals are always carried.
-            "reasoning.encrypted_content" => {}
+            LOGPROBS => logprobs = true,
+            // Signatures are always part of a response.
+            ENCRYPTED_REASONING => {}
             _ => losses.dropped(FieldLocation::Path(path.to_string().into())),
         }
         Ok(())
@@ -140,99 +221,36 @@ fn read_include(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<bool
     Ok(logprobs)
 }
 
-fn read_thinking(
-    fields: &mut Fields<'_, '_>,
-    request: &mut Request<'_>,
-    losses: &mut Losses,
-) -> Result<(), ApiError> {
-    let Some(node) = fields.node("reasoning") else {
-        return Ok(());
-    };
-    node.fields(|mut fields| {
-        request.thinking.depth = fields.node("effort").map(read_effort).transpose()?;
-        // The older name of the same setting.
-        let older = fields.text("generate_summary")?;
-        let summary = fields.text("summary")?.or(older);
-        request.thinking.show = summary.map(|_| true);
-        fields.finish(losses);
-        Ok(())
-    })
+/// Encodes `include`. The upstream stores nothing, so reasoning goes on only if its ciphertext comes with the
+/// response.
+fn encode_include(
+    request: &Request<'_>,
+    target: &UpstreamTarget<'_>,
+    has_reasoning: bool,
+) -> Vec<&'static str> {
+    let capabilities = target.capabilities;
+    let mut include = Vec::new();
+    if capabilities.responses_encrypted_reasoning
+        && reasoning::may_reason(&request.thinking, capabilities, has_reasoning)
+    {
+        include.push(ENCRYPTED_REASONING);
+    }
+    if request.sampling.logprobs {
+        include.push(LOGPROBS);
+    }
+    include
 }
 
-fn read_effort(node: Node<'_, '_>) -> Result<Depth, ApiError> {
-    let path = node.path;
-    Ok(match node.text()?.as_ref() {
-        "none" => Depth::Off,
-        "minimal" => Depth::Effort(Effort::Minimal),
-        "low" => Depth::Effort(Effort::Low),
-        "medium" => Depth::Effort(Effort::Medium),
-        "high" => Depth::Effort(Effort::High),
-        "xhigh" => Depth::Effort(Effort::ExtraHigh),
-        "max" => Depth::Effort(Effort::Max),
-        _ => return Err(path.wrong("one of none, minimal, low, medium, high, xhigh, max")),
-    })
-}
-
-fn read_output<'a>(
+/// Decodes what labels a request: `metadata`, `user`, `prompt_cache_key`, `service_tier`.
+fn decode_labels<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
-    losses: &mut Losses,
 ) -> Result<(), ApiError> {
-    let Some(node) = fields.node("text") else {
-        return Ok(());
-    };
-    node.fields(|mut fields| {
-        if let Some(format) = fields.node("format") {
-            request.output.format = read_shape(format, losses)?;
-        }
-        request.output.verbosity = fields.text("verbosity")?;
-        if !matches!(
-            request.output.verbosity.as_deref(),
-            None | Some("low" | "medium" | "high")
-        ) {
-            return Err(Path::Key(&fields.path, "verbosity").wrong("one of low, medium, high"));
-        }
-        fields.finish(losses);
-        Ok(())
-    })
-}
-
-fn read_shape<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<OutputFormat<'a>, ApiError> {
-    node.fields(|mut fields| {
-        let kind = fields.text("type")?;
-        let shape = match fields.need("type", kind)?.as_ref() {
-            "text" => OutputFormat::Text,
-            "json_object" => OutputFormat::Json,
-            "json_schema" => {
-                let name = fields.text("name")?;
-                let schema = fields.take("schema");
-                let schema = fields.need("schema", schema)?;
-                if !schema.is_object() {
-                    return Err(Path::Key(&fields.path, "schema").wrong("an object"));
-                }
-                OutputFormat::Schema {
-                    name: Some(fields.need("name", name)?),
-                    description: fields.text("description")?,
-                    schema,
-                    strict: fields.bool("strict")?,
-                }
-            }
-            _ => {
-                let path = Path::Key(&fields.path, "type");
-                return Err(path.wrong("one of text, json_object, json_schema"));
-            }
-        };
-        fields.finish(losses);
-        Ok(shape)
-    })
-}
-
-fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Result<(), ApiError> {
     let labels = &mut request.labels;
     let metadata = fields.node("metadata").map(chat::read_metadata);
     labels.metadata = metadata.transpose()?;
     labels.user = fields.text("user")?;
-    // The newer name of the same thing; next to `user` it is left over and reported.
+    // `safety_identifier` is the newer name of `user`; beside `user` it stays and is reported as lost.
     if labels.user.is_none() {
         labels.user = fields.text("safety_identifier")?;
         request.aliases.user = labels.user.as_ref().map(|_| "safety_identifier");
@@ -242,10 +260,10 @@ fn read_labels<'a>(fields: &mut Fields<'a, '_>, request: &mut Request<'a>) -> Re
     Ok(())
 }
 
-/// Switches that say nothing to the model: only those that cannot be honoured are worth a word.
-fn read_transport(
+/// Decodes the fields that only concern how the response is delivered; reports those that have no effect here.
+fn decode_transport(
     fields: &mut Fields<'_, '_>,
-    keeps: bool,
+    can_store: bool,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
     fields.bool("stream")?;
@@ -260,7 +278,7 @@ fn read_transport(
             Ok(())
         })?;
     }
-    if fields.bool("store")? == Some(true) && !keeps {
+    if fields.bool("store")? == Some(true) && !can_store {
         losses.dropped(FieldLocation::Path("store".into()));
     }
     let truncation = fields.text("truncation")?;
@@ -270,6 +288,9 @@ fn read_transport(
     Ok(())
 }
 
+#[cfg(test)]
+#[path = "tests/request_encode.rs"]
+mod encode_tests;
 #[cfg(test)]
 #[path = "tests/request.rs"]
 mod tests;

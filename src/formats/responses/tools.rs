@@ -1,45 +1,27 @@
-//! Tools, and how the model may choose among them.
+//! Tools: functions, custom tools of free text, namespaces of both, and those that the upstream runs.
 
-use super::picture;
-use crate::json::{Fields, Node, Path};
-use crate::model::{
-    ApiError, FieldLocation, HostedTool, Json, Losses, Request, Search, Setting, Text, Tool,
-    ToolChoice, ToolKind,
-};
+use serde::Serialize;
 
-pub(super) fn read<'a>(
+use super::hosted_tools::{self, CodeInterpreterContainer, WebSearchSettings};
+use super::image_generation::{self, ImageGenerationSettings};
+use super::namespaces::qualified_name;
+use super::schema;
+use crate::json::{Fields, Path};
+use crate::model::{ApiError, FieldLocation, HostedTool, Json, Losses, Request, Tool, ToolKind};
+
+/// Decodes the `tools` array of a request.
+pub(super) fn decode<'a>(
     fields: &mut Fields<'a, '_>,
     request: &mut Request<'a>,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
     fields.each("tools", |at, node| {
-        node.fields(|fields| read_tool(at, None, fields, request, losses))
-    })?;
-    if let Some(node) = fields.node("tool_choice") {
-        request.tool_choice = read_choice(node, request, losses)?;
-    }
-    request.parallel_tools = fields.bool("parallel_tool_calls")?;
-    Ok(())
+        node.fields(|fields| decode_tool(at, None, fields, request, losses))
+    })
 }
 
-const SEPARATOR: &str = "__";
-
-/// A tool of a namespace goes by both names, so that two namespaces may hold the same one.
-pub(super) fn qualified<'a>(namespace: Option<&str>, name: Text<'a>) -> Text<'a> {
-    match namespace {
-        Some(namespace) => format!("{namespace}{SEPARATOR}{name}").into(),
-        None => name,
-    }
-}
-
-/// The name that a tool has within its namespace.
-pub(super) fn within<'n>(namespace: &str, qualified: &'n str) -> &'n str {
-    let rest = qualified.strip_prefix(namespace);
-    let name = rest.and_then(|rest| rest.strip_prefix(SEPARATOR));
-    name.unwrap_or(qualified)
-}
-
-fn read_tool<'a>(
+/// Decodes one tool. `at`: its index in `tools`; the tools of a namespace have the index of that.
+fn decode_tool<'a>(
     at: u32,
     namespace: Option<&str>,
     mut fields: Fields<'a, '_>,
@@ -50,28 +32,30 @@ fn read_tool<'a>(
     let kind = fields.need("type", kind)?;
     match (kind.as_ref(), namespace) {
         ("function", _) => {
-            let tool = read_function(at, namespace, &mut fields)?;
+            let tool = decode_function(at, namespace, &mut fields)?;
             request.tools.push(tool);
         }
         ("custom", _) => {
-            let tool = read_custom(at, namespace, &mut fields, losses)?;
+            let tool = decode_custom(at, namespace, &mut fields, losses)?;
             request.tools.push(tool);
         }
         ("namespace", None) => {
             let name = fields.text("name")?;
             let name = fields.need("name", name)?;
             fields.each("tools", |_, node| {
-                node.fields(|fields| read_tool(at, Some(&name), fields, request, losses))
+                node.fields(|fields| decode_tool(at, Some(&name), fields, request, losses))
             })?;
         }
         ("image_generation", None) => {
             request.output.images = true;
-            request.output.image_options = picture::read(&mut fields)?;
+            request.output.image_options = image_generation::decode(&mut fields)?;
         }
-        _ => match hosted(&kind).filter(|_| namespace.is_none()) {
-            Some(HostedTool::Search) => request.search = Some(read_search(&mut fields, losses)?),
+        _ => match hosted_tools::decode_type(&kind).filter(|_| namespace.is_none()) {
+            Some(HostedTool::Search) => {
+                request.search = Some(hosted_tools::decode_web_search(&mut fields, losses)?)
+            }
             Some(HostedTool::CodeExecution) => {
-                read_container(&mut fields, losses)?;
+                hosted_tools::decode_container(&mut fields, losses)?;
                 request.code_execution = true;
             }
             None => {
@@ -85,19 +69,57 @@ fn read_tool<'a>(
     Ok(())
 }
 
-/// The tool that this type stands for, if others have one like it.
-fn hosted(kind: &str) -> Option<HostedTool> {
-    match kind {
-        "web_search"
-        | "web_search_2025_08_26"
-        | "web_search_preview"
-        | "web_search_preview_2025_03_11" => Some(HostedTool::Search),
-        "code_interpreter" => Some(HostedTool::CodeExecution),
-        _ => None,
-    }
+/// One tool as it is encoded.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ResponsesTool<'r> {
+    Function {
+        name: &'r str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'r str>,
+        parameters: FunctionParameters<'r>,
+        /// Always sent: the upstream makes the schema strict by default.
+        strict: bool,
+    },
+    Custom {
+        name: &'r str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'r str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        format: Option<CustomGrammar<'r>>,
+    },
+    WebSearch(WebSearchSettings<'r>),
+    CodeInterpreter {
+        container: CodeInterpreterContainer,
+    },
+    ImageGeneration(ImageGenerationSettings<'r>),
 }
 
-fn read_function<'a>(
+/// Encodes the `tools` array.
+pub(super) fn encode<'r>(request: &'r Request<'_>, losses: &mut Losses) -> Vec<ResponsesTool<'r>> {
+    let declared = request.tools.iter().map(|tool| encode_tool(tool, losses));
+    let mut tools: Vec<ResponsesTool<'r>> = declared.collect();
+    tools.extend(
+        request
+            .search
+            .as_ref()
+            .map(|search| ResponsesTool::WebSearch(hosted_tools::encode_web_search(search))),
+    );
+    if request.code_execution {
+        let container = CodeInterpreterContainer {};
+        tools.push(ResponsesTool::CodeInterpreter { container });
+    }
+    if request.output.images {
+        let settings = image_generation::encode(&request.output.image_options, losses);
+        tools.push(ResponsesTool::ImageGeneration(settings));
+    } else {
+        request.output.image_options.drop_all(losses);
+    }
+    tools
+}
+
+/// Decodes a tool of type `function`.
+fn decode_function<'a>(
     at: u32,
     namespace: Option<&str>,
     fields: &mut Fields<'a, '_>,
@@ -108,7 +130,7 @@ fn read_function<'a>(
         return Err(Path::Key(&fields.path, "parameters").wrong("an object"));
     }
     Ok(Tool {
-        name: qualified(namespace, fields.need("name", name)?),
+        name: qualified_name(namespace, fields.need("name", name)?),
         description: fields.text("description")?,
         schema,
         strict: fields.bool("strict")?,
@@ -118,7 +140,57 @@ fn read_function<'a>(
     })
 }
 
-fn read_custom<'a>(
+/// Encodes a function or a custom tool.
+fn encode_tool<'r>(tool: &'r Tool<'_>, losses: &mut Losses) -> ResponsesTool<'r> {
+    let name = &*tool.name;
+    let description = tool.description.as_deref();
+    if tool.kind == ToolKind::Custom {
+        let format = tool.schema.as_ref().and_then(encode_grammar);
+        return ResponsesTool::Custom {
+            name,
+            description,
+            format,
+        };
+    }
+    let requested = tool.strict == Some(true);
+    let strict = requested && tool.schema.as_ref().is_some_and(schema::is_strict);
+    if strict != requested {
+        losses.approximated(FieldLocation::ToolStrict { tool: tool.at });
+    }
+    ResponsesTool::Function {
+        name,
+        description,
+        parameters: match &tool.schema {
+            Some(schema) => FunctionParameters::Schema(schema),
+            None => FunctionParameters::Empty(EmptySchema {
+                properties: EmptyProperties {},
+            }),
+        },
+        strict,
+    }
+}
+
+/// The schema of a function's parameters as it is encoded.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum FunctionParameters<'r> {
+    Schema(&'r Json<'r>),
+    Empty(EmptySchema),
+}
+
+/// The schema of a function without parameters, which the format requires.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "object")]
+pub(super) struct EmptySchema {
+    properties: EmptyProperties,
+}
+
+/// An empty JSON object.
+#[derive(Serialize)]
+struct EmptyProperties {}
+
+/// Decodes a tool of type `custom`, which takes free text.
+fn decode_custom<'a>(
     at: u32,
     namespace: Option<&str>,
     fields: &mut Fields<'a, '_>,
@@ -126,11 +198,11 @@ fn read_custom<'a>(
 ) -> Result<Tool<'a>, ApiError> {
     let name = fields.text("name")?;
     let grammar = match fields.node("format") {
-        Some(format) => format.fields(|format| read_grammar(format, losses))?,
+        Some(format) => format.fields(|format| decode_grammar(format, losses))?,
         None => None,
     };
     Ok(Tool {
-        name: qualified(namespace, fields.need("name", name)?),
+        name: qualified_name(namespace, fields.need("name", name)?),
         description: fields.text("description")?,
         schema: grammar,
         strict: None,
@@ -140,8 +212,8 @@ fn read_custom<'a>(
     })
 }
 
-/// `None`: free text, which such a tool takes anyway.
-fn read_grammar<'a>(
+/// Decodes the `format` of a custom tool; `None`: unconstrained text, the default.
+fn decode_grammar<'a>(
     mut format: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<Json<'a>>, ApiError> {
@@ -164,139 +236,21 @@ fn read_grammar<'a>(
     }
 }
 
-fn read_search<'a>(
-    fields: &mut Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Search<'a>, ApiError> {
-    let mut search = Search {
-        context_size: fields.text("search_context_size")?,
-        ..Search::default()
-    };
-    if let Some(filters) = fields.node("filters") {
-        filters.fields(|mut fields| {
-            fields.each("allowed_domains", |_, node| {
-                search.allowed_domains.push(node.text()?);
-                Ok(())
-            })?;
-            fields.finish(losses);
-            Ok(())
-        })?;
-    }
-    if let Some(location) = fields.node("user_location") {
-        location.fields(|mut fields| {
-            // There is one kind of location, `approximate`.
-            fields.text("type")?;
-            search.city = fields.text("city")?;
-            search.region = fields.text("region")?;
-            search.country = fields.text("country")?;
-            search.timezone = fields.text("timezone")?;
-            fields.finish(losses);
-            Ok(())
-        })?;
-    }
-    Ok(search)
+/// The grammar of a custom tool as it is encoded.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "grammar")]
+pub(super) struct CustomGrammar<'r> {
+    syntax: &'r str,
+    definition: &'r str,
 }
 
-/// Either one made for this request, or the id of one that the vendor keeps.
-fn read_container(fields: &mut Fields<'_, '_>, losses: &mut Losses) -> Result<(), ApiError> {
-    let Some(node) = fields.node("container") else {
-        return Ok(());
-    };
-    if matches!(node.value, Json::Str(_)) {
-        let path = node.path;
-        let message = format!("{path}: containers are not kept between requests");
-        return Err(ApiError::invalid(message).at(path.to_string()));
-    }
-    node.fields(|mut fields| {
-        fields.text("type")?;
-        fields.finish(losses);
-        Ok(())
+/// Encodes the grammar of a custom tool.
+fn encode_grammar<'r>(schema: &'r Json<'_>) -> Option<CustomGrammar<'r>> {
+    let fields = schema.as_object()?;
+    Some(CustomGrammar {
+        syntax: fields.get("syntax")?.as_str()?,
+        definition: fields.get("definition")?.as_str()?,
     })
-}
-
-/// `None`: a choice that only makes sense where the vendor runs the tool.
-fn read_choice<'a>(
-    node: Node<'a, '_>,
-    request: &mut Request<'a>,
-    losses: &mut Losses,
-) -> Result<Option<ToolChoice<'a>>, ApiError> {
-    if let Json::Str(word) = &node.value {
-        return match word.as_ref() {
-            "auto" => Ok(Some(ToolChoice::Auto)),
-            "none" => Ok(Some(ToolChoice::None)),
-            "required" => Ok(Some(ToolChoice::Required)),
-            _ => Err(node.path.wrong("one of auto, none, required, or an object")),
-        };
-    }
-    node.fields(|mut fields| {
-        let kind = fields.text("type")?;
-        let choice = match fields.need("type", kind)?.as_ref() {
-            "function" | "custom" => ToolChoice::One(read_name(&mut fields)?),
-            "allowed_tools" => read_subset(&mut fields, request, losses)?,
-            kind => match hosted(kind).filter(|tool| request.has(*tool)) {
-                Some(tool) => ToolChoice::Hosted(tool),
-                None => {
-                    losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
-                    return Ok(None);
-                }
-            },
-        };
-        fields.finish(losses);
-        Ok(Some(choice))
-    })
-}
-
-fn read_name<'a>(fields: &mut Fields<'a, '_>) -> Result<Text<'a>, ApiError> {
-    let namespace = fields.text("namespace")?;
-    let name = fields.text("name")?;
-    Ok(qualified(namespace.as_deref(), fields.need("name", name)?))
-}
-
-/// Tools of the upstream that are not among them may not be used: they go at once, since no other
-/// format's choice speaks of them.
-fn read_subset<'a>(
-    fields: &mut Fields<'a, '_>,
-    request: &mut Request<'a>,
-    losses: &mut Losses,
-) -> Result<ToolChoice<'a>, ApiError> {
-    let mode = fields.text("mode")?;
-    let required = match fields.need("mode", mode)?.as_ref() {
-        "auto" => false,
-        "required" => true,
-        _ => return Err(Path::Key(&fields.path, "mode").wrong("one of auto, required")),
-    };
-    let mut names = Vec::new();
-    let mut kept = Vec::new();
-    fields.each("tools", |_, node| {
-        node.fields(|mut fields| {
-            let kind = fields.text("type")?;
-            match kind.as_deref().unwrap_or_default() {
-                "function" | "custom" => names.push(read_name(&mut fields)?),
-                kind => match hosted(kind).filter(|tool| request.has(*tool)) {
-                    Some(tool) => {
-                        losses.approximated(FieldLocation::Path(fields.path.to_string().into()));
-                        kept.push(tool);
-                    }
-                    None => {
-                        losses.dropped(FieldLocation::Path(fields.path.to_string().into()));
-                        return Ok(());
-                    }
-                },
-            }
-            fields.finish(losses);
-            Ok(())
-        })
-    })?;
-    for tool in [HostedTool::Search, HostedTool::CodeExecution] {
-        if request.has(tool) && !kept.contains(&tool) {
-            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
-            match tool {
-                HostedTool::Search => request.search = None,
-                HostedTool::CodeExecution => request.code_execution = false,
-            }
-        }
-    }
-    Ok(ToolChoice::Subset { names, required })
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
-//! The items of `input`, gathered into turns.
+//! Turns: the items of `input`.
 //!
-//! A step of the model is a row of items here (reasoning, message, calls) and one turn in the model:
-//! its `at` is the first of them.
+//! A step of the model is several items in this format (reasoning, message, calls) and one turn in the model, which
+//! is located by the first of them.
 
-use super::content;
-use super::tools::qualified;
+use super::call_ids::CallPairs;
+use super::content::{self, InputContent, InputPart};
+use super::image_generation;
+use super::input_items::{self, InputItem};
+use super::input_list::InputList;
+use super::status::COMPLETED;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
-    ApiError, Arguments, Call, FieldLocation, Issuer, Json, Losses, Media, Part, PartKind, Role,
-    Signature, Source, Text, ToolKind, ToolResult, Turn,
+    ApiError, FieldLocation, Json, Losses, Part, PartField, PartKind, Role, Signature, Text,
+    ToolKind, ToolResult, Turn,
 };
 
-pub(super) fn read<'a>(
+/// Decodes `input`: a string, or a list of items.
+pub(super) fn decode<'a>(
     input: Node<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
     losses: &mut Losses,
@@ -19,7 +24,7 @@ pub(super) fn read<'a>(
     if matches!(input.value, Json::Str(_)) {
         turns.push(Turn {
             role: Role::User,
-            parts: content::read(input, losses)?,
+            parts: content::decode(input, losses)?,
             at: None,
         });
         return Ok(());
@@ -27,10 +32,11 @@ pub(super) fn read<'a>(
     if !matches!(input.value, Json::Array(_)) {
         return Err(input.path.wrong("a string or an array of items"));
     }
-    input.each(|at, node| node.fields(|fields| read_item(at, fields, turns, losses)))
+    input.each(|at, node| node.fields(|fields| decode_item(at, fields, turns, losses)))
 }
 
-fn read_item<'a>(
+/// Decodes one item; `at`: its index in `input`.
+fn decode_item<'a>(
     at: u32,
     mut fields: Fields<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
@@ -38,23 +44,38 @@ fn read_item<'a>(
 ) -> Result<(), ApiError> {
     let kind = fields.text("type")?.unwrap_or_else(|| "message".into());
     let part = match kind.as_ref() {
-        "message" => return read_message(at, fields, turns, losses),
+        "message" => return decode_message(at, fields, turns, losses),
         "function_call_output" | "custom_tool_call_output" => {
-            return read_result(at, fields, turns, losses);
+            let kind = input_items::decode_call_output(&mut fields, losses)?;
+            turns.push(Turn {
+                role: Role::User,
+                parts: vec![Part { kind, at: None }],
+                at: Some(at),
+            });
+            finish_item(fields, losses);
+            return Ok(());
         }
-        "reasoning" => read_thought(&mut fields, losses)?,
-        "function_call" => Some(read_call(&mut fields, "arguments", ToolKind::Function)?),
-        "custom_tool_call" => Some(read_call(&mut fields, "input", ToolKind::Custom)?),
-        "image_generation_call" => read_image(&mut fields)?,
-        // What the model made of them stands in the message that follows.
+        "reasoning" => input_items::decode_reasoning(&mut fields, losses)?,
+        "function_call" => Some(input_items::decode_call(
+            &mut fields,
+            "arguments",
+            ToolKind::Function,
+        )?),
+        "custom_tool_call" => Some(input_items::decode_call(
+            &mut fields,
+            "input",
+            ToolKind::Custom,
+        )?),
+        "image_generation_call" => image_generation::decode_input_call(&mut fields)?,
+        // The message that follows holds what came of them.
         "web_search_call" | "file_search_call" | "code_interpreter_call" => None,
         "item_reference" => {
             let message = "nothing is stored between requests; send the item itself";
-            return Err(refuse(&fields.path, message));
+            return Err(unsupported(&fields.path, message));
         }
         other => {
             let message = format!("items of type {other} have no counterpart");
-            return Err(refuse(&fields.path, &message));
+            return Err(unsupported(&fields.path, &message));
         }
     };
     let Some(kind) = part else {
@@ -63,33 +84,36 @@ fn read_item<'a>(
     };
     let parts = vec![Part { kind, at: None }];
     continue_model_turn(at, parts, turns);
-    finish(fields, losses);
+    finish_item(fields, losses);
     Ok(())
 }
 
-fn refuse(path: &Path<'_>, message: &str) -> ApiError {
+fn unsupported(path: &Path<'_>, message: &str) -> ApiError {
     ApiError::invalid(format!("{path}: {message}")).at(path.to_string())
 }
 
-/// An item's own name and state mean nothing outside of the format.
-fn finish(mut fields: Fields<'_, '_>, losses: &mut Losses) {
+/// Reports the fields of an item that were not decoded; its id and status mean nothing to other formats.
+fn finish_item(mut fields: Fields<'_, '_>, losses: &mut Losses) {
     fields.take("id");
     fields.take("status");
     fields.finish(losses);
 }
 
-/// Items of one step belong together; a message right after a message is a step of its own.
+/// Adds parts to the model's turn. Items of one step belong to one turn; a message right after a message begins
+/// another.
 fn continue_model_turn<'a>(at: u32, parts: Vec<Part<'a>>, turns: &mut Vec<Turn<'a>>) {
-    let spoken = |part: Option<&Part<'_>>| {
+    let is_message = |part: Option<&Part<'_>>| {
         matches!(
             part.map(|part| &part.kind),
             Some(PartKind::Text(_) | PartKind::Refusal(_))
         )
     };
-    let message = spoken(parts.first());
+    let adds_message = is_message(parts.first());
     match turns.last_mut() {
-        Some(turn) if turn.role == Role::Model && !(message && spoken(turn.parts.last())) => {
-            // The turn goes by its first item: within that, these parts have no place.
+        Some(turn)
+            if turn.role == Role::Model && !(adds_message && is_message(turn.parts.last())) =>
+        {
+            // The turn is located by its first item, in which these parts have no index.
             let parts = parts.into_iter().map(|part| Part { at: None, ..part });
             turn.parts.extend(parts);
         }
@@ -101,7 +125,7 @@ fn continue_model_turn<'a>(at: u32, parts: Vec<Part<'a>>, turns: &mut Vec<Turn<'
     }
 }
 
-fn read_message<'a>(
+fn decode_message<'a>(
     at: u32,
     mut fields: Fields<'a, '_>,
     turns: &mut Vec<Turn<'a>>,
@@ -110,7 +134,7 @@ fn read_message<'a>(
     let role = fields.text("role")?;
     let role = match fields.need("role", role)?.as_ref() {
         "user" => Role::User,
-        "assistant" => Role::Model,
+        ASSISTANT => Role::Model,
         "system" => Role::System,
         "developer" => Role::Developer,
         _ => {
@@ -119,7 +143,7 @@ fn read_message<'a>(
         }
     };
     let parts = match fields.node("content") {
-        Some(node) => content::read(node, losses)?,
+        Some(node) => content::decode(node, losses)?,
         None => return fields.need("content", None),
     };
     if role == Role::Model {
@@ -128,89 +152,222 @@ fn read_message<'a>(
         let at = Some(at);
         turns.push(Turn { role, parts, at });
     }
-    finish(fields, losses);
+    finish_item(fields, losses);
     Ok(())
 }
 
-/// `None`: it says nothing without the vendor's store.
-fn read_thought<'a>(
-    fields: &mut Fields<'a, '_>,
-    losses: &mut Losses,
-) -> Result<Option<PartKind<'a>>, ApiError> {
-    let id = fields.text("id")?.unwrap_or_default();
-    let summary = content::joined_texts(fields, "summary", "summary_text", losses)?;
-    let content = content::joined_texts(fields, "content", "reasoning_text", losses)?;
-    let text = if summary.is_empty() { content } else { summary };
-    let signature = fields.text("encrypted_content")?.map(|data| {
-        Signature::unwrap_text(&data).unwrap_or_else(|| Signature {
-            issuer: Issuer::Responses,
-            data: format!("{id}\n{data}").into(),
-        })
-    });
-    let empty = text.is_empty() && signature.is_none();
-    Ok((!empty).then_some(PartKind::Reasoning { text, signature }))
+/// The role of the model's messages.
+const ASSISTANT: &str = "assistant";
+
+const fn encode_role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::Developer => "developer",
+        Role::User => "user",
+        Role::Model => ASSISTANT,
+    }
 }
 
-fn read_call<'a>(
-    fields: &mut Fields<'a, '_>,
-    arguments: &str,
-    kind: ToolKind,
-) -> Result<PartKind<'a>, ApiError> {
-    let id = fields.text("call_id")?;
-    let namespace = fields.text("namespace")?;
-    let name = fields.text("name")?;
-    let text = fields.text(arguments)?;
-    Ok(PartKind::Call(Call {
-        id: Some(fields.need("call_id", id)?),
-        name: qualified(namespace.as_deref(), fields.need("name", name)?),
-        arguments: Arguments::Text(fields.need(arguments, text)?),
-        signature: None,
-        kind,
-    }))
+/// The conversation as it is encoded.
+pub(super) struct EncodedInput<'r> {
+    pub instructions: Option<Text<'r>>,
+    pub input: Vec<InputItem<'r>>,
+    /// Encrypted reasoning is among the items.
+    pub has_reasoning: bool,
 }
 
-fn read_result<'a>(
-    at: u32,
-    mut fields: Fields<'a, '_>,
-    turns: &mut Vec<Turn<'a>>,
+/// Encodes turns as `instructions` and `input`.
+pub(super) fn encode<'r>(
+    turns: &'r [Turn<'_>],
     losses: &mut Losses,
+) -> Result<EncodedInput<'r>, ApiError> {
+    let is_system = |turn: &&Turn<'_>| turn.role == Role::System;
+    let leading = turns.iter().take_while(is_system).count();
+    let (instructions, rest) = turns.split_at(leading);
+    let mut list = InputList::new(CallPairs::of(turns), losses);
+    // An upstream refuses a request without any input.
+    let (instructions, encoded) = match rest {
+        [] => (None, instructions),
+        rest => (join_instructions(instructions)?, rest),
+    };
+    for turn in encoded {
+        list.begin_turn();
+        encode_turn(turn, &mut list)?;
+    }
+    list.finish();
+    // The format has no way to make a model continue its own message.
+    if let Some(InputItem::Message {
+        role: ASSISTANT, ..
+    }) = list.items.last()
+        && let Some(turn) = rest.last()
+    {
+        let turn = turn.at;
+        list.losses.approximated(FieldLocation::Turn { turn });
+    }
+    Ok(EncodedInput {
+        instructions,
+        input: list.items,
+        has_reasoning: list.has_reasoning,
+    })
+}
+
+/// Joins the texts of the leading system turns as paragraphs.
+fn join_instructions<'r>(turns: &'r [Turn<'_>]) -> Result<Option<Text<'r>>, ApiError> {
+    let mut joined = Text::default();
+    for turn in turns {
+        for part in &turn.parts {
+            match &part.kind {
+                PartKind::Text(text) if joined.is_empty() => joined = Text::Borrowed(text),
+                PartKind::Text(text) if text.is_empty() => {}
+                PartKind::Text(text) => {
+                    joined.to_mut().push_str("\n\n");
+                    joined.to_mut().push_str(text);
+                }
+                _ => {
+                    let message = "instructions to the upstream of this model are text only";
+                    return Err(ApiError::invalid(message).at_location(location_of(turn, part)));
+                }
+            }
+        }
+    }
+    Ok(Some(joined).filter(|joined| !joined.is_empty()))
+}
+
+fn location_of(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
+    FieldLocation::Part {
+        turn: turn.at,
+        part: part.at,
+    }
+}
+
+/// Encodes the parts of one turn; messages collect the parts that are no items of their own.
+fn encode_turn<'r>(turn: &'r Turn<'_>, list: &mut InputList<'r, '_>) -> Result<(), ApiError> {
+    let is_empty = |part: &Part<'_>| match &part.kind {
+        PartKind::Text(text) | PartKind::Refusal(text) => text.is_empty(),
+        _ => false,
+    };
+    if turn.parts.iter().all(is_empty) {
+        list.losses
+            .approximated(FieldLocation::Turn { turn: turn.at });
+        return Ok(());
+    }
+    let mut content = Vec::new();
+    for part in turn.parts.iter().filter(|part| !is_empty(part)) {
+        let location = location_of(turn, part);
+        match &part.kind {
+            PartKind::Text(text) if turn.role == Role::Model => {
+                let annotations = [];
+                content.push(InputPart::OutputText { text, annotations });
+            }
+            PartKind::Refusal(refusal) if turn.role == Role::Model => {
+                content.push(InputPart::Refusal { refusal });
+            }
+            PartKind::Text(text) | PartKind::Refusal(text) => {
+                content.push(InputPart::InputText { text });
+            }
+            PartKind::Media(media) if turn.role != Role::Model => {
+                content.push(content::encode_media(media, location, list.losses)?);
+            }
+            other => {
+                encode_message(turn.role, &mut content, list);
+                encode_item(other, location, list)?;
+            }
+        }
+    }
+    encode_message(turn.role, &mut content, list);
+    Ok(())
+}
+
+fn encode_message<'r>(role: Role, content: &mut Vec<InputPart<'r>>, list: &mut InputList<'r, '_>) {
+    if content.is_empty() {
+        return;
+    }
+    let content = InputContent::of(std::mem::take(content));
+    let is_list = role == Role::Model && matches!(content, InputContent::Parts(_));
+    let item = InputItem::Message {
+        id: is_list.then(|| format!("msg_{}", list.items.len())),
+        status: is_list.then_some(COMPLETED),
+        role: encode_role(role),
+        content,
+    };
+    if role == Role::Model {
+        list.push_model_item(item);
+    } else {
+        list.drop_pending_reasoning();
+        list.push(item);
+    }
+}
+
+/// Encodes a part that is an item of its own.
+fn encode_item<'r>(
+    part: &'r PartKind<'_>,
+    location: FieldLocation,
+    list: &mut InputList<'r, '_>,
 ) -> Result<(), ApiError> {
-    let id = fields.text("call_id")?;
-    let id: Text<'a> = fields.need("call_id", id)?;
-    let parts = match fields.node("output") {
-        Some(node) => content::read(node, losses)?,
-        None => return fields.need("output", None),
-    };
-    let result = ToolResult {
-        id: Some(id),
-        name: None,
-        parts,
-        failed: false,
-    };
-    turns.push(Turn {
-        role: Role::User,
-        parts: vec![Part {
-            kind: PartKind::Result(result),
-            at: None,
-        }],
-        at: Some(at),
-    });
-    finish(fields, losses);
+    match part {
+        PartKind::Reasoning { text, signature } => {
+            encode_reasoning(text, signature.as_ref(), location, list);
+        }
+        PartKind::Call(call) => {
+            if let Some(signature) = &call.signature {
+                let location = location.field(PartField::CallSignature);
+                encode_reasoning("", Some(signature), location, list);
+            }
+            list.push_call(call, location);
+        }
+        PartKind::Result(result) => encode_call_output(result, location, list)?,
+        PartKind::Media(media) => match input_items::encode_image(media, list.items.len()) {
+            Some(item) => list.push_model_item(item),
+            None => {
+                let message = "the upstream of this model takes no such media from the model";
+                return Err(ApiError::invalid(message).at_location(location));
+            }
+        },
+        PartKind::Text(_) | PartKind::Refusal(_) => {}
+    }
     Ok(())
 }
 
-/// `None`: the image itself was left out.
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Option<PartKind<'a>>, ApiError> {
-    let data = fields.text("result")?;
-    let format = fields.text("output_format")?;
-    Ok(data.map(|data| {
-        PartKind::Media(Media {
-            mime: format!("image/{}", format.as_deref().unwrap_or("png")).into(),
-            source: Source::Base64(data),
-            name: None,
-            detail: None,
-        })
-    }))
+fn encode_reasoning<'r>(
+    text: &'r str,
+    signature: Option<&'r Signature<'_>>,
+    location: FieldLocation,
+    list: &mut InputList<'r, '_>,
+) {
+    match input_items::encode_reasoning(text, signature) {
+        Some(item) => list.push_reasoning(item, location),
+        None if signature.is_none() && text.is_empty() => {}
+        None => list.losses.dropped(location),
+    }
+}
+
+fn encode_call_output<'r>(
+    result: &'r ToolResult<'_>,
+    location: FieldLocation,
+    list: &mut InputList<'r, '_>,
+) -> Result<(), ApiError> {
+    list.drop_pending_reasoning();
+    let Some(call) = list.next_answered_call() else {
+        list.losses.dropped(location);
+        return Ok(());
+    };
+    if result.failed {
+        list.losses.dropped(location.field(PartField::Failure));
+    }
+    let mut output = Vec::new();
+    for part in &result.parts {
+        let location = location.in_tool_result(part.at);
+        match &part.kind {
+            PartKind::Text(text) if text.is_empty() => {}
+            PartKind::Text(text) => output.push(InputPart::InputText { text }),
+            PartKind::Media(media) => {
+                output.push(content::encode_media(media, location, list.losses)?);
+            }
+            _ => list.losses.dropped(location),
+        }
+    }
+    list.push_output(call, InputContent::of(output));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! Parts of every kind, and what is lost of them or refused.
 
 use super::*;
+use crate::model::Detail;
 
-fn read_all<'a>(content: &'a str, losses: &mut Losses) -> Result<Vec<Part<'a>>, ApiError> {
+fn decode_all<'a>(content: &'a str, losses: &mut Losses) -> Result<Vec<Part<'a>>, ApiError> {
     let value = serde_json::from_str(content).expect("valid JSON");
     let path = Path::Key(&Path::Root, "content");
-    read(Node { value, path }, losses)
+    decode(Node { value, path }, losses)
 }
 
 fn media(part: &str) -> Media<'static> {
     let content = format!("[{part}]");
     let mut losses = Losses::default();
-    let mut parts = read_all(&content, &mut losses).expect("a good part");
+    let mut parts = decode_all(&content, &mut losses).expect("a valid part");
     assert_eq!(losses, Losses::default());
     match parts.remove(0).kind {
         PartKind::Media(media) => Media {
@@ -30,7 +31,7 @@ fn media(part: &str) -> Media<'static> {
 }
 
 #[test]
-fn images_come_by_value_by_address_or_by_id() {
+fn images_come_by_value_by_url_or_by_id() {
     let image = |rest: &str| media(&format!(r#"{{"type":"input_image",{rest}}}"#));
     let expected = |mime: &'static str, source, detail| Media {
         mime: mime.into(),
@@ -66,7 +67,7 @@ fn images_come_by_value_by_address_or_by_id() {
 }
 
 #[test]
-fn files_come_by_value_by_address_or_by_id() {
+fn files_come_by_value_by_url_or_by_id() {
     let file = |rest: &str| {
         let media = media(&format!(r#"{{"type":"input_file",{rest}}}"#));
         (media.mime, media.source, media.name)
@@ -102,25 +103,28 @@ fn files_come_by_value_by_address_or_by_id() {
 }
 
 #[test]
-fn notes_on_a_text_are_lost_only_when_there_are_any() {
+fn annotations_are_lost_only_when_there_are_any() {
     let mut losses = Losses::default();
     let content = r#"[{"type":"output_text","text":"a","annotations":[],"logprobs":[]},
         {"type":"output_text","text":"b","annotations":[{"type":"url_citation"}]},
         {"type":"input_text","text":"c","prompt_cache_breakpoint":{"mode":"explicit"}}]"#;
-    assert_eq!(read_all(content, &mut losses).expect("good").len(), 3);
-    let lost = [
+    assert_eq!(
+        decode_all(content, &mut losses).expect("valid parts").len(),
+        3
+    );
+    let dropped = [
         "content[1].annotations",
         "content[2].prompt_cache_breakpoint",
     ];
     let mut expected = Losses::default();
-    for path in lost {
+    for path in dropped {
         expected.dropped(FieldLocation::Path(path.into()));
     }
     assert_eq!(losses, expected);
 }
 
 #[test]
-fn parts_that_cannot_be_read_are_refused_by_place() {
+fn invalid_parts_are_refused_with_their_path() {
     for (part, param) in [
         (r#"{"text":"x"}"#, "content[0].type"),
         (r#"{"type":"input_text"}"#, "content[0].text"),
@@ -150,7 +154,7 @@ fn parts_that_cannot_be_read_are_refused_by_place() {
         (r#""bare""#, "content[0]"),
     ] {
         let content = format!("[{part}]");
-        let api_error = read_all(&content, &mut Losses::default()).expect_err(part);
+        let api_error = decode_all(&content, &mut Losses::default()).expect_err(part);
         assert_eq!(api_error.param.as_deref(), Some(param), "{part}");
     }
 }

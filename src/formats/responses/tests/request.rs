@@ -1,19 +1,19 @@
-//! Settings of every kind, and what is lost of them or refused.
+//! Settings of every kind, and what is losses of them or refused.
 
 use super::*;
-use crate::model::{Action, Thinking};
+use crate::model::{Action, Depth, Effort, OutputFormat, Thinking};
 
-fn read(body: &str) -> (Request<'_>, Vec<String>) {
+fn decoded(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
-    let request = decode(body.as_bytes(), false, &mut losses).expect("a good request");
-    let paths = losses.0.into_iter().map(|lost| match lost.location {
-        FieldLocation::Path(path) if lost.action == Action::Dropped => path.into_owned(),
+    let request = decode(body.as_bytes(), false, &mut losses).expect("a valid request");
+    let paths = losses.0.into_iter().map(|loss| match loss.location {
+        FieldLocation::Path(path) if loss.action == Action::Dropped => path.into_owned(),
         other => panic!("{other:?}"),
     });
     (request, paths.collect())
 }
 
-fn fault_of(body: &str) -> String {
+fn param_of_error(body: &str) -> String {
     let api_error =
         decode(body.as_bytes(), false, &mut Losses::default()).expect_err("a bad request");
     assert_eq!(api_error.status, 400);
@@ -29,23 +29,26 @@ fn text(text: &str, at: Option<u32>) -> Part<'_> {
 
 #[test]
 fn instructions_and_a_bare_string_are_fields_of_their_own() {
-    let (request, lost) = read(r#"{"model":"m","instructions":"Be brief.","input":"Hello"}"#);
+    let (request, losses) = decoded(r#"{"model":"m","instructions":"Be brief.","input":"Hello"}"#);
     let turns = [(Role::System, "Be brief."), (Role::User, "Hello")];
     assert_eq!(
         request.turns,
-        turns.map(|(role, words)| Turn {
+        turns.map(|(role, content)| Turn {
             role,
-            parts: vec![text(words, None)],
+            parts: vec![text(content, None)],
             at: None,
         })
     );
-    assert!(lost.is_empty());
-    assert_eq!(read(r#"{"input":"x","instructions":""}"#).0.turns.len(), 1);
+    assert!(losses.is_empty());
+    assert_eq!(
+        decoded(r#"{"input":"x","instructions":""}"#).0.turns.len(),
+        1
+    );
 }
 
 #[test]
-fn settings_are_taken_and_nothing_is_lost() {
-    let (request, lost) = read(
+fn settings_are_decoded_without_a_loss() {
+    let (request, losses) = decoded(
         r#"{"model":"m","input":"x","max_output_tokens":100,"temperature":2,"top_p":0.9,
             "top_logprobs":3,"include":["message.output_text.logprobs","reasoning.encrypted_content"],
             "reasoning":{"effort":"xhigh","summary":"auto"},"parallel_tool_calls":false,
@@ -54,7 +57,7 @@ fn settings_are_taken_and_nothing_is_lost() {
             "store":false,"stream":true,"stream_options":{"include_obfuscation":false},
             "truncation":"disabled","background":false,"previous_response_id":null,"prompt":null}"#,
     );
-    assert_eq!(lost, [""; 0]);
+    assert_eq!(losses, [""; 0]);
     assert_eq!(request.sampling.max_tokens, Some(100));
     assert_eq!(request.sampling.temperature, Some(2.0));
     assert_eq!(request.sampling.top_p, Some(0.9));
@@ -76,35 +79,36 @@ fn settings_are_taken_and_nothing_is_lost() {
 
 #[test]
 fn absent_and_null_settings_stay_unset() {
-    let (request, lost) = read(r#"{"input":"x","reasoning":{"effort":null},"top_logprobs":null}"#);
+    let (request, losses) =
+        decoded(r#"{"input":"x","reasoning":{"effort":null},"top_logprobs":null}"#);
     assert_eq!(request.thinking, Thinking::default());
     assert_eq!(request.sampling, crate::model::Sampling::default());
     assert_eq!(request.labels, crate::model::Labels::default());
-    assert!(lost.is_empty());
+    assert!(losses.is_empty());
 }
 
 #[test]
-fn every_effort_has_its_depth() {
+fn every_effort_is_decoded() {
     let depth = |effort: &str| {
         let body = format!(r#"{{"input":"x","reasoning":{{"effort":"{effort}"}}}}"#);
-        let (request, _) = read(&body);
+        let (request, _) = decoded(&body);
         (request.thinking.depth, request.thinking.show)
     };
     assert_eq!(depth("none"), (Some(Depth::Off), None));
-    for (word, effort) in [
+    for (name, effort) in [
         ("minimal", Effort::Minimal),
         ("low", Effort::Low),
         ("medium", Effort::Medium),
         ("high", Effort::High),
         ("max", Effort::Max),
     ] {
-        assert_eq!(depth(word), (Some(Depth::Effort(effort)), None));
+        assert_eq!(depth(name), (Some(Depth::Effort(effort)), None));
     }
 }
 
 #[test]
 fn a_schema_is_carried_as_it_is() {
-    let (request, lost) = read(
+    let (request, losses) = decoded(
         r#"{"input":"x","text":{"format":{"type":"json_schema","name":"person","strict":true,
             "description":"d","schema":{"type":"object","z":1,"a":2}}}}"#,
     );
@@ -124,19 +128,19 @@ fn a_schema_is_carried_as_it_is() {
         serde_json::to_string(&schema).expect("JSON"),
         r#"{"type":"object","z":1,"a":2}"#
     );
-    assert!(lost.is_empty());
+    assert!(losses.is_empty());
 }
 
 #[test]
 fn what_has_no_counterpart_is_reported_with_its_path() {
-    let (_, lost) = read(
+    let (_, losses) = decoded(
         r#"{"input":"x","include":["reasoning.encrypted_content","web_search_call.results"],
             "reasoning":{"context":"all_turns"},"store":true,"truncation":"auto",
             "stream_options":{"include_obfuscation":true},"user":"u","safety_identifier":"s",
             "text":{"format":{"type":"text"},"novelty":1},"max_tool_calls":3,"client_metadata":{}}"#,
     );
     assert_eq!(
-        lost,
+        losses,
         [
             "include[1]",
             "reasoning.context",
@@ -152,10 +156,10 @@ fn what_has_no_counterpart_is_reported_with_its_path() {
 }
 
 #[test]
-fn the_newer_name_of_the_user_counts_alone() {
-    let (request, lost) = read(r#"{"input":"x","safety_identifier":"s"}"#);
+fn safety_identifier_is_the_user_where_there_is_no_other() {
+    let (request, losses) = decoded(r#"{"input":"x","safety_identifier":"s"}"#);
     assert_eq!(request.labels.user.as_deref(), Some("s"));
-    assert!(lost.is_empty());
+    assert!(losses.is_empty());
 }
 
 #[test]
@@ -187,8 +191,11 @@ fn state_and_values_out_of_range_are_refused_by_name() {
         (r#""include":[1]"#, "include[0]"),
         (r#""model":1"#, "model"),
     ] {
-        assert_eq!(fault_of(&format!(r#"{{"input":"x",{setting}}}"#)), param);
+        assert_eq!(
+            param_of_error(&format!(r#"{{"input":"x",{setting}}}"#)),
+            param
+        );
     }
-    assert_eq!(fault_of(r#"{"model":"m"}"#), "input");
-    assert_eq!(fault_of(r#"{"input":7}"#), "input");
+    assert_eq!(param_of_error(r#"{"model":"m"}"#), "input");
+    assert_eq!(param_of_error(r#"{"input":7}"#), "input");
 }

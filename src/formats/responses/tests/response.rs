@@ -1,4 +1,4 @@
-//! JSON replies, finish by finish and part by part.
+//! JSON responses to clients, by finish and by part.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::formats::Framing;
 use crate::model::{Action, Issuer, Media, Signature, Source, TranslationState, Usage};
 
-pub(in crate::formats::responses) fn asked(model: &str) -> ResponseOptions {
+pub(in crate::formats::responses) fn options(model: &str) -> ResponseOptions {
     ResponseOptions {
         model: model.to_owned(),
         stream: false,
@@ -18,7 +18,7 @@ pub(in crate::formats::responses) fn asked(model: &str) -> ResponseOptions {
     }
 }
 
-fn reply<'a>(parts: Vec<PartKind<'a>>, finish: Finish<'a>) -> Response<'a> {
+fn response<'a>(parts: Vec<PartKind<'a>>, finish: Finish<'a>) -> Response<'a> {
     let parts = parts.into_iter().map(|kind| Part { kind, at: None });
     Response {
         id: "chatcmpl-1".into(),
@@ -35,12 +35,8 @@ fn reply<'a>(parts: Vec<PartKind<'a>>, finish: Finish<'a>) -> Response<'a> {
 }
 
 fn encoded(response: &Response<'_>) -> Value {
-    serde_json::from_slice(&encode(
-        response,
-        &asked("m-1"),
-        &mut crate::model::Losses::default(),
-    ))
-    .expect("JSON")
+    serde_json::from_slice(&encode(response, &options("m-1"), &mut Losses::default()))
+        .expect("JSON")
 }
 
 fn text(text: &str) -> PartKind<'_> {
@@ -58,8 +54,8 @@ fn call<'a>(id: Option<&'a str>, arguments: Arguments<'a>) -> Call<'a> {
 }
 
 #[test]
-fn a_reply_is_complete() {
-    let mut response = reply(vec![text("Hi there.")], Finish::Stop);
+fn a_response_has_every_required_field() {
+    let mut response = response(vec![text("Hi there.")], Finish::Stop);
     response.usage = Some(Usage {
         input: 100,
         cached: 80,
@@ -68,11 +64,7 @@ fn a_reply_is_complete() {
         thinking: 20,
         ..Usage::default()
     });
-    let bytes = encode(
-        &response,
-        &asked("m-1"),
-        &mut crate::model::Losses::default(),
-    );
+    let bytes = encode(&response, &options("m-1"), &mut Losses::default());
     assert_eq!(
         String::from_utf8(bytes).expect("text"),
         concat!(
@@ -89,15 +81,12 @@ fn a_reply_is_complete() {
 }
 
 #[test]
-fn what_the_upstream_left_out_is_filled_from_the_request_but_usage_is_not_invented() {
-    let mut response = reply(Vec::new(), Finish::Stop);
+fn missing_fields_are_filled_from_the_request_except_usage() {
+    let mut response = response(Vec::new(), Finish::Stop);
     (response.id, response.created) = ("".into(), 0);
-    let value: Value = serde_json::from_slice(&encode(
-        &response,
-        &asked(""),
-        &mut crate::model::Losses::default(),
-    ))
-    .expect("JSON");
+    let value: Value =
+        serde_json::from_slice(&encode(&response, &options(""), &mut Losses::default()))
+            .expect("JSON");
     assert_eq!(value["id"], "resp_req-1");
     assert_eq!(value["created_at"], 1_760_000_009);
     assert_eq!(value["model"], "upstream-name");
@@ -114,7 +103,7 @@ fn ids_change_their_prefix_only() {
         ("resp_1", "resp_1"),
         ("odd", "resp_odd"),
     ] {
-        let mut response = reply(Vec::new(), Finish::Stop);
+        let mut response = response(Vec::new(), Finish::Stop);
         response.id = upstream.into();
         assert_eq!(encoded(&response)["id"], id);
     }
@@ -156,19 +145,22 @@ fn finishes_become_status_and_reason() {
             json!({"reason":"content_filter"}),
         ),
     ] {
-        let value = encoded(&reply(parts(), finish));
+        let value = encoded(&response(parts(), finish));
         assert_eq!(value["status"], status);
         assert_eq!(value["incomplete_details"], reason);
         assert_eq!(value["output"][0]["status"], "completed");
         assert_eq!(value["output"][1]["status"], status, "only the last is cut");
-        assert_eq!(value["output"][1]["arguments"], "{", "a half call is kept");
+        assert_eq!(
+            value["output"][1]["arguments"], "{",
+            "a truncated call is encoded as it is"
+        );
     }
 }
 
 #[test]
-fn the_words_of_a_filter_are_a_refusal() {
+fn the_message_of_a_filter_is_a_refusal() {
     let finish = Finish::Filtered(Some("Prompt blocked: SAFETY".into()));
-    let value = encoded(&reply(Vec::new(), finish));
+    let value = encoded(&response(Vec::new(), finish));
     assert_eq!(value["status"], "incomplete");
     assert_eq!(
         value["output"][0]["content"],
@@ -177,11 +169,11 @@ fn the_words_of_a_filter_are_a_refusal() {
 }
 
 #[test]
-fn calls_keep_their_ids_or_get_one_from_the_reply() {
+fn calls_keep_their_ids_or_derive_one_from_the_response() {
     let tree = serde_json::from_str(r#"{"z":1,"a":"b"}"#).expect("JSON");
     let mut custom = call(Some("c2"), Arguments::Text("SELECT".into()));
     custom.kind = ToolKind::Custom;
-    let mut response = reply(
+    let mut response = response(
         vec![
             PartKind::Call(call(Some("call_1"), Arguments::Tree(tree))),
             PartKind::Call(custom),
@@ -205,26 +197,26 @@ fn calls_keep_their_ids_or_get_one_from_the_reply() {
 }
 
 #[test]
-fn foreign_seals_are_wrapped_own_ones_are_raw_and_a_calls_seal_stands_before_it() {
+fn foreign_signatures_are_wrapped_and_a_calls_signature_stands_before_it() {
     let signature = |issuer, data: &'static str| {
         Some(Signature {
             issuer,
             data: data.into(),
         })
     };
-    let thought = |text: &'static str, signature| PartKind::Reasoning {
+    let reasoning = |text: &'static str, signature| PartKind::Reasoning {
         text: text.into(),
         signature,
     };
-    let mut sealed = call(Some("c"), Arguments::Text("{}".into()));
-    sealed.signature = signature(Issuer::Native, "Q2lRQmU5L2U=");
-    let value = encoded(&reply(
+    let mut signed = call(Some("c"), Arguments::Text("{}".into()));
+    signed.signature = signature(Issuer::Native, "Q2lRQmU5L2U=");
+    let value = encoded(&response(
         vec![
-            thought("Let me think.", signature(Issuer::Thinking, "RXJVQkNrWUlB")),
-            thought("", signature(Issuer::Redacted, "EmwKAhgBEgy")),
-            thought("", None),
-            thought("own", signature(Issuer::Responses, "rs_7\ngAAAA")),
-            PartKind::Call(sealed),
+            reasoning("Let me think.", signature(Issuer::Thinking, "RXJVQkNrWUlB")),
+            reasoning("", signature(Issuer::Redacted, "EmwKAhgBEgy")),
+            reasoning("", None),
+            reasoning("own", signature(Issuer::Responses, "rs_7\ngAAAA")),
+            PartKind::Call(signed),
         ],
         Finish::Tools,
     ));
@@ -247,8 +239,8 @@ fn foreign_seals_are_wrapped_own_ones_are_raw_and_a_calls_seal_stands_before_it(
 }
 
 #[test]
-fn texts_between_calls_are_one_and_citations_count_from_its_start() {
-    let mut response = reply(
+fn texts_between_calls_are_joined_and_citations_count_from_their_start() {
+    let mut response = response(
         vec![
             text("Café open."),
             text(" "),
@@ -283,8 +275,8 @@ fn texts_between_calls_are_one_and_citations_count_from_its_start() {
 }
 
 #[test]
-fn log_probabilities_and_pictures_are_written() {
-    let picture = |mime: &'static str, source| {
+fn log_probabilities_and_images_are_encoded() {
+    let image = |mime: &'static str, source| {
         PartKind::Media(Media {
             mime: mime.into(),
             source,
@@ -292,10 +284,10 @@ fn log_probabilities_and_pictures_are_written() {
             detail: None,
         })
     };
-    let mut response = reply(
+    let mut response = response(
         vec![
-            picture("image/png", Source::Base64("AAAA".into())),
-            picture("audio/wav", Source::Base64("BBBB".into())),
+            image("image/png", Source::Base64("AAAA".into())),
+            image("audio/wav", Source::Base64("BBBB".into())),
             text("é"),
         ],
         Finish::Stop,
@@ -318,12 +310,11 @@ fn log_probabilities_and_pictures_are_written() {
 }
 
 #[test]
-fn what_a_reply_cannot_say_is_reported() {
-    let told = |response: &Response<'_>| {
+fn fields_without_counterpart_are_reported() {
+    let actions = |response: &Response<'_>| {
         let mut losses = Losses::default();
-        encode(response, &asked("m-1"), &mut losses);
-        let actions: Vec<_> = losses.0.iter().map(|lost| lost.action).collect();
-        actions
+        encode(response, &options("m-1"), &mut losses);
+        losses.0.iter().map(|loss| loss.action).collect::<Vec<_>>()
     };
     for (finish, expected) in [
         (Finish::Stop, vec![]),
@@ -336,7 +327,7 @@ fn what_a_reply_cannot_say_is_reported() {
         (Finish::ContextFull, vec![Action::Approximated]),
         (Finish::Filtered(Some("No.".into())), vec![]),
     ] {
-        assert_eq!(told(&reply(vec![text("Hi")], finish)), expected);
+        assert_eq!(actions(&response(vec![text("Hi")], finish)), expected);
     }
     let sound = PartKind::Media(Media {
         mime: "audio/wav".into(),
@@ -344,7 +335,7 @@ fn what_a_reply_cannot_say_is_reported() {
         name: None,
         detail: None,
     });
-    let mut response = reply(vec![sound], Finish::Stop);
+    let mut response = response(vec![sound], Finish::Stop);
     response.choices.push(response.choices[0].clone());
-    assert_eq!(told(&response), [Action::Dropped, Action::Dropped]);
+    assert_eq!(actions(&response), [Action::Dropped, Action::Dropped]);
 }

@@ -1,17 +1,21 @@
-//! Tools and choices of every kind, and what is lost of them or refused.
+//! Tools and choices of every kind, and what is losses of them or refused.
 
+use super::super::tool_choice;
 use super::*;
+use crate::model::{Search, ToolChoice};
 
-fn read_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, ApiError> {
+fn decode_body<'a>(body: &'a str, losses: &mut Losses) -> Result<Request<'a>, ApiError> {
     let mut request = Request::default();
-    read(&mut Fields::of_body(body.as_bytes())?, &mut request, losses)?;
+    let mut fields = Fields::of_body(body.as_bytes())?;
+    decode(&mut fields, &mut request, losses)?;
+    tool_choice::decode(&mut fields, &mut request, losses)?;
     Ok(request)
 }
 
 fn request(body: &str) -> (Request<'_>, Vec<String>) {
     let mut losses = Losses::default();
-    let request = read_body(body, &mut losses).expect("good tools");
-    let paths = losses.0.into_iter().map(|lost| match lost.location {
+    let request = decode_body(body, &mut losses).expect("valid tools");
+    let paths = losses.0.into_iter().map(|loss| match loss.location {
         FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });
@@ -19,8 +23,8 @@ fn request(body: &str) -> (Request<'_>, Vec<String>) {
 }
 
 #[test]
-fn functions_keep_schema_strictness_and_place() {
-    let (request, lost) = request(
+fn functions_keep_schema_strictness_and_index() {
+    let (request, losses) = request(
         r#"{"tools":[{"type":"web_search"},{"type":"function","name":"w","description":"d",
             "parameters":{"type":"object"},"strict":false},
             {"type":"function","name":"n","parameters":null,"defer_loading":true}]}"#,
@@ -35,12 +39,12 @@ fn functions_keep_schema_strictness_and_place() {
     assert_eq!(schema.as_deref(), Some(r#"{"type":"object"}"#));
     assert_eq!(request.tools[1].schema, None);
     assert_eq!(request.search, Some(Search::default()));
-    assert_eq!(lost, ["tools[2].defer_loading"]);
+    assert_eq!(losses, ["tools[2].defer_loading"]);
 }
 
 #[test]
 fn free_text_tools_keep_their_grammar() {
-    let (request, lost) = request(
+    let (request, losses) = request(
         r#"{"tools":[{"type":"custom","name":"a","format":{"type":"text"}},
             {"type":"custom","name":"b","format":{"type":"grammar","syntax":"lark","definition":"x"}}]}"#,
     );
@@ -49,12 +53,12 @@ fn free_text_tools_keep_their_grammar() {
     assert_eq!(request.tools[0].schema, None);
     let grammar = serde_json::to_string(&request.tools[1].schema).expect("JSON");
     assert_eq!(grammar, r#"{"syntax":"lark","definition":"x"}"#);
-    assert!(lost.is_empty());
+    assert!(losses.is_empty());
 }
 
 #[test]
-fn tools_of_a_namespace_go_by_both_names() {
-    let (request, lost) = request(
+fn tools_of_a_namespace_have_qualified_names() {
+    let (request, losses) = request(
         r#"{"tools":[{"type":"namespace","name":"agents","description":"d","tools":[
             {"type":"function","name":"spawn","parameters":{}},
             {"type":"custom","name":"tell"}]}],
@@ -70,12 +74,12 @@ fn tools_of_a_namespace_go_by_both_names() {
         request.tool_choice,
         Some(ToolChoice::One("agents__spawn".into()))
     );
-    assert_eq!(lost, ["tools[0].description"]);
+    assert_eq!(losses, ["tools[0].description"]);
 }
 
 #[test]
 fn hosted_tools_with_a_counterpart_become_settings() {
-    let (request, lost) = request(
+    let (request, losses) = request(
         r#"{"tools":[{"type":"web_search_preview","search_context_size":"low",
             "filters":{"allowed_domains":["a.example"],"blocked_domains":["b.example"]},
             "user_location":{"type":"approximate","city":"Rome","country":"IT"}},
@@ -93,15 +97,18 @@ fn hosted_tools_with_a_counterpart_become_settings() {
         request.output.image_options.quality.as_deref(),
         Some("high")
     );
-    assert_eq!(lost, ["tools[0].filters.blocked_domains", "tools[2].novel"]);
+    assert_eq!(
+        losses,
+        ["tools[0].filters.blocked_domains", "tools[2].novel"]
+    );
 }
 
 #[test]
-fn every_choice_is_understood() {
+fn every_choice_is_decoded() {
     let choice = |choice: &str| {
         let body = format!(r#"{{"tool_choice":{choice}}}"#);
         let mut losses = Losses::default();
-        let request = read_body(&body, &mut losses).expect("a good choice");
+        let request = decode_body(&body, &mut losses).expect("a valid choice");
         assert_eq!(losses, Losses::default());
         format!("{:?}", request.tool_choice)
     };
@@ -127,13 +134,13 @@ fn every_choice_is_understood() {
 
 #[test]
 fn a_choice_of_a_hosted_tool_is_reported() {
-    let (request, lost) = request(r#"{"tool_choice":{"type":"web_search_preview"}}"#);
+    let (request, losses) = request(r#"{"tool_choice":{"type":"web_search_preview"}}"#);
     assert_eq!(request.tool_choice, None);
-    assert_eq!(lost, ["tool_choice"]);
+    assert_eq!(losses, ["tool_choice"]);
 }
 
 #[test]
-fn tools_without_counterpart_and_bad_choices_are_refused_by_place() {
+fn invalid_tools_and_choices_are_refused_with_their_path() {
     for (body, param) in [
         (
             r#"{"tools":[{"type":"mcp","server_label":"x"}]}"#,
@@ -164,20 +171,11 @@ fn tools_without_counterpart_and_bad_choices_are_refused_by_place() {
         ),
         (r#"{"parallel_tool_calls":"no"}"#, "parallel_tool_calls"),
     ] {
-        let api_error = read_body(body, &mut Losses::default()).expect_err(body);
+        let api_error = decode_body(body, &mut Losses::default()).expect_err(body);
         assert_eq!(api_error.status, 400);
         assert_eq!(api_error.param.as_deref(), Some(param), "{body}");
     }
     let api_error =
-        read_body(r#"{"tools":[{"type":"mcp"}]}"#, &mut Losses::default()).expect_err("mcp");
+        decode_body(r#"{"tools":[{"type":"mcp"}]}"#, &mut Losses::default()).expect_err("mcp");
     assert!(api_error.message.contains("mcp"));
-}
-
-#[test]
-fn a_name_within_its_namespace_is_what_the_client_wrote() {
-    for name in ["f", "a__f", "__f", ""] {
-        let both = qualified(Some("a__b"), name.into());
-        assert_eq!(within("a__b", &both), name);
-    }
-    assert_eq!(within("a", "b__f"), "b__f");
 }

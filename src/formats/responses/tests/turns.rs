@@ -1,26 +1,27 @@
 //! Items of every kind, gathered into turns, dropped or refused.
 
 use super::*;
+use crate::model::{Arguments, Issuer, Source};
 
-fn read_all<'a>(input: &'a str, losses: &mut Losses) -> Result<Vec<Turn<'a>>, ApiError> {
+fn decode_all<'a>(input: &'a str, losses: &mut Losses) -> Result<Vec<Turn<'a>>, ApiError> {
     let mut turns = Vec::new();
     let value = serde_json::from_str(input).expect("valid JSON");
     let path = Path::Key(&Path::Root, "input");
-    read(Node { value, path }, &mut turns, losses)?;
+    decode(Node { value, path }, &mut turns, losses)?;
     Ok(turns)
 }
 
 fn turns(input: &str) -> Vec<Turn<'_>> {
     let mut losses = Losses::default();
-    let turns = read_all(input, &mut losses).expect("good items");
+    let turns = decode_all(input, &mut losses).expect("valid items");
     assert_eq!(losses, Losses::default());
     turns
 }
 
 fn dropped(input: &str) -> (Vec<Turn<'_>>, Vec<String>) {
     let mut losses = Losses::default();
-    let turns = read_all(input, &mut losses).expect("good items");
-    let paths = losses.0.into_iter().map(|lost| match lost.location {
+    let turns = decode_all(input, &mut losses).expect("valid items");
+    let paths = losses.0.into_iter().map(|loss| match loss.location {
         FieldLocation::Path(path) => path.into_owned(),
         other => panic!("{other:?}"),
     });
@@ -28,17 +29,17 @@ fn dropped(input: &str) -> (Vec<Turn<'_>>, Vec<String>) {
 }
 
 fn refused(input: &str) -> String {
-    let api_error = read_all(input, &mut Losses::default()).expect_err("a bad item");
+    let api_error = decode_all(input, &mut Losses::default()).expect_err("a bad item");
     assert_eq!(api_error.status, 400);
     api_error.param.clone().unwrap_or_default()
 }
 
-/// Role, place and a word for each part.
+/// The role, the index and an outline of each part.
 fn outline(turns: &[Turn<'_>]) -> Vec<(Role, Option<u32>, String)> {
-    let word = |part: &Part<'_>| match &part.kind {
+    let part_outline = |part: &Part<'_>| match &part.kind {
         PartKind::Text(text) => text.to_string(),
         PartKind::Refusal(text) => format!("refusal {text}"),
-        PartKind::Reasoning { text, .. } => format!("thought {text}"),
+        PartKind::Reasoning { text, .. } => format!("reasoning {text}"),
         PartKind::Call(call) => format!("call {}", call.name),
         PartKind::Result(result) => format!("result {:?}", result.id),
         PartKind::Media(media) => format!("media {}", media.mime),
@@ -46,14 +47,14 @@ fn outline(turns: &[Turn<'_>]) -> Vec<(Role, Option<u32>, String)> {
     turns
         .iter()
         .map(|turn| {
-            let words: Vec<String> = turn.parts.iter().map(word).collect();
-            (turn.role, turn.at, words.join(" | "))
+            let parts: Vec<String> = turn.parts.iter().map(part_outline).collect();
+            (turn.role, turn.at, parts.join(" | "))
         })
         .collect()
 }
 
 #[test]
-fn messages_keep_role_order_and_place() {
+fn messages_keep_role_order_and_index() {
     let turns = turns(
         r#"[{"role":"developer","id":"m1","content":"d"},{"role":"system","content":"s"},
             {"type":"message","role":"user","content":[{"type":"input_text","text":"a"},
@@ -93,7 +94,7 @@ fn the_items_of_one_step_are_one_turn() {
             (
                 Role::Model,
                 Some(1),
-                "thought two | Checking. | call w | call sql".to_owned()
+                "reasoning two | Checking. | call w | call sql".to_owned()
             ),
             (Role::User, Some(5), "result Some(\"c1\")".to_owned()),
             (Role::User, Some(6), "result Some(\"c2\")".to_owned()),
@@ -110,19 +111,19 @@ fn the_items_of_one_step_are_one_turn() {
 }
 
 #[test]
-fn a_message_goes_on_after_a_thought_or_a_call_but_not_after_a_message() {
+fn a_message_continues_reasoning_or_a_call_but_not_a_message() {
     let turns = turns(
         r#"[{"role":"assistant","content":"a"},
             {"type":"reasoning","summary":[],"encrypted_content":"x"},
             {"role":"assistant","content":"b"},{"role":"assistant","content":"c"}]"#,
     );
-    let words: Vec<_> = outline(&turns).into_iter().map(|turn| turn.2).collect();
-    assert_eq!(words, ["a | thought  | b", "c"]);
+    let outlines: Vec<_> = outline(&turns).into_iter().map(|turn| turn.2).collect();
+    assert_eq!(outlines, ["a | reasoning  | b", "c"]);
 }
 
 #[test]
-fn seals_are_unwrapped_or_their_own() {
-    let seal_of = |encrypted: &str| {
+fn wrapped_signatures_are_unwrapped_and_others_are_of_the_format() {
+    let signature_of = |encrypted: &str| {
         let input = format!(
             r#"[{{"type":"reasoning","id":"rs_x","summary":[],"encrypted_content":"{encrypted}"}}]"#
         );
@@ -135,27 +136,27 @@ fn seals_are_unwrapped_or_their_own() {
         }
     };
     assert_eq!(
-        seal_of("b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ=="),
+        signature_of("b21uaWdsb3QvMSBuClEybFJRbVU1TDJVPQ=="),
         (Issuer::Native, "Q2lRQmU5L2U=".to_owned())
     );
     assert_eq!(
-        seal_of("gAAAAABraw"),
+        signature_of("gAAAAABraw"),
         (Issuer::Responses, "rs_x\ngAAAAABraw".to_owned())
     );
 }
 
 #[test]
-fn a_thought_is_its_summary_or_else_its_content() {
+fn reasoning_is_its_summary_or_else_its_content() {
     let both = r#"[{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"a"},
         {"type":"summary_text","text":"b"}],"content":[{"type":"reasoning_text","text":"c"}]}]"#;
-    assert_eq!(outline(&turns(both))[0].2, "thought a\n\nb");
+    assert_eq!(outline(&turns(both))[0].2, "reasoning a\n\nb");
     let content = r#"[{"type":"reasoning","id":"r","summary":[],"encrypted_content":null,
         "content":[{"type":"reasoning_text","text":"c"}]}]"#;
-    assert_eq!(outline(&turns(content))[0].2, "thought c");
+    assert_eq!(outline(&turns(content))[0].2, "reasoning c");
 }
 
 #[test]
-fn results_hold_text_and_pictures() {
+fn outputs_hold_text_and_images() {
     let turns = turns(
         r#"[{"type":"function_call_output","call_id":"c1","status":"completed","output":[
             {"type":"input_text","text":"Chart:"},
@@ -178,32 +179,35 @@ fn a_namespace_is_part_of_the_name() {
 }
 
 #[test]
-fn a_picture_the_model_made_comes_back_as_one() {
+fn a_generated_image_is_decoded_as_media() {
     let turns = turns(
         r#"[{"type":"image_generation_call","id":"ig","status":"completed","result":"AAAA"}]"#,
     );
     assert_eq!(turns[0].role, Role::Model);
     let PartKind::Media(media) = &turns[0].parts[0].kind else {
-        panic!("no picture");
+        panic!("no image");
     };
     assert_eq!(media.mime, "image/png");
     assert_eq!(media.source, Source::Base64("AAAA".into()));
 }
 
 #[test]
-fn what_only_the_vendor_understands_is_dropped_with_its_place() {
-    let (turns, lost) = dropped(
+fn items_without_meaning_elsewhere_are_dropped_with_their_path() {
+    let (turns, paths) = dropped(
         r#"[{"type":"web_search_call","id":"ws","status":"completed","action":{"type":"search"}},
             {"type":"reasoning","id":"rs_stored","summary":[]},
             {"type":"image_generation_call","id":"ig","status":"failed","result":null},
             {"role":"assistant","content":"x","phase":"commentary"}]"#,
     );
     assert_eq!(outline(&turns), [(Role::Model, Some(3), "x".to_owned())]);
-    assert_eq!(lost, ["input[0]", "input[1]", "input[2]", "input[3].phase"]);
+    assert_eq!(
+        paths,
+        ["input[0]", "input[1]", "input[2]", "input[3].phase"]
+    );
 }
 
 #[test]
-fn items_without_counterpart_or_with_holes_are_refused_by_place() {
+fn invalid_items_are_refused_with_their_path() {
     for (item, param) in [
         (r#"{"type":"item_reference","id":"msg_1"}"#, "input[0]"),
         (

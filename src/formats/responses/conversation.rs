@@ -1,0 +1,303 @@
+//! Stored responses: continuing from one by its id, and the bodies of `/v1/responses/{id}`.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::request::previous_response_not_found;
+use crate::formats::{ConversationCodec, Items, identity, read_event, read_reply, read_request};
+use crate::json::{Edit, JsonReader, Present, RawJson, decode_json, from_json, replace};
+use crate::model::{ApiError, FieldLocation, Text, truncated};
+
+/// Continues conversations from stored responses.
+pub(super) struct ResponsesConversation;
+
+from_json! {
+    struct ContinuedRequest<'a> {
+        /// Not optional: the range of a `null` is needed too.
+        "input" => input: RawJson<'a>,
+        "previous_response_id" => previous_response_id: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct StoredResponse<'a> {
+        "output" required => output: RawJson<'a>,
+    }
+}
+
+from_json! {
+    struct FinalEvent<'a> {
+        "type" required => kind: Text<'a>,
+        "response" => response: RawJson<'a>,
+    }
+}
+
+/// A page of the list of input items.
+#[derive(Serialize)]
+struct InputItemsPage<'a> {
+    object: &'static str,
+    first_id: Option<&'a Value>,
+    last_id: Option<&'a Value>,
+    has_more: bool,
+    data: &'a [Value],
+}
+
+impl ConversationCodec for ResponsesConversation {
+    fn input(&self, added: &[u8]) -> Result<Items, ApiError> {
+        let added = str::from_utf8(added).unwrap_or_default();
+        match decode_json(added) {
+            Ok(input) => decode_input(input),
+            // The request has no `input`.
+            Err(_) => Ok(Items::default()),
+        }
+    }
+
+    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, ApiError> {
+        let request: ContinuedRequest<'_> = read_request(body)?;
+        let own = request.input.written().map(decode_input).transpose()?;
+        let own = own.unwrap_or_default();
+        let all = before.iter().chain([&own]);
+        let texts: Vec<&[u8]> = all
+            .map(|items| items.text.as_ref())
+            .filter(|text| !text.is_empty())
+            .collect();
+        let list = [b"[", texts.join(&b","[..]).as_slice(), b"]"].concat();
+        let mut edits = Vec::new();
+        if let Some(previous) = request.previous_response_id {
+            edits.push(Edit {
+                range: previous.range_in(body),
+                with: b"null".to_vec(),
+            });
+        }
+        edits.push(match request.input.written() {
+            Some(input) => Edit {
+                range: input.range_in(body),
+                with: list,
+            },
+            None => {
+                let start = body.iter().position(|&byte| byte == b'{');
+                let start = start.map_or(0, |brace| brace + 1);
+                let is_alone = body[start..].trim_ascii_start().starts_with(b"}");
+                let comma: &[u8] = if is_alone { b"" } else { b"," };
+                Edit {
+                    range: start..start,
+                    with: [br#""input":"#, list.as_slice(), comma].concat(),
+                }
+            }
+        });
+        edits.sort_by_key(|edit| edit.range.start);
+        Ok(replace(body, &edits))
+    }
+
+    fn id(&self, body: &[u8]) -> Option<String> {
+        let (mut id, mut reader) = (None, JsonReader::new(str::from_utf8(body).ok()?));
+        let _ = reader.object(|reader, key| {
+            if key != "id" {
+                return reader.skip();
+            }
+            id = Some(reader.text()?.into_owned());
+            // The id stands near the beginning: the rest is not decoded.
+            Err(reader.stop("no more"))
+        });
+        id
+    }
+
+    fn output(&self, body: &Bytes) -> Option<Items> {
+        let response: StoredResponse<'_> = read_reply(body).ok()?;
+        let range = response.output.range_in(body);
+        let count = count(response.output)?;
+        let text = body.slice(range.start + 1..range.end - 1);
+        Some(Items { text, count })
+    }
+
+    fn last_reply(&self, data: &str) -> Option<Bytes> {
+        let event: FinalEvent<'_> = read_event(data).ok()?;
+        let is_last = matches!(&*event.kind, "response.completed" | "response.incomplete");
+        let response = event.response.written().filter(|_| is_last)?;
+        Some(Bytes::copy_from_slice(response.get().as_bytes()))
+    }
+
+    fn broken(&self, id: &str) -> ApiError {
+        previous_response_not_found(id)
+    }
+
+    fn own_place(&self, location: &FieldLocation, before: usize) -> Option<FieldLocation> {
+        let shifted = |turn: u32| turn.checked_sub(u32::try_from(before).ok()?);
+        Some(match location {
+            FieldLocation::Turn { turn: Some(turn) } => FieldLocation::Turn {
+                turn: Some(shifted(*turn)?),
+            },
+            FieldLocation::Part {
+                turn: Some(turn),
+                part,
+            } => FieldLocation::Part {
+                turn: Some(shifted(*turn)?),
+                part: *part,
+            },
+            FieldLocation::Path(path) => match path.strip_prefix("input[").and_then(split_number) {
+                Some((turn, rest)) => {
+                    FieldLocation::Path(format!("input[{}{rest}", shifted(turn)?).into())
+                }
+                None => location.clone(),
+            },
+            _ => location.clone(),
+        })
+    }
+
+    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+        let mut all = Vec::new();
+        for list in items {
+            let json = [b"[", list.text.as_ref(), b"]"].concat();
+            let values: Vec<Value> = serde_json::from_slice(&json).unwrap_or_default();
+            all.extend(values);
+        }
+        for (number, item) in all.iter_mut().enumerate() {
+            complete_item(item, id, number);
+        }
+        let query = InputItemsQuery::parse(query)?;
+        if query.newest_first {
+            all.reverse();
+        }
+        if let Some(after) = &query.after {
+            let is_after = |item: &Value| item["id"] == **after;
+            let at = all.iter().position(is_after).ok_or_else(|| {
+                let message = format!("after: there is no item {}", truncated(after));
+                ApiError::invalid(message).at("after")
+            })?;
+            all.drain(..=at);
+        }
+        let has_more = all.len() > query.limit;
+        all.truncate(query.limit);
+        let page = InputItemsPage {
+            object: "list",
+            first_id: all.first().map(|item| &item["id"]),
+            last_id: all.last().map(|item| &item["id"]),
+            has_more,
+            data: &all,
+        };
+        Ok(serde_json::to_vec(&page).expect("JSON values always serialise"))
+    }
+
+    fn deleted(&self, id: &str) -> Vec<u8> {
+        let answer = json!({"id": id, "object": "response", "deleted": true});
+        answer.to_string().into_bytes()
+    }
+}
+
+/// Counts the elements of a list; `None`: it is no list.
+fn count(list: RawJson<'_>) -> Option<usize> {
+    decode_json(list.get())
+        .ok()
+        .map(|list: Vec<Present>| list.len())
+}
+
+/// Decodes `input` into items; a string is a message of the user.
+fn decode_input(input: RawJson<'_>) -> Result<Items, ApiError> {
+    let text = input.get();
+    if text.starts_with('"') {
+        let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
+        return Ok(Items {
+            text: text.into(),
+            count: 1,
+        });
+    }
+    if text == "null" {
+        return Ok(Items::default());
+    }
+    let Some(count) = count(input) else {
+        return Err(ApiError::invalid("input: expected a string or an array").at("input"));
+    };
+    let inside = &text[1..text.len() - 1];
+    Ok(Items {
+        text: Bytes::copy_from_slice(inside.trim().as_bytes()),
+        count,
+    })
+}
+
+/// Splits an index off the path behind it.
+fn split_number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(']')?;
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// Adds the fields of an item that the SDKs' types require and clients may leave out.
+fn complete_item(item: &mut Value, response_id: &str, number: usize) {
+    let Some(fields) = item.as_object_mut() else {
+        return;
+    };
+    let kind = fields.entry("type").or_insert_with(|| "message".into());
+    let prefix = match kind.as_str() {
+        Some("message") => "msg_",
+        Some("reasoning") => "rs_",
+        Some("function_call") => "fc_",
+        Some("function_call_output") => "fco_",
+        _ => "item_",
+    };
+    let id = fields.entry("id").or_insert(Value::Null);
+    if !id.is_string() {
+        *id = identity::reply_id(prefix, &format!("{response_id}_{number}")).into();
+    }
+    let is_from_model = fields.get("role").is_some_and(|role| role == "assistant");
+    if let Some(content) = fields.get_mut("content")
+        && content.is_string()
+    {
+        let kind = if is_from_model {
+            "output_text"
+        } else {
+            "input_text"
+        };
+        let mut part = json!({"type": kind, "text": content.take()});
+        if is_from_model {
+            part["annotations"] = json!([]);
+        }
+        *content = json!([part]);
+    }
+}
+
+/// The query of a request for input items.
+struct InputItemsQuery {
+    limit: usize,
+    newest_first: bool,
+    after: Option<String>,
+}
+
+/// The largest page.
+const MAX_LIMIT: usize = 100;
+
+impl InputItemsQuery {
+    fn parse(query: Option<&str>) -> Result<InputItemsQuery, ApiError> {
+        let mut parsed = InputItemsQuery {
+            limit: 20,
+            newest_first: true,
+            after: None,
+        };
+        for (name, value) in form_urlencoded::parse(query.unwrap_or("").as_bytes()) {
+            match &*name {
+                "limit" => {
+                    let limit = value.parse().ok();
+                    let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+                    parsed.limit = limit.ok_or_else(|| {
+                        let message = format!("limit: expected a number from 1 to {MAX_LIMIT}");
+                        ApiError::invalid(message).at("limit")
+                    })?;
+                }
+                "order" => {
+                    parsed.newest_first = match &*value {
+                        "desc" => true,
+                        "asc" => false,
+                        _ => return Err(ApiError::invalid("order: use asc or desc").at("order")),
+                    }
+                }
+                "after" => parsed.after = Some(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/conversation.rs"]
+mod tests;

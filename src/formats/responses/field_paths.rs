@@ -1,0 +1,90 @@
+//! Field paths: where in a request of this format a value stands.
+
+use crate::model::{FieldLocation, PartField, Setting};
+
+/// The path of a field, as a client of this format writes it.
+pub(super) fn path_of(location: &FieldLocation) -> String {
+    match *location {
+        FieldLocation::Path(ref path) => path.to_string(),
+        FieldLocation::Setting(setting) => setting_path(setting).to_owned(),
+        FieldLocation::Part {
+            turn: Some(turn),
+            part: Some(part),
+        } => format!("input[{turn}].content[{part}]"),
+        FieldLocation::Turn { turn: Some(turn) }
+        | FieldLocation::Part {
+            turn: Some(turn), ..
+        } => format!("input[{turn}]"),
+        FieldLocation::Turn { turn: None } | FieldLocation::Part { turn: None, .. } => {
+            "instructions".to_owned()
+        }
+        FieldLocation::InToolResult {
+            turn: Some(turn),
+            inner: Some(inner),
+            ..
+        } => format!("input[{turn}].output[{inner}]"),
+        FieldLocation::InToolResult { turn, .. } => path_of(&FieldLocation::Turn { turn }),
+        FieldLocation::Field { ref of, field } => path_of(of) + field_suffix(field),
+        FieldLocation::Tool { tool } => format!("tools[{tool}]"),
+        FieldLocation::ToolStrict { tool } => format!("tools[{tool}].strict"),
+    }
+}
+
+const fn field_suffix(field: PartField) -> &'static str {
+    match field {
+        PartField::Detail => ".detail",
+        PartField::FileName | PartField::UrlName => ".filename",
+        // Requests of this format have no such fields.
+        PartField::Failure | PartField::CallSignature => "",
+    }
+}
+
+/// The path of a setting. Settings that this format lacks have the name that other formats give them.
+const fn setting_path(setting: Setting) -> &'static str {
+    match setting {
+        Setting::MaxTokens => "max_output_tokens",
+        Setting::Temperature => "temperature",
+        Setting::TopP => "top_p",
+        Setting::TopK => "top_k",
+        Setting::Seed => "seed",
+        Setting::Stop => "stop",
+        Setting::PresencePenalty => "presence_penalty",
+        Setting::FrequencyPenalty => "frequency_penalty",
+        Setting::Choices => "n",
+        Setting::Logprobs => "top_logprobs",
+        Setting::Thinking => "reasoning",
+        Setting::ToolChoice => "tool_choice",
+        Setting::ParallelTools => "parallel_tool_calls",
+        Setting::OutputFormat => "text.format",
+        Setting::OutputName => "text.format.name",
+        Setting::OutputDescription => "text.format.description",
+        Setting::Verbosity => "text.verbosity",
+        Setting::User => "user",
+        Setting::CacheKey => "prompt_cache_key",
+        Setting::ServiceTier => "service_tier",
+        Setting::Metadata => "metadata",
+        Setting::Audio => "modalities",
+        // Each of them is a tool in this format.
+        Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Image(_) => "tools",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_format() {
+        let part = |turn, part| path_of(&FieldLocation::Part { turn, part });
+        assert_eq!(part(Some(3), Some(1)), "input[3].content[1]");
+        assert_eq!(part(Some(3), None), "input[3]");
+        assert_eq!(part(None, None), "instructions");
+        assert_eq!(path_of(&FieldLocation::Turn { turn: Some(2) }), "input[2]");
+        assert_eq!(path_of(&FieldLocation::Tool { tool: 1 }), "tools[1]");
+        let strict = FieldLocation::ToolStrict { tool: 1 };
+        assert_eq!(path_of(&strict), "tools[1].strict");
+        assert_eq!(path_of(&FieldLocation::Path("store".into())), "store");
+        let setting = FieldLocation::Setting(Setting::OutputFormat);
+        assert_eq!(path_of(&setting), "text.format");
+    }
+}

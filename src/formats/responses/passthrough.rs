@@ -1,0 +1,203 @@
+//! Passthrough: what the gateway decodes of bodies that it forwards as they are.
+
+use std::borrow::Cow;
+
+use super::error;
+use super::response_object::ResponseObject;
+use super::stream::events::{EventBody, SequenceNumbers};
+use super::usage::ReceivedUsage;
+use crate::formats::{
+    Glance, OutputLimit, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+};
+use crate::json::{Present, RawJson, from_json};
+use crate::model::{ApiError, ConversationState, Text};
+use crate::sse::SseWriter;
+
+from_json! {
+    struct PeekedRequest<'a> {
+        "model" => model: Option<RawJson<'a>>,
+        "stream" => stream: Option<bool>,
+        "previous_response_id" => previous_response_id: Option<Text<'a>>,
+        "store" => store: Option<bool>,
+        "max_output_tokens" => max_output_tokens: Option<RawJson<'a>>,
+        "input" => input: Option<RawJson<'a>>,
+    }
+}
+
+/// Decodes what routing needs of a request.
+pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
+    let request: PeekedRequest<'_> = read_request(body)?;
+    Ok(Peek {
+        model: request
+            .model
+            .map(|raw| chat::named(body, raw))
+            .transpose()?,
+        stream: request.stream.unwrap_or(false),
+        ask_usage: None,
+        most: Some(OutputLimit::of(request.max_output_tokens, None)),
+        aside: None,
+        thread: Some(ConversationState {
+            previous_response_id: request.previous_response_id.map(Cow::into_owned),
+            // The format stores responses by default.
+            store: request.store.unwrap_or(true),
+            input_range: request.input.map_or(0..0, |input| input.range_in(body)),
+        }),
+    })
+}
+
+from_json! {
+    struct PeekedResponse<'a> {
+        "id" => id: Option<Text<'a>>,
+        "created_at" => created_at: Option<f64>,
+        "model" => model: Option<RawJson<'a>>,
+        "usage" => usage: Option<ReceivedUsage>,
+        "output" => output: Option<Present>,
+        "error" => error: Option<Present>,
+    }
+}
+
+from_json! {
+    struct PeekedEvent<'a> {
+        "type" required => kind: Text<'a>,
+        "sequence_number" => sequence_number: Option<u64>,
+        "delta" => delta: Option<RawJson<'a>>,
+        "response" => response: Option<PeekedResponse<'a>>,
+    }
+}
+
+/// Decodes what metering needs of a JSON response.
+pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
+    let response: PeekedResponse<'_> = read_reply(body)?;
+    if response.error.is_some() && response.output.is_none() {
+        return Err(chat::decode_error(200, body));
+    }
+    if response.output.is_none() {
+        return Err(no_answer());
+    }
+    watch.usage = response.usage.as_ref().map(ReceivedUsage::decode);
+    (watch.begun, watch.ended) = (true, true);
+    Ok(Glance {
+        model: response.model.map(|raw| raw.range_in(body)),
+        ..Glance::default()
+    })
+}
+
+/// Decodes what metering needs of an event.
+pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+    // Some proxies end the stream as the chat format does.
+    if data == "[DONE]" {
+        return Ok(Glance::default());
+    }
+    let event: PeekedEvent<'_> = read_event(data)?;
+    let number = event.sequence_number.unwrap_or(watch.next_event);
+    watch.next_event = number.saturating_add(1);
+    match event.kind.as_ref() {
+        "response.created" | "response.queued" | "response.in_progress" => {}
+        // These announce content that is still to come.
+        "response.output_item.added"
+        | "response.content_part.added"
+        | "response.reasoning_summary_part.added" => {}
+        "error" | "response.failed" => {
+            watch.api_error = Some(error::decode_in_stream(data));
+            watch.ended = true;
+        }
+        "response.completed" | "response.incomplete" => {
+            (watch.begun, watch.ended, watch.closed) = (true, true, true);
+        }
+        _ => watch.begun = true,
+    }
+    match event.kind.starts_with("response.reasoning") {
+        true => watch.unmetered.think(event.delta),
+        false => watch.unmetered.say(event.delta),
+    }
+    let Some(response) = event.response else {
+        return Ok(Glance::default());
+    };
+    if let Some(usage) = &response.usage {
+        watch.meter(usage.decode());
+    }
+    if let Some(id) = response.id
+        && watch.reply.is_none()
+    {
+        let created = response.created_at.map_or(0, |seconds| seconds as i64);
+        watch.reply = Some((id.into_owned(), created));
+    }
+    Ok(Glance {
+        model: response.model.map(|raw| raw.range_in(data.as_bytes())),
+        ..Glance::default()
+    })
+}
+
+/// Ends a stream with an error: continues the upstream's numbers and ends the response that it began.
+pub(super) fn encode_error(api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
+    let Passed { watch, model } = passed;
+    let mut sequence = SequenceNumbers::from(watch.next_event);
+    error::encode_in_stream(api_error, sequence.next(), out);
+    // No response has begun.
+    let Some((id, created)) = &watch.reply else {
+        return;
+    };
+    let response = ResponseObject {
+        usage: watch.usage.map(Into::into),
+        ..ResponseObject::failed(id, *created, model, api_error)
+    };
+    let body = EventBody::Response {
+        response: &response,
+    };
+    sequence.send("response.failed", body, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sse::SseFrames;
+    use serde_json::{Value, json};
+
+    fn error_after(events: &[Value]) -> Vec<Value> {
+        let mut watch = Watch::default();
+        for event in events {
+            glance_event(&event.to_string(), &mut watch).expect("an event");
+        }
+        let (mut out, mut sent) = (SseWriter::default(), Vec::new());
+        let passed = Passed {
+            watch: &watch,
+            model: "mine",
+        };
+        encode_error(&ApiError::bad_gateway("Gone."), &passed, &mut out);
+        SseFrames::default().push(&out.take(), |frame| {
+            let data = frame.data.expect("a payload");
+            sent.push(serde_json::from_str(&data).expect("JSON"));
+        });
+        sent
+    }
+
+    #[test]
+    fn an_error_continues_the_numbers_and_ends_the_response() {
+        let response = json!({"id": "resp_1", "created_at": 7, "model": "theirs"});
+        let sent = error_after(&[
+            json!({"type": "response.created", "sequence_number": 0, "response": response}),
+            json!({"type": "response.output_text.delta", "sequence_number": 4, "delta": "a"}),
+        ]);
+        let numbers: Vec<_> = sent.iter().map(|event| &event["sequence_number"]).collect();
+        assert_eq!(numbers, [5, 6]);
+        assert_eq!(sent[0]["type"], "error");
+        assert_eq!(sent[1]["type"], "response.failed");
+        let failed = &sent[1]["response"];
+        assert_eq!(failed["id"], "resp_1");
+        assert_eq!(failed["created_at"], 7);
+        assert_eq!(failed["model"], "mine");
+        assert_eq!(failed["status"], "failed");
+        assert_eq!(failed["error"]["message"], "Gone.");
+        assert_eq!(error_after(&[]).len(), 1);
+    }
+
+    #[test]
+    fn sequence_numbers_saturate() {
+        let response = json!({"id": "resp_1", "created_at": 7});
+        let sent = error_after(&[
+            json!({"type": "response.created", "sequence_number": u64::MAX, "response": response}),
+        ]);
+        let numbers: Vec<_> = sent.iter().map(|event| &event["sequence_number"]).collect();
+        assert_eq!(numbers, [u64::MAX, u64::MAX]);
+    }
+}

@@ -1,0 +1,405 @@
+//! Encodes the stream to a client.
+//!
+//! An item is opened by its first delta and closed by the next item or by the end: only then is it known whether more
+//! text follows, which citations it has, and whether it is complete.
+
+use super::super::error;
+use super::super::image_generation::image_data;
+use super::super::output_items::{NO_ARGUMENTS, OutputContent, OutputItem};
+use super::super::response_builder::ResponseBuilder;
+use super::super::response_object::ResponseObject;
+use super::super::status::{COMPLETED, IN_PROGRESS, ResponseEnding, encode_finish};
+use super::events::{EventBody, SequenceNumbers, encode_delta, encode_done, position_of};
+use crate::formats::{ResponseOptions, StreamEncoder};
+use crate::model::{
+    ApiError, Block, Citation, Delta, Event, Finish, Logprob, Signature, Text, ToolKind, Usage,
+};
+use crate::sse::SseWriter;
+
+/// Encodes the events of one stream.
+pub(in crate::formats::responses) struct ResponsesStreamEncoder {
+    options: ResponseOptions,
+    sequence: SequenceNumbers,
+    builder: ResponseBuilder<'static>,
+    started: bool,
+    ended: bool,
+    /// The block that deltas belong to.
+    block: OpenBlock,
+    /// Signatures that came after the start of the call they belong to had been sent.
+    late_signatures: Vec<Signature<'static>>,
+    ending: ResponseEnding,
+    /// The message of a content filter, sent as the last of the response.
+    filter_message: Option<String>,
+    usage: Option<Usage>,
+}
+
+/// The open block, as far as its item has begun.
+enum OpenBlock {
+    None,
+    Text,
+    Refusal,
+    Reasoning {
+        begun: bool,
+    },
+    /// A call before its first delta: its signature would have to be sent before the call.
+    Announced {
+        id: Option<Text<'static>>,
+        name: Text<'static>,
+        kind: ToolKind,
+    },
+    Call,
+}
+
+impl ResponsesStreamEncoder {
+    /// Begins a stream.
+    pub(in crate::formats::responses) fn new(options: &ResponseOptions) -> ResponsesStreamEncoder {
+        ResponsesStreamEncoder {
+            options: options.clone(),
+            sequence: SequenceNumbers::default(),
+            builder: ResponseBuilder::new("", "", 0, options),
+            started: false,
+            ended: false,
+            block: OpenBlock::None,
+            late_signatures: Vec::new(),
+            ending: encode_finish(&Finish::Other),
+            filter_message: None,
+            usage: None,
+        }
+    }
+
+    fn encode_start(&mut self, out: &mut SseWriter) {
+        self.started = true;
+        for name in ["response.created", "response.in_progress"] {
+            let response = &self.builder.response(IN_PROGRESS, &[]);
+            self.sequence
+                .send(name, EventBody::Response { response }, out);
+        }
+    }
+
+    fn open_block(&mut self, block: Block<'_>, out: &mut SseWriter) {
+        self.block = match block {
+            Block::Text => OpenBlock::Text,
+            Block::Refusal => OpenBlock::Refusal,
+            Block::Reasoning => OpenBlock::Reasoning { begun: false },
+            Block::Call { id, name, kind } => OpenBlock::Announced {
+                id: id.map(owned),
+                name: owned(name),
+                kind,
+            },
+            Block::Media(media) => {
+                if let Some(data) = image_data(&media) {
+                    self.encode_image(data, out);
+                }
+                OpenBlock::None
+            }
+        };
+    }
+
+    fn encode_block_delta(&mut self, delta: Delta<'_>, out: &mut SseWriter) {
+        match delta {
+            Delta::Text(text) => self.encode_text(&text, out),
+            Delta::Arguments(text) => {
+                self.begin_announced_call(out);
+                if matches!(self.block, OpenBlock::Call) {
+                    self.encode_item_delta(&text, out);
+                }
+            }
+            Delta::Signature(signature) => self.encode_signature(signature, out),
+            Delta::Citation(citation) => self.encode_citation(citation, out),
+            Delta::Logprob(logprob) => self.encode_logprob(logprob, out),
+        }
+    }
+
+    fn encode_text(&mut self, text: &str, out: &mut SseWriter) {
+        if text.is_empty() {
+            return;
+        }
+        match self.block {
+            OpenBlock::Text => self.enter_content(OutputContent::text(), out),
+            OpenBlock::Refusal => self.enter_content(OutputContent::refusal(), out),
+            OpenBlock::Reasoning { .. } => self.enter_summary(out),
+            OpenBlock::None | OpenBlock::Announced { .. } | OpenBlock::Call => return,
+        }
+        self.encode_item_delta(text, out);
+    }
+
+    fn enter_content(&mut self, fresh: OutputContent<'static>, out: &mut SseWriter) {
+        if self.builder.continues(&fresh) {
+            return;
+        }
+        if self.builder.in_message() {
+            self.finish_part(out);
+        } else {
+            self.close_item(COMPLETED, out);
+            self.builder.begin_message();
+            self.encode_item_added(out);
+        }
+        self.builder.begin_content(fresh);
+        if let Some((output_index, item @ OutputItem::Message { content, .. })) =
+            self.builder.open_item()
+            && let Some(part) = content.last()
+        {
+            let body = EventBody::Content {
+                at: position_of(output_index, item),
+                content_index: content.len() - 1,
+                part,
+            };
+            self.sequence.send("response.content_part.added", body, out);
+        }
+    }
+
+    fn enter_reasoning(&mut self, signature: Option<&Signature<'_>>, out: &mut SseWriter) {
+        if let OpenBlock::Reasoning {
+            begun: begun @ false,
+        } = &mut self.block
+        {
+            *begun = true;
+            self.close_item(COMPLETED, out);
+            self.builder.begin_reasoning(signature);
+            self.encode_item_added(out);
+        }
+    }
+
+    fn enter_summary(&mut self, out: &mut SseWriter) {
+        self.enter_reasoning(None, out);
+        match self.builder.open_item() {
+            Some((_, OutputItem::Reasoning { summary, .. })) if summary.is_empty() => {}
+            _ => return,
+        }
+        self.builder.begin_summary();
+        if let Some((output_index, item @ OutputItem::Reasoning { summary, .. })) =
+            self.builder.open_item()
+            && let Some(part) = summary.last()
+        {
+            let body = EventBody::Summary {
+                at: position_of(output_index, item),
+                summary_index: 0,
+                part,
+            };
+            let name = "response.reasoning_summary_part.added";
+            self.sequence.send(name, body, out);
+        }
+    }
+
+    fn begin_announced_call(&mut self, out: &mut SseWriter) {
+        if let OpenBlock::Announced { id, name, kind } = &mut self.block {
+            let (id, name, kind) = (id.take(), std::mem::take(name), *kind);
+            self.block = OpenBlock::Call;
+            self.close_item(COMPLETED, out);
+            self.builder.begin_call(id, name, kind);
+            self.encode_item_added(out);
+        }
+    }
+
+    fn encode_signature(&mut self, signature: Signature<'_>, out: &mut SseWriter) {
+        match self.block {
+            OpenBlock::Reasoning { .. } => {
+                self.enter_reasoning(Some(&signature), out);
+                self.builder.set_signature(&signature);
+            }
+            OpenBlock::Announced { .. } => self.encode_signature_item(&signature, out),
+            OpenBlock::Call | OpenBlock::Text | OpenBlock::Refusal => {
+                self.late_signatures.push(Signature {
+                    issuer: signature.issuer,
+                    data: owned(signature.data),
+                })
+            }
+            OpenBlock::None => {}
+        }
+    }
+
+    /// Sends reasoning that has a signature and no text.
+    fn encode_signature_item(&mut self, signature: &Signature<'_>, out: &mut SseWriter) {
+        self.close_item(COMPLETED, out);
+        self.builder.begin_reasoning(Some(signature));
+        self.encode_item_added(out);
+        self.builder.set_signature(signature);
+        self.close_item(COMPLETED, out);
+    }
+
+    fn encode_image(&mut self, data: &str, out: &mut SseWriter) {
+        self.close_item(COMPLETED, out);
+        self.builder.begin_image();
+        self.encode_item_added(out);
+        self.builder.append_delta(data);
+        self.close_item(COMPLETED, out);
+    }
+
+    /// Sends an annotation if its text is still open; the final response has all of them.
+    fn encode_citation(&mut self, citation: Citation<'_>, out: &mut SseWriter) {
+        let citation = Citation {
+            url: owned(citation.url),
+            title: citation.title.map(owned),
+            start: citation.start,
+            end: citation.end,
+        };
+        let Some(cited) = self.builder.cite(citation) else {
+            return;
+        };
+        if let Some((output_index, item @ OutputItem::Message { content, .. })) =
+            self.builder.open_item()
+            && (output_index, content.len()) == (cited.item, cited.content + 1)
+            && let Some(OutputContent::OutputText { annotations, .. }) = content.last()
+        {
+            let body = EventBody::Annotation {
+                at: position_of(output_index, item),
+                content_index: cited.content,
+                annotation_index: cited.annotation,
+                annotation: &annotations[cited.annotation],
+            };
+            let name = "response.output_text.annotation.added";
+            self.sequence.send(name, body, out);
+        }
+    }
+
+    fn encode_logprob(&mut self, logprob: Logprob<'_>, out: &mut SseWriter) {
+        let top = logprob.top.into_iter();
+        self.builder.add_logprob(Logprob {
+            token: owned(logprob.token),
+            logprob: logprob.logprob,
+            top: top.map(|(token, value)| (owned(token), value)).collect(),
+        });
+        if let Some((output_index, item @ OutputItem::Message { content, .. })) =
+            self.builder.open_item()
+            && let Some(OutputContent::OutputText { logprobs, .. }) = content.last()
+        {
+            let body = EventBody::TextDelta {
+                at: position_of(output_index, item),
+                content_index: content.len() - 1,
+                delta: "",
+                logprobs: &logprobs[logprobs.len().saturating_sub(1)..],
+            };
+            self.sequence.send("response.output_text.delta", body, out);
+        }
+    }
+
+    fn encode_item_added(&mut self, out: &mut SseWriter) {
+        if let Some((output_index, item)) = self.builder.open_item() {
+            let body = EventBody::Item { output_index, item };
+            self.sequence.send("response.output_item.added", body, out);
+        }
+    }
+
+    fn encode_item_delta(&mut self, more: &str, out: &mut SseWriter) {
+        let Some((output_index, item)) = self.builder.open_item().filter(|_| !more.is_empty())
+        else {
+            return;
+        };
+        if let Some((name, body)) = encode_delta(position_of(output_index, item), item, more) {
+            self.sequence.send(name, body, out);
+        }
+        self.builder.append_delta(more);
+    }
+
+    /// Sends the events that repeat the last part as a whole.
+    fn finish_part(&mut self, out: &mut SseWriter) {
+        let Some((output_index, item)) = self.builder.open_item() else {
+            return;
+        };
+        for (name, body) in encode_done(position_of(output_index, item), item)
+            .into_iter()
+            .flatten()
+        {
+            self.sequence.send(name, body, out);
+        }
+    }
+
+    fn close_item(&mut self, status: &'static str, out: &mut SseWriter) {
+        if let Some((output_index, item)) = self.builder.open_item() {
+            if matches!(item, OutputItem::FunctionCall { arguments, .. } if arguments.is_empty()) {
+                self.encode_item_delta(NO_ARGUMENTS, out);
+            }
+            self.finish_part(out);
+            self.builder.close(status);
+            if let Some(item) = self.builder.items.last() {
+                let body = EventBody::Item { output_index, item };
+                self.sequence.send("response.output_item.done", body, out);
+            }
+        }
+        for signature in std::mem::take(&mut self.late_signatures) {
+            self.encode_signature_item(&signature, out);
+        }
+    }
+
+    fn encode_end(&mut self, out: &mut SseWriter) {
+        self.ended = true;
+        if let Some(text) = self.filter_message.take() {
+            self.block = OpenBlock::Refusal;
+            self.encode_text(&text, out);
+        }
+        let (status, incomplete_details) = self.ending;
+        self.close_item(status, out);
+        let name = match incomplete_details {
+            None => "response.completed",
+            Some(_) => "response.incomplete",
+        };
+        let response = &ResponseObject {
+            incomplete_details,
+            usage: self.usage.map(Into::into),
+            ..self.builder.response(status, &self.builder.items)
+        };
+        self.sequence
+            .send(name, EventBody::Response { response }, out);
+    }
+}
+
+impl StreamEncoder for ResponsesStreamEncoder {
+    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+        if self.ended {
+            return;
+        }
+        if !self.started {
+            if let Event::Start { id, model, created } = &event {
+                self.builder = ResponseBuilder::new(id, model, *created, &self.options);
+            }
+            self.encode_start(out);
+        }
+        match event {
+            Event::Start { .. } => {}
+            Event::Usage(usage) => self.usage = Some(usage),
+            Event::End => self.encode_end(out),
+            // The format has the first choice only.
+            Event::Open { choice: 1.., .. }
+            | Event::Delta { choice: 1.., .. }
+            | Event::Close { choice: 1.. }
+            | Event::Finish { choice: 1.., .. } => {}
+            Event::Open { block, .. } => self.open_block(block, out),
+            Event::Delta { delta, .. } => self.encode_block_delta(delta, out),
+            Event::Close { .. } => {
+                self.begin_announced_call(out);
+                self.block = OpenBlock::None;
+            }
+            Event::Finish { reason, .. } => {
+                self.ending = encode_finish(&reason);
+                if let Finish::Filtered(text) = reason {
+                    self.filter_message = text.map(Text::into_owned);
+                }
+            }
+        }
+    }
+
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter) {
+        if self.ended {
+            return;
+        }
+        if !self.started {
+            self.encode_start(out);
+        }
+        self.ended = true;
+        error::encode_in_stream(api_error, self.sequence.next(), out);
+        let response = &ResponseObject {
+            usage: self.usage.map(Into::into),
+            ..self.builder.failed(api_error)
+        };
+        self.sequence
+            .send("response.failed", EventBody::Response { response }, out);
+    }
+}
+
+fn owned(text: Text<'_>) -> Text<'static> {
+    Text::Owned(text.into_owned())
+}
+
+#[cfg(test)]
+#[path = "../tests/stream_encode.rs"]
+mod tests;

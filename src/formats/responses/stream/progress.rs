@@ -1,0 +1,124 @@
+//! How much of each output item a stream has delivered so far.
+
+use crate::model::Json;
+
+/// The items of a response by their `output_index`.
+#[derive(Debug, Default)]
+pub(super) struct OutputProgress(Vec<ItemProgress>);
+
+/// How much of one item has come.
+#[derive(Debug, Default)]
+pub(super) struct ItemProgress {
+    /// The id in its last event; empty before that.
+    pub id: String,
+    parts: Vec<PartProgress>,
+    /// The part of reasoning that the last delta belonged to.
+    pub reasoning_part: Option<(ReasoningField, u32)>,
+    /// A call that has been announced.
+    pub is_call: bool,
+    pub is_done: bool,
+    /// The signature of reasoning has been passed on.
+    pub has_signature: bool,
+}
+
+/// The two fields in which an item may show its reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReasoningField {
+    Summary,
+    Content,
+}
+
+/// How much of one part of an item has come.
+#[derive(Debug, Default)]
+pub(super) struct PartProgress {
+    pub bytes: usize,
+    /// The hash of these bytes, which tells whether a complete text begins with them without storing them.
+    hash: PrefixHash,
+    /// How many characters of text came before this part.
+    pub start: u64,
+    pub citations: usize,
+    pub logprobs: usize,
+}
+
+/// Far above what any response contains: an upstream's absurd index must not allocate memory.
+const MAX_INDEX: u32 = 4096;
+
+/// The element at an index, added where it is missing.
+fn at<T: Default>(list: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index.min(MAX_INDEX) as usize;
+    if list.len() <= index {
+        list.resize_with(index + 1, T::default);
+    }
+    &mut list[index]
+}
+
+impl OutputProgress {
+    /// The progress of the item at this index.
+    pub(super) fn item(&mut self, index: u32) -> &mut ItemProgress {
+        at(&mut self.0, index)
+    }
+
+    /// The index under which an item of the final response was streamed: some upstreams do not stream all items that
+    /// they list in the end, and some change the ids.
+    pub(super) fn index_of(&self, listed: u32, item: &Json<'_>) -> u32 {
+        let id = match item {
+            Json::Object(fields) => fields.get("id").and_then(Json::as_str).unwrap_or_default(),
+            _ => "",
+        };
+        let mut known = (0u32..).zip(&self.0);
+        let is_same = |item: &ItemProgress| item.is_done && !id.is_empty() && item.id == id;
+        match self.0.get(listed as usize) {
+            Some(item) if is_same(item) => listed,
+            _ => known
+                .find_map(|(index, item)| is_same(item).then_some(index))
+                .unwrap_or(listed),
+        }
+    }
+}
+
+impl ItemProgress {
+    /// The progress of the part at this index.
+    pub(super) fn part(&mut self, index: u32) -> &mut PartProgress {
+        at(&mut self.parts, index)
+    }
+
+    /// The rest of a complete text that no delta contained; empty where the deltas are no prefix of it.
+    pub(super) fn missing<'t>(&mut self, index: u32, complete: &'t str) -> &'t str {
+        let progress = self.part(index);
+        let (known, rest) = complete
+            .split_at_checked(progress.bytes)
+            .unwrap_or_default();
+        let mut hash = PrefixHash::default();
+        hash.add(known);
+        match hash == progress.hash {
+            true => rest,
+            false => "",
+        }
+    }
+}
+
+impl PartProgress {
+    /// Adds a delta.
+    pub(super) fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.hash.add(text);
+    }
+}
+
+/// A hash that does not depend on how its bytes are divided into deltas (FNV-1a).
+#[derive(Debug, PartialEq, Eq)]
+struct PrefixHash(u64);
+
+impl Default for PrefixHash {
+    fn default() -> PrefixHash {
+        PrefixHash(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl PrefixHash {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Usage: the token counts of a response.
+
+use serde::Serialize;
+
+use crate::formats::told::Told;
+use crate::json::from_json;
+use crate::model::Usage;
+
+from_json! {
+    /// The `usage` object as an upstream sends it.
+    pub(super) struct ReceivedUsage {
+        "input_tokens" => input_tokens: Told,
+        "output_tokens" => output_tokens: Told,
+        "input_tokens_details" => input_tokens_details: Option<ReceivedInputDetails>,
+        "output_tokens_details" => output_tokens_details: Option<ReceivedOutputDetails>,
+    }
+}
+
+from_json! {
+    struct ReceivedInputDetails {
+        "cached_tokens" => cached_tokens: Option<Told>,
+        "cache_write_tokens" => cache_write_tokens: Option<Told>,
+    }
+}
+
+from_json! {
+    struct ReceivedOutputDetails {
+        "reasoning_tokens" => reasoning_tokens: Option<Told>,
+    }
+}
+
+impl ReceivedUsage {
+    /// Decodes the counts.
+    pub(super) fn decode(&self) -> Usage {
+        let input = self.input_tokens_details.as_ref();
+        let output = self.output_tokens_details.as_ref();
+        Usage {
+            input: self.input_tokens.0,
+            cached: input
+                .and_then(|details| details.cached_tokens)
+                .unwrap_or_default()
+                .0,
+            cache_written: input
+                .and_then(|details| details.cache_write_tokens)
+                .unwrap_or_default()
+                .0,
+            output: self.output_tokens.0,
+            thinking: output
+                .and_then(|details| details.reasoning_tokens)
+                .unwrap_or_default()
+                .0,
+            ..Usage::default()
+        }
+    }
+}
+
+/// The `usage` object as it is encoded. The format requires the details even where they are 0.
+#[derive(Serialize)]
+pub(super) struct ResponsesUsage {
+    input_tokens: u64,
+    input_tokens_details: InputTokensDetails,
+    output_tokens: u64,
+    output_tokens_details: OutputTokensDetails,
+    total_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct InputTokensDetails {
+    cached_tokens: u64,
+    cache_write_tokens: u64,
+}
+
+#[derive(Serialize)]
+struct OutputTokensDetails {
+    reasoning_tokens: u64,
+}
+
+impl From<Usage> for ResponsesUsage {
+    fn from(usage: Usage) -> ResponsesUsage {
+        ResponsesUsage {
+            input_tokens: usage.input,
+            input_tokens_details: InputTokensDetails {
+                cached_tokens: usage.cached,
+                cache_write_tokens: usage.cache_written,
+            },
+            output_tokens: usage.output,
+            output_tokens_details: OutputTokensDetails {
+                reasoning_tokens: usage.thinking,
+            },
+            total_tokens: usage.input.saturating_add(usage.output),
+        }
+    }
+}
