@@ -22,7 +22,7 @@ from_json! {
 }
 
 from_json! {
-    struct StoredResponse<'a> {
+    struct StoredOutput<'a> {
         "output" required => output: RawJson<'a>,
     }
 }
@@ -105,7 +105,7 @@ impl ConversationCodec for ResponsesConversation {
     }
 
     fn output(&self, body: &Bytes) -> Option<Items> {
-        let response: StoredResponse<'_> = read_reply(body).ok()?;
+        let response: StoredOutput<'_> = read_reply(body).ok()?;
         let range = response.output.range_in(body);
         let count = count(response.output)?;
         let text = body.slice(range.start + 1..range.end - 1);

@@ -39,7 +39,7 @@ pub(super) fn decode_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>,
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ImageSource<'r> {
-    ImageUrl(MediaUrl<'r>),
+    ImageUrl(InputMediaUrl<'r>),
     FileId(&'r str),
 }
 
@@ -47,7 +47,7 @@ pub(super) enum ImageSource<'r> {
 pub(super) fn encode_image<'r>(media: &'r Media<'_>) -> ImageSource<'r> {
     match &media.source {
         Source::Base64(data) | Source::Plain(data) => ImageSource::ImageUrl(data_url(media, data)),
-        Source::Url(url) => ImageSource::ImageUrl(MediaUrl::Url(url)),
+        Source::Url(url) => ImageSource::ImageUrl(InputMediaUrl::Url(url)),
         Source::File(id) => ImageSource::FileId(id),
     }
 }
@@ -108,7 +108,7 @@ fn decode_file_data<'a>(node: Node<'a, '_>) -> Result<(Text<'a>, Source<'a>), Ap
 pub(super) enum FileSource<'r> {
     Data {
         filename: Text<'r>,
-        file_data: MediaUrl<'r>,
+        file_data: InputMediaUrl<'r>,
     },
     Url {
         file_url: &'r str,
@@ -178,16 +178,16 @@ fn split_data_url_text(text: Text<'_>) -> Result<(Text<'_>, Source<'_>), Text<'_
 }
 
 /// A URL as it is encoded; a data URL is written part by part, without a copy of the data.
-pub(super) enum MediaUrl<'r> {
+pub(super) enum InputMediaUrl<'r> {
     Url(&'r str),
     Data { mime: &'r str, base64: Text<'r> },
 }
 
-impl fmt::Display for MediaUrl<'_> {
+impl fmt::Display for InputMediaUrl<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MediaUrl::Url(url) => out.write_str(url),
-            MediaUrl::Data { mime, base64 } => {
+            InputMediaUrl::Url(url) => out.write_str(url),
+            InputMediaUrl::Data { mime, base64 } => {
                 out.write_str("data:")?;
                 out.write_str(mime)?;
                 out.write_str(";base64,")?;
@@ -197,14 +197,14 @@ impl fmt::Display for MediaUrl<'_> {
     }
 }
 
-impl Serialize for MediaUrl<'_> {
+impl Serialize for InputMediaUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-fn data_url<'r>(media: &'r Media<'_>, data: &'r str) -> MediaUrl<'r> {
-    MediaUrl::Data {
+fn data_url<'r>(media: &'r Media<'_>, data: &'r str) -> InputMediaUrl<'r> {
+    InputMediaUrl::Data {
         mime: &media.mime,
         base64: base64_text::standard(data),
     }

@@ -14,7 +14,7 @@ use crate::model::{ApiError, ConversationState, Text};
 use crate::sse::SseWriter;
 
 from_json! {
-    struct PeekedRequest<'a> {
+    struct PeekedResponsesRequest<'a> {
         "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
         "previous_response_id" => previous_response_id: Option<Text<'a>>,
@@ -26,7 +26,7 @@ from_json! {
 
 /// Decodes what routing needs of a request.
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let request: PeekedRequest<'_> = read_request(body)?;
+    let request: PeekedResponsesRequest<'_> = read_request(body)?;
     Ok(Peek {
         model: request
             .model
@@ -46,7 +46,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
 }
 
 from_json! {
-    struct PeekedResponse<'a> {
+    struct PeekedResponseObject<'a> {
         "id" => id: Option<Text<'a>>,
         "created_at" => created_at: Option<f64>,
         "model" => model: Option<RawJson<'a>>,
@@ -57,17 +57,17 @@ from_json! {
 }
 
 from_json! {
-    struct PeekedEvent<'a> {
+    struct PeekedResponsesEvent<'a> {
         "type" required => kind: Text<'a>,
         "sequence_number" => sequence_number: Option<u64>,
         "delta" => delta: Option<RawJson<'a>>,
-        "response" => response: Option<PeekedResponse<'a>>,
+        "response" => response: Option<PeekedResponseObject<'a>>,
     }
 }
 
 /// Decodes what metering needs of a JSON response.
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let response: PeekedResponse<'_> = read_reply(body)?;
+    let response: PeekedResponseObject<'_> = read_reply(body)?;
     if response.error.is_some() && response.output.is_none() {
         return Err(chat::decode_error(200, body));
     }
@@ -88,7 +88,7 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiE
     if data == "[DONE]" {
         return Ok(Glance::default());
     }
-    let event: PeekedEvent<'_> = read_event(data)?;
+    let event: PeekedResponsesEvent<'_> = read_event(data)?;
     let number = event.sequence_number.unwrap_or(watch.next_event);
     watch.next_event = number.saturating_add(1);
     match event.kind.as_ref() {

@@ -22,7 +22,7 @@ pub(super) struct ResponseBuilder<'a> {
     pub items: Vec<OutputItem<'a>>,
     /// More may be added to the last item.
     open: bool,
-    text_runs: Vec<TextRun>,
+    text_runs: Vec<OutputTextRun>,
     /// The length of all texts so far.
     characters: u64,
     calls: u32,
@@ -30,7 +30,7 @@ pub(super) struct ResponseBuilder<'a> {
 }
 
 /// An output text: where it stands, and how many characters of text came before it.
-struct TextRun {
+struct OutputTextRun {
     item: usize,
     content: usize,
     start: u64,
@@ -175,7 +175,7 @@ impl<'a> ResponseBuilder<'a> {
         let item = self.items.len().saturating_sub(1);
         if let Some(OutputItem::Message { content, .. }) = self.items.last_mut() {
             if matches!(fresh, OutputContent::OutputText { .. }) {
-                self.text_runs.push(TextRun {
+                self.text_runs.push(OutputTextRun {
                     item,
                     content: content.len(),
                     start: self.characters,

@@ -24,7 +24,7 @@ pub(in crate::formats::responses) struct ResponsesStreamEncoder {
     started: bool,
     ended: bool,
     /// The block that deltas belong to.
-    block: OpenBlock,
+    block: EncodedBlock,
     /// Signatures that came after the start of the call they belong to had been sent.
     late_signatures: Vec<Signature<'static>>,
     ending: ResponseEnding,
@@ -34,7 +34,7 @@ pub(in crate::formats::responses) struct ResponsesStreamEncoder {
 }
 
 /// The open block, as far as its item has begun.
-enum OpenBlock {
+enum EncodedBlock {
     None,
     Text,
     Refusal,
@@ -59,7 +59,7 @@ impl ResponsesStreamEncoder {
             builder: ResponseBuilder::new("", "", 0, options),
             started: false,
             ended: false,
-            block: OpenBlock::None,
+            block: EncodedBlock::None,
             late_signatures: Vec::new(),
             ending: encode_finish(&Finish::Other),
             filter_message: None,
@@ -78,10 +78,10 @@ impl ResponsesStreamEncoder {
 
     fn open_block(&mut self, block: Block<'_>, out: &mut SseWriter) {
         self.block = match block {
-            Block::Text => OpenBlock::Text,
-            Block::Refusal => OpenBlock::Refusal,
-            Block::Reasoning => OpenBlock::Reasoning { begun: false },
-            Block::Call { id, name, kind } => OpenBlock::Announced {
+            Block::Text => EncodedBlock::Text,
+            Block::Refusal => EncodedBlock::Refusal,
+            Block::Reasoning => EncodedBlock::Reasoning { begun: false },
+            Block::Call { id, name, kind } => EncodedBlock::Announced {
                 id: id.map(owned),
                 name: owned(name),
                 kind,
@@ -90,7 +90,7 @@ impl ResponsesStreamEncoder {
                 if let Some(data) = image_data(&media) {
                     self.encode_image(data, out);
                 }
-                OpenBlock::None
+                EncodedBlock::None
             }
         };
     }
@@ -100,7 +100,7 @@ impl ResponsesStreamEncoder {
             Delta::Text(text) => self.encode_text(&text, out),
             Delta::Arguments(text) => {
                 self.begin_announced_call(out);
-                if matches!(self.block, OpenBlock::Call) {
+                if matches!(self.block, EncodedBlock::Call) {
                     self.encode_item_delta(&text, out);
                 }
             }
@@ -115,10 +115,10 @@ impl ResponsesStreamEncoder {
             return;
         }
         match self.block {
-            OpenBlock::Text => self.enter_content(OutputContent::text(), out),
-            OpenBlock::Refusal => self.enter_content(OutputContent::refusal(), out),
-            OpenBlock::Reasoning { .. } => self.enter_summary(out),
-            OpenBlock::None | OpenBlock::Announced { .. } | OpenBlock::Call => return,
+            EncodedBlock::Text => self.enter_content(OutputContent::text(), out),
+            EncodedBlock::Refusal => self.enter_content(OutputContent::refusal(), out),
+            EncodedBlock::Reasoning { .. } => self.enter_summary(out),
+            EncodedBlock::None | EncodedBlock::Announced { .. } | EncodedBlock::Call => return,
         }
         self.encode_item_delta(text, out);
     }
@@ -149,7 +149,7 @@ impl ResponsesStreamEncoder {
     }
 
     fn enter_reasoning(&mut self, signature: Option<&Signature<'_>>, out: &mut SseWriter) {
-        if let OpenBlock::Reasoning {
+        if let EncodedBlock::Reasoning {
             begun: begun @ false,
         } = &mut self.block
         {
@@ -182,9 +182,9 @@ impl ResponsesStreamEncoder {
     }
 
     fn begin_announced_call(&mut self, out: &mut SseWriter) {
-        if let OpenBlock::Announced { id, name, kind } = &mut self.block {
+        if let EncodedBlock::Announced { id, name, kind } = &mut self.block {
             let (id, name, kind) = (id.take(), std::mem::take(name), *kind);
-            self.block = OpenBlock::Call;
+            self.block = EncodedBlock::Call;
             self.close_item(COMPLETED, out);
             self.builder.begin_call(id, name, kind);
             self.encode_item_added(out);
@@ -193,18 +193,18 @@ impl ResponsesStreamEncoder {
 
     fn encode_signature(&mut self, signature: Signature<'_>, out: &mut SseWriter) {
         match self.block {
-            OpenBlock::Reasoning { .. } => {
+            EncodedBlock::Reasoning { .. } => {
                 self.enter_reasoning(Some(&signature), out);
                 self.builder.set_signature(&signature);
             }
-            OpenBlock::Announced { .. } => self.encode_signature_item(&signature, out),
-            OpenBlock::Call | OpenBlock::Text | OpenBlock::Refusal => {
+            EncodedBlock::Announced { .. } => self.encode_signature_item(&signature, out),
+            EncodedBlock::Call | EncodedBlock::Text | EncodedBlock::Refusal => {
                 self.late_signatures.push(Signature {
                     issuer: signature.issuer,
                     data: owned(signature.data),
                 })
             }
-            OpenBlock::None => {}
+            EncodedBlock::None => {}
         }
     }
 
@@ -324,7 +324,7 @@ impl ResponsesStreamEncoder {
     fn encode_end(&mut self, out: &mut SseWriter) {
         self.ended = true;
         if let Some(text) = self.filter_message.take() {
-            self.block = OpenBlock::Refusal;
+            self.block = EncodedBlock::Refusal;
             self.encode_text(&text, out);
         }
         let (status, incomplete_details) = self.ending;
@@ -367,7 +367,7 @@ impl StreamEncoder for ResponsesStreamEncoder {
             Event::Delta { delta, .. } => self.encode_block_delta(delta, out),
             Event::Close { .. } => {
                 self.begin_announced_call(out);
-                self.block = OpenBlock::None;
+                self.block = EncodedBlock::None;
             }
             Event::Finish { reason, .. } => {
                 self.ending = encode_finish(&reason);
