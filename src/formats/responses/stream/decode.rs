@@ -33,10 +33,10 @@ pub(in crate::formats::responses) struct ResponsesStreamDecoder {
 }
 
 /// Receives the decoded events.
-type ResponsesEventSink<'o> = &'o mut dyn FnMut(Event<'_>);
+type Emit<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for ResponsesStreamDecoder {
-    fn event(&mut self, data: &str, out: ResponsesEventSink<'_>) -> Result<(), ApiError> {
+    fn event(&mut self, data: &str, out: Emit<'_>) -> Result<(), ApiError> {
         // Some proxies end the stream as the chat format does.
         if self.ended || data == "[DONE]" {
             return Ok(());
@@ -79,7 +79,7 @@ impl StreamDecoder for ResponsesStreamDecoder {
         Ok(())
     }
 
-    fn close(&mut self, _out: ResponsesEventSink<'_>) -> Result<(), ApiError> {
+    fn close(&mut self, _out: Emit<'_>) -> Result<(), ApiError> {
         if self.ended {
             return Ok(());
         }
@@ -89,11 +89,7 @@ impl StreamDecoder for ResponsesStreamDecoder {
 }
 
 impl ResponsesStreamDecoder {
-    fn start(
-        &mut self,
-        response: Option<RawJson<'_>>,
-        out: ResponsesEventSink<'_>,
-    ) -> Result<(), ApiError> {
+    fn start(&mut self, response: Option<RawJson<'_>>, out: Emit<'_>) -> Result<(), ApiError> {
         if self.started {
             return Ok(());
         }
@@ -117,7 +113,7 @@ impl ResponsesStreamDecoder {
         key: Key,
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
-        out: ResponsesEventSink<'_>,
+        out: Emit<'_>,
     ) {
         if !self.started {
             self.started = true;
@@ -126,13 +122,13 @@ impl ResponsesStreamDecoder {
         self.blocks.push(0, key, block, delta, out);
     }
 
-    fn close_block(&mut self, key: Key, out: ResponsesEventSink<'_>) {
+    fn close_block(&mut self, key: Key, out: Emit<'_>) {
         if self.blocks.is_open(0, key) {
             self.blocks.close(0, key, out);
         }
     }
 
-    fn add_text_event(&mut self, event: &ReceivedEvent<'_>, out: ResponsesEventSink<'_>) {
+    fn add_text_event(&mut self, event: &ReceivedEvent<'_>, out: Emit<'_>) {
         let part = (event.output_index, event.content_index);
         self.add_text(part, decode_text(event.delta), out);
         if let Some(raw) = event.logprobs
@@ -144,7 +140,7 @@ impl ResponsesStreamDecoder {
     }
 
     /// Closes the text of another part: each part of a message is a block of its own.
-    fn enter_part(&mut self, part: (u32, u32), out: ResponsesEventSink<'_>) {
+    fn enter_part(&mut self, part: (u32, u32), out: Emit<'_>) {
         if self.current_text != Some(part) {
             self.close_block(Key::Text, out);
             self.close_block(Key::Refusal, out);
@@ -152,7 +148,7 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn add_text(&mut self, part: (u32, u32), text: Text<'_>, out: ResponsesEventSink<'_>) {
+    fn add_text(&mut self, part: (u32, u32), text: Text<'_>, out: Emit<'_>) {
         if text.is_empty() {
             return;
         }
@@ -166,7 +162,7 @@ impl ResponsesStreamDecoder {
         self.push(Key::Text, || Block::Text, Some(Delta::Text(text)), out);
     }
 
-    fn add_refusal(&mut self, part: (u32, u32), text: Text<'_>, out: ResponsesEventSink<'_>) {
+    fn add_refusal(&mut self, part: (u32, u32), text: Text<'_>, out: Emit<'_>) {
         if text.is_empty() {
             return;
         }
@@ -181,12 +177,7 @@ impl ResponsesStreamDecoder {
         );
     }
 
-    fn add_logprobs(
-        &mut self,
-        part: (u32, u32),
-        logprobs: Vec<Logprob<'_>>,
-        out: ResponsesEventSink<'_>,
-    ) {
+    fn add_logprobs(&mut self, part: (u32, u32), logprobs: Vec<Logprob<'_>>, out: Emit<'_>) {
         self.items.item(part.0).part(part.1).logprobs += logprobs.len();
         for logprob in logprobs {
             let delta = Delta::Logprob(logprob);
@@ -194,12 +185,7 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn add_annotation(
-        &mut self,
-        part: (u32, u32),
-        annotation: Json<'_>,
-        out: ResponsesEventSink<'_>,
-    ) {
+    fn add_annotation(&mut self, part: (u32, u32), annotation: Json<'_>, out: Emit<'_>) {
         let progress = self.items.item(part.0).part(part.1);
         progress.citations += 1;
         let start = progress.start;
@@ -209,7 +195,7 @@ impl ResponsesStreamDecoder {
     }
 
     /// Passes on a citation, within the text it belongs to if that is still open.
-    fn add_citation(&mut self, citation: Citation<'_>, out: ResponsesEventSink<'_>) {
+    fn add_citation(&mut self, citation: Citation<'_>, out: Emit<'_>) {
         let delta = Delta::Citation(citation);
         if self.blocks.is_open(0, Key::Text) {
             self.blocks.extend(0, Key::Text, delta, out);
@@ -224,7 +210,7 @@ impl ResponsesStreamDecoder {
         index: u32,
         part: (ReasoningField, u32),
         text: Text<'_>,
-        out: ResponsesEventSink<'_>,
+        out: Emit<'_>,
     ) {
         let item = self.items.item(index);
         let (field, before) = *item.reasoning_part.get_or_insert(part);
@@ -242,7 +228,7 @@ impl ResponsesStreamDecoder {
         self.add_reasoning(index, Delta::Text(text), out);
     }
 
-    fn add_reasoning(&mut self, index: u32, delta: Delta<'_>, out: ResponsesEventSink<'_>) {
+    fn add_reasoning(&mut self, index: u32, delta: Delta<'_>, out: Emit<'_>) {
         if self.current_reasoning != Some(index) {
             self.close_block(Key::Reasoning, out);
             self.current_reasoning = Some(index);
@@ -251,7 +237,7 @@ impl ResponsesStreamDecoder {
     }
 
     /// Begins an item that is announced; only a call can be passed on before its first delta.
-    fn begin_item(&mut self, index: u32, item: Json<'_>, out: ResponsesEventSink<'_>) {
+    fn begin_item(&mut self, index: u32, item: Json<'_>, out: Emit<'_>) {
         if let (_, DecodedItem::Call(call)) = output_items::decode(item)
             && !call.name.is_empty()
         {
@@ -259,7 +245,7 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn begin_call(&mut self, index: u32, call: &Call<'_>, out: ResponsesEventSink<'_>) {
+    fn begin_call(&mut self, index: u32, call: &Call<'_>, out: Emit<'_>) {
         let item = self.items.item(index);
         if item.is_call {
             return;
@@ -275,7 +261,7 @@ impl ResponsesStreamDecoder {
     }
 
     /// Adds arguments of a call; those of a call that was not announced come with the complete item.
-    fn add_arguments(&mut self, index: u32, text: Text<'_>, out: ResponsesEventSink<'_>) {
+    fn add_arguments(&mut self, index: u32, text: Text<'_>, out: Emit<'_>) {
         let item = self.items.item(index);
         if text.is_empty() || !item.is_call {
             return;
@@ -286,7 +272,7 @@ impl ResponsesStreamDecoder {
     }
 
     /// Passes on what of a complete item has not come yet.
-    fn complete_item(&mut self, index: u32, item: Json<'_>, out: ResponsesEventSink<'_>) {
+    fn complete_item(&mut self, index: u32, item: Json<'_>, out: Emit<'_>) {
         let (id, decoded) = output_items::decode(item);
         let is_done = self.items.item(index).is_done;
         match decoded {
@@ -323,7 +309,7 @@ impl ResponsesStreamDecoder {
         index: u32,
         text: &str,
         signature: Option<Signature<'_>>,
-        out: ResponsesEventSink<'_>,
+        out: Emit<'_>,
     ) {
         let item = self.items.item(index);
         let signature = signature.filter(|_| !item.has_signature);
@@ -343,12 +329,7 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn complete_message(
-        &mut self,
-        index: u32,
-        content: Vec<MessageContent<'_>>,
-        out: ResponsesEventSink<'_>,
-    ) {
+    fn complete_message(&mut self, index: u32, content: Vec<MessageContent<'_>>, out: Emit<'_>) {
         for (number, content) in (0u32..).zip(content) {
             let part = (index, number);
             match content {
@@ -376,12 +357,7 @@ impl ResponsesStreamDecoder {
         }
     }
 
-    fn add_late_citations(
-        &mut self,
-        index: u32,
-        content: Vec<MessageContent<'_>>,
-        out: ResponsesEventSink<'_>,
-    ) {
+    fn add_late_citations(&mut self, index: u32, content: Vec<MessageContent<'_>>, out: Emit<'_>) {
         for (number, content) in (0u32..).zip(content) {
             if let MessageContent::Text { citations, .. } = content {
                 self.add_missing_citations((index, number), citations, out);
@@ -394,7 +370,7 @@ impl ResponsesStreamDecoder {
         &mut self,
         part: (u32, u32),
         citations: Vec<Option<Citation<'_>>>,
-        out: ResponsesEventSink<'_>,
+        out: Emit<'_>,
     ) {
         let progress = self.items.item(part.0).part(part.1);
         let (start, known) = (progress.start, progress.citations);
@@ -408,7 +384,7 @@ impl ResponsesStreamDecoder {
         &mut self,
         event: &ReceivedEvent<'_>,
         data: &str,
-        out: ResponsesEventSink<'_>,
+        out: Emit<'_>,
     ) -> Result<(), ApiError> {
         self.start(event.response, out)?;
         let response = event.response.map_or("{}", RawJson::get);
