@@ -289,8 +289,8 @@ fn decode_transport(
 }
 
 #[cfg(test)]
+#[path = "tests/request_decode.rs"]
+mod decode_tests;
+#[cfg(test)]
 #[path = "tests/request_encode.rs"]
 mod encode_tests;
-#[cfg(test)]
-#[path = "tests/request.rs"]
-mod tests;

@@ -270,5 +270,5 @@ fn add_call<'r>(call: &'r Call<'_>, builder: &mut ResponseBuilder<'r>) {
 #[path = "tests/response_decode.rs"]
 mod decode_tests;
 #[cfg(test)]
-#[path = "tests/response.rs"]
-pub(super) mod tests;
+#[path = "tests/response_encode.rs"]
+pub(super) mod encode_tests;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::super::response::tests::options;
+use super::super::super::response::encode_tests::options;
 use super::*;
 use crate::model::Issuer;
 use crate::sse::SseFrames;
