@@ -1,4 +1,4 @@
-//! Parts of every kind, and what is lost of them or refused.
+//! Parts of every kind, and their losses and refusals.
 
 use super::*;
 use crate::model::Detail;

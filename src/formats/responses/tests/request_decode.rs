@@ -1,4 +1,4 @@
-//! Settings of every kind, and what is losses of them or refused.
+//! Requests of clients: settings, their losses and refusals.
 
 use super::*;
 use crate::model::{Action, Depth, Effort, OutputFormat, Thinking};
