@@ -1,4 +1,4 @@
-//! Parts of every kind, and their losses and refusals.
+//! Parts of every kind, their losses and refusals.
 
 use super::*;
 use crate::model::Detail;

@@ -1,4 +1,4 @@
-//! Tools and choices of every kind, and what is losses of them or refused.
+//! Tools and choices of every kind, their losses and refusals.
 
 use super::super::tool_choice;
 use super::*;
