@@ -37,7 +37,8 @@ impl Gateway {
             match outcome {
                 // A hook may have allowed it before the header went out.
                 Err(error) if error.retry() && ctx.may_retry() => {
-                    ctx.response.reset();
+                    // The error stays: it is the answer if no other attempt can follow.
+                    ctx.response.translator = None;
                     ctx.attempt.clear_sent();
                     if !self.back_off(session, ctx).await? {
                         return Err(error);
