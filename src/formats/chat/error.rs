@@ -4,24 +4,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::formats::words_of;
-use crate::model::{ApiError, ApiErrorKind};
+use crate::model::{ApiError, ApiErrorKind, FieldLocation};
 use crate::sse::SseWriter;
 
+/// An encoded error body.
 #[derive(Serialize)]
-struct Body<'a> {
-    error: Inner<'a>,
+struct ChatErrorBody<'a> {
+    error: ChatError<'a>,
 }
 
 #[derive(Serialize)]
-struct Inner<'a> {
+struct ChatError<'a> {
     message: &'a str,
     r#type: &'a str,
     param: Option<&'a str>,
     code: Option<&'a str>,
 }
 
-/// Type and code of each kind.
-const fn words(kind: ApiErrorKind) -> (&'static str, Option<&'static str>) {
+/// The `type` and the `code` of each kind of error.
+const fn type_and_code(kind: ApiErrorKind) -> (&'static str, Option<&'static str>) {
     match kind {
         ApiErrorKind::Invalid | ApiErrorKind::Conflict => ("invalid_request_error", None),
         ApiErrorKind::ContextTooLong => ("invalid_request_error", Some("context_length_exceeded")),
@@ -39,14 +40,15 @@ const fn words(kind: ApiErrorKind) -> (&'static str, Option<&'static str>) {
     }
 }
 
+/// The `type` of each kind of error.
 pub(in crate::formats) const fn error_type(kind: ApiErrorKind) -> &'static str {
-    words(kind).0
+    type_and_code(kind).0
 }
 
-fn body(api_error: &ApiError) -> Body<'_> {
-    let (kind, code) = words(api_error.kind);
-    Body {
-        error: Inner {
+fn error_body(api_error: &ApiError) -> ChatErrorBody<'_> {
+    let (kind, code) = type_and_code(api_error.kind);
+    ChatErrorBody {
+        error: ChatError {
             message: &api_error.message,
             r#type: kind,
             param: api_error.param.as_deref(),
@@ -55,25 +57,28 @@ fn body(api_error: &ApiError) -> Body<'_> {
     }
 }
 
-pub(in crate::formats) fn encode(api_error: &ApiError) -> (u16, Vec<u8>) {
+/// Encodes an error response: its status and its body.
+pub(in crate::formats) fn encode_error(api_error: &ApiError) -> (u16, Vec<u8>) {
     let bytes =
-        serde_json::to_vec(&body(api_error)).expect("a struct of strings always serialises");
+        serde_json::to_vec(&error_body(api_error)).expect("a struct of strings always serialises");
     (api_error.status, bytes)
 }
 
-pub(super) fn encode_in_stream(api_error: &ApiError, out: &mut SseWriter) {
-    out.data(&body(api_error));
+/// Encodes an error as the last event of a stream.
+pub(super) fn encode_stream_error(api_error: &ApiError, out: &mut SseWriter) {
+    out.data(&error_body(api_error));
 }
 
-/// Dialects: an array around the body, an integer code that is the status, an error inside a 200.
-pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> ApiError {
+/// Decodes an error body in all dialects: an array around it, an integer `code` that is the status, an
+/// error inside of a 200.
+pub(in crate::formats) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
     let body: Value = serde_json::from_slice(bytes).unwrap_or(Value::Null);
     let error = match &body {
         Value::Array(items) => items.first().map_or(&Value::Null, |item| &item["error"]),
         _ => &body["error"],
     };
     let text = |key: &str| error[key].as_str().map(str::to_owned);
-    let said = match error["code"]
+    let status_seen = match error["code"]
         .as_u64()
         .and_then(|code| u16::try_from(code).ok())
     {
@@ -81,17 +86,17 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> ApiError {
         _ => (status >= 400).then_some(status),
     };
     let (kind, code) = (text("type"), text("code"));
-    let kind = kind_of(said, kind.as_deref(), code.as_deref());
+    let kind = kind_of_error(status_seen, kind.as_deref(), code.as_deref());
     let mut api_error = ApiError::new(kind, "");
-    if let Some(said) = said
+    if let Some(status_seen) = status_seen
         && !kind.has_canonical_status()
     {
-        api_error.status = said;
+        api_error.status = status_seen;
     }
     let message = error["message"].as_str().or(error.as_str());
     api_error.message = words_of(message, &body).to_owned();
-    // What the model wrote instead of a call is all there is to go by.
-    if let Some(failed) = text("failed_generation").filter(|words| !words.is_empty()) {
+    // The text that the model produced instead of a call explains the error.
+    if let Some(failed) = text("failed_generation").filter(|text| !text.is_empty()) {
         api_error.message = format!("{} (failed_generation: {failed})", api_error.message);
     }
     api_error.param = text("param");
@@ -99,8 +104,8 @@ pub(in crate::formats) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     api_error
 }
 
-/// Codes that say more than the status, then the status; inside a 200 only words are left to go by.
-fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
+/// The kind of an error. A known code says more than the status; inside of a 200 there are only names.
+fn kind_of_error(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     match (kind, code) {
         (_, Some("context_length_exceeded")) => ApiErrorKind::ContextTooLong,
         (Some("insufficient_quota"), _) | (_, Some("insufficient_quota")) => {
@@ -110,11 +115,11 @@ fn kind_of(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiEr
             ApiErrorKind::Unauthenticated
         }
         (_, Some("model_not_found" | "DeploymentNotFound")) => ApiErrorKind::NotFound,
-        (kind, code) => status.map_or_else(|| kind_of_words(kind, code), ApiErrorKind::from_status),
+        (kind, code) => status.map_or_else(|| kind_of_names(kind, code), ApiErrorKind::from_status),
     }
 }
 
-fn kind_of_words(kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
+fn kind_of_names(kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     match (kind, code) {
         (_, Some("rate_limit_exceeded")) | (Some("rate_limit_error"), _) => {
             ApiErrorKind::RateLimited
@@ -126,12 +131,18 @@ fn kind_of_words(kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     }
 }
 
+/// The error for content that the format has no field for.
+pub(super) fn unsupported_content(location: &FieldLocation, why: &str) -> ApiError {
+    ApiError::invalid(format!("the upstream of this model cannot take it: {why}"))
+        .at_location(location.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_error_inside_a_200_is_known_by_its_words() {
+    fn an_error_inside_of_a_200_is_decoded_by_its_names() {
         for (body, kind, status) in [
             (
                 r#"{"error":{"message":"m","type":"server_error","code":"overloaded"}}"#,
@@ -155,14 +166,14 @@ mod tests {
             ),
             (r#"{"error":"broken"}"#, ApiErrorKind::BadGateway, 502),
         ] {
-            let api_error = decode(200, body.as_bytes());
+            let api_error = decode_error(200, body.as_bytes());
             assert_eq!((api_error.kind, api_error.status), (kind, status), "{body}");
         }
     }
 
     #[test]
-    fn the_status_stays_what_the_upstream_said() {
-        let api_error = decode(422, br#"[{"error":{"message":"m","param":"p"}}]"#);
+    fn the_status_of_the_upstream_is_kept() {
+        let api_error = decode_error(422, br#"[{"error":{"message":"m","param":"p"}}]"#);
         assert_eq!(
             (api_error.kind, api_error.status),
             (ApiErrorKind::Invalid, 422)
@@ -172,27 +183,30 @@ mod tests {
             ("m", Some("p"))
         );
         assert_eq!(
-            decode(400, br#"{"error":{"code":"model_not_found"}}"#).status,
+            decode_error(400, br#"{"error":{"code":"model_not_found"}}"#).status,
             404
         );
-        assert_eq!(decode(529, b"{}").status, 503);
-        assert_eq!(decode(402, b"{}").status, 429);
-        assert_eq!(decode(503, b"<html>").message, "upstream error");
+        assert_eq!(decode_error(529, b"{}").status, 503);
+        assert_eq!(decode_error(402, b"{}").status, 429);
+        assert_eq!(decode_error(503, b"<html>").message, "upstream error");
         assert_eq!(
-            decode(400, br#"{"error":{"code":"invalid_api_key"}}"#).status,
+            decode_error(400, br#"{"error":{"code":"invalid_api_key"}}"#).status,
             401
         );
     }
 
     #[test]
-    fn what_a_model_wrote_in_place_of_a_call_is_in_the_message() {
+    fn a_failed_generation_is_in_the_message() {
         let body =
             br#"{"error":{"message":"m","code":"tool_use_failed","failed_generation":"<f>"}}"#;
-        assert_eq!(decode(400, body).message, "m (failed_generation: <f>)");
+        assert_eq!(
+            decode_error(400, body).message,
+            "m (failed_generation: <f>)"
+        );
     }
 
     #[test]
-    fn an_error_without_words_gets_some_in_every_format() {
+    fn an_error_without_a_message_gets_one_in_every_format() {
         for format in crate::model::Format::ALL {
             for body in [r#"{"error":""}"#, r#"{"error":{"message":""}}"#] {
                 let api_error = format.codec().decode_error(500, body.as_bytes());
@@ -207,8 +221,8 @@ mod tests {
                 r#"{"detail":"Too long."}"#,
             ] {
                 let api_error = format.codec().decode_error(400, body.as_bytes());
-                let told = (&*api_error.message, api_error.status);
-                assert_eq!(told, ("Too long.", 400), "{format:?} {body}");
+                let decoded = (&*api_error.message, api_error.status);
+                assert_eq!(decoded, ("Too long.", 400), "{format:?} {body}");
             }
         }
     }

@@ -1,36 +1,41 @@
-//! The chat format: `POST /v1/chat/completions`.
+//! The chat format: OpenAI Chat Completions, `POST /v1/chat/completions`.
 
-mod decoder;
+mod annotations;
+mod calls;
+mod completion;
 mod error;
-mod incoming;
-mod media_out;
-mod nesting;
-mod outgoing;
-mod pairing;
-mod pass;
-mod paths;
-mod rates;
+mod field_paths;
+mod finish_reason;
+mod fragment;
+mod identity;
+mod logprobs;
+mod message;
+mod output;
+mod output_media;
+mod parts;
+mod passthrough;
+mod rate_limit_headers;
+mod reader;
 mod reasoning;
-mod reply_in;
 mod request;
 mod response;
-mod said;
-mod sealed;
-mod shape_out;
+mod role;
+mod schema;
+mod settings;
+mod signatures;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tools;
-mod tools_out;
 mod turns;
-mod turns_out;
 mod usage;
-mod wire;
+mod web_search;
 
-pub(in crate::formats) use error::{decode as decode_error, encode as encode_error, error_type};
-pub(in crate::formats) use pass::named;
-pub(in crate::formats) use rates::headers as allowance_headers;
-pub(in crate::formats) use request::read_metadata;
+pub(in crate::formats) use error::{decode_error, encode_error, error_type};
+pub(in crate::formats) use passthrough::decode_model_name;
+pub(in crate::formats) use rate_limit_headers::encode_rate_limit_headers;
+pub(in crate::formats) use request::decode_metadata;
 
 use http::HeaderName;
 
@@ -42,9 +47,10 @@ use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
 
+/// The codec of the chat format.
 pub(super) struct Chat;
 
-/// Request headers of this format and of those that came from the same house.
+/// Request headers of the chat format; the responses and images formats have the same.
 pub(in crate::formats) static OWN_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("openai-beta"),
     HeaderName::from_static("idempotency-key"),
@@ -58,7 +64,7 @@ impl Codec for Chat {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Request<'a>, ApiError> {
-        request::decode(body, losses)
+        request::decode_request(body, losses)
     }
 
     fn name_rule(&self) -> NameRule {
@@ -71,11 +77,11 @@ impl Codec for Chat {
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
-        outgoing::encode(request, target, losses)
+        request::encode_request(request, target, losses)
     }
 
-    fn path_of(&self, place: &FieldLocation) -> String {
-        paths::path_of(place)
+    fn path_of(&self, location: &FieldLocation) -> String {
+        field_paths::path_of(location)
     }
 
     fn decode_response<'a>(
@@ -83,48 +89,48 @@ impl Codec for Chat {
         body: &'a [u8],
         losses: &mut Losses,
     ) -> Result<Response<'a>, ApiError> {
-        incoming::decode(body, losses)
+        response::decode_response(body, losses)
     }
 
     fn encode_response(
         &self,
         response: &Response<'_>,
-        asked: &ResponseOptions,
+        options: &ResponseOptions,
         losses: &mut Losses,
     ) -> Vec<u8> {
-        response::encode(response, asked, losses)
+        response::encode_response(response, options, losses)
     }
 
     fn stream_decoder(&self) -> Box<dyn StreamDecoder> {
-        Box::new(decoder::Decoder::default())
+        Box::new(stream::ChatStreamDecoder::default())
     }
 
-    fn stream_encoder(&self, asked: &ResponseOptions) -> Box<dyn StreamEncoder> {
-        Box::new(stream::Encoder::new(asked))
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder> {
+        Box::new(stream::ChatStreamEncoder::new(options))
     }
 
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError {
-        error::decode(status, body)
+        error::decode_error(status, body)
     }
 
     fn encode_error(&self, api_error: &ApiError, _request_id: &str) -> (u16, Vec<u8>) {
-        error::encode(api_error)
+        error::encode_error(api_error)
     }
 
     fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
-        error::encode_in_stream(api_error, out);
+        error::encode_stream_error(api_error, out);
     }
 
     fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        pass::peek(body)
+        passthrough::peek(body)
     }
 
     fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_reply(body, watch)
+        passthrough::glance_reply(body, watch)
     }
 
     fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        pass::glance_event(data, watch)
+        passthrough::glance_event(data, watch)
     }
 
     fn upstream_path(&self, _operation: Operation, _model: &str) -> String {
@@ -140,10 +146,10 @@ impl Codec for Chat {
     }
 
     fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
-        rates::headers(allowance, fields);
+        rate_limit_headers::encode_rate_limit_headers(allowance, fields);
     }
 
     fn strip_foreign_signatures(&self, body: &str, losses: &mut Losses) -> Vec<Edit> {
-        sealed::take_out(body, losses)
+        signatures::strip_foreign_signatures(body, losses)
     }
 }

@@ -1,128 +1,180 @@
-//! Thoughts and signatures in the extension keys `reasoning_content` and `reasoning_details`.
+//! Reasoning and its signatures, in the extension fields `reasoning_content` and `reasoning_details`.
 
 use serde::Serialize;
 
-use super::request::needed;
-use crate::json::{Fields, Path};
+use super::fragment::ChatFragment;
+use super::reader::required;
+use super::text::non_empty;
+use crate::json::{Fields, Path, from_json};
 use crate::model::{ApiError, Call, FieldLocation, Losses, Part, PartKind, Signature, Text};
 
-/// What an assistant message says of its thoughts.
+/// The reasoning of an assistant message.
 #[derive(Default)]
-pub(super) struct Reasoning<'a> {
-    pub(super) thoughts: Vec<Part<'a>>,
+pub(super) struct AssistantReasoning<'a> {
+    pub(super) parts: Vec<Part<'a>>,
     pub(super) signatures: CallSignatures<'a>,
 }
 
-/// Seals that belong to calls, by the id of the call.
+/// Signatures that belong to calls, by the id of the call.
 #[derive(Default)]
 pub(super) struct CallSignatures<'a>(Vec<(Text<'a>, Signature<'a>)>);
 
 impl<'a> CallSignatures<'a> {
-    /// Puts each signature on its call; one whose call is gone proves nothing any more.
-    pub(super) fn fasten(self, calls: &mut [Call<'a>], message: &Path<'_>, losses: &mut Losses) {
+    /// Puts each signature on its call; one without its call is dropped.
+    pub(super) fn attach(self, calls: &mut [Call<'a>], message: &Path<'_>, losses: &mut Losses) {
         for (id, signature) in self.0 {
             match calls.iter_mut().find(|call| call.id.as_ref() == Some(&id)) {
                 Some(call) => call.signature = Some(signature),
-                None => drop_path(&Path::Key(message, "reasoning_details"), losses),
+                None => report_dropped(&Path::Key(message, "reasoning_details"), losses),
             }
         }
     }
 }
 
-pub(super) fn read<'a>(
+/// Decodes the reasoning fields of an assistant message in a request.
+pub(super) fn decode_reasoning<'a>(
     message: &mut Fields<'a, '_>,
     losses: &mut Losses,
-) -> Result<Reasoning<'a>, ApiError> {
+) -> Result<AssistantReasoning<'a>, ApiError> {
     let content = message.text("reasoning_content")?;
     let plain = message.text("reasoning")?;
-    let mut reasoning = Reasoning::default();
+    let mut reasoning = AssistantReasoning::default();
     message.each("reasoning_details", |_, node| {
-        node.fields(|detail| read_detail(detail, &mut reasoning, losses))
+        node.fields(|detail| decode_detail(detail, &mut reasoning, losses))
     })?;
-    // The plain text repeats what the details say; it counts only where they say nothing.
-    let says = |part: &Part<'_>| matches!(&part.kind, PartKind::Reasoning { text, .. } if !text.is_empty());
+    // The plain text repeats the text of the details and is used only where they have none.
+    let has_text = |part: &Part<'_>| matches!(&part.kind, PartKind::Reasoning { text, .. } if !text.is_empty());
     let text = content.or(plain).filter(|text| !text.is_empty());
     if let Some(text) = text
-        && !reasoning.thoughts.iter().any(says)
+        && !reasoning.parts.iter().any(has_text)
     {
-        reasoning.thoughts.insert(0, thought(text, None));
+        reasoning.parts.insert(0, reasoning_part(text, None));
     }
     Ok(reasoning)
 }
 
-fn read_detail<'a>(
+/// Decodes one entry of `reasoning_details` in a request.
+fn decode_detail<'a>(
     mut detail: Fields<'a, '_>,
-    reasoning: &mut Reasoning<'a>,
+    reasoning: &mut AssistantReasoning<'a>,
     losses: &mut Losses,
 ) -> Result<(), ApiError> {
-    let kind = needed(&mut detail, "type")?.text()?;
-    // Bookkeeping of the list itself.
+    let kind = required(&mut detail, "type")?.text()?;
+    // These number the entries and carry no content.
     detail.text("format")?;
     detail.u64("index")?;
     let id = detail.text("id")?;
     match &*kind {
         "reasoning.text" => {
             let text = detail.text("text")?.unwrap_or_default();
-            let proof = read_proof(&mut detail, "signature")?;
-            // Words without a proof are told of where they are left out.
-            if proof.is_foreign && text.is_empty() {
-                drop_path(&Path::Key(&detail.path, "signature"), losses);
+            let decoded = decode_signature(&mut detail, "signature")?;
+            // Text that stays without a signature is reported where it is encoded.
+            if decoded.is_foreign && text.is_empty() {
+                report_dropped(&Path::Key(&detail.path, "signature"), losses);
             }
-            reasoning.thoughts.push(thought(text, proof.signature));
+            reasoning
+                .parts
+                .push(reasoning_part(text, decoded.signature));
         }
         "reasoning.summary" => {
             let text = detail.text("summary")?.unwrap_or_default();
-            reasoning.thoughts.push(thought(text, None));
+            reasoning.parts.push(reasoning_part(text, None));
         }
         "reasoning.encrypted" => {
-            let proof = read_proof(&mut detail, "data")?;
-            if proof.is_foreign {
-                drop_path(&Path::Key(&detail.path, "data"), losses);
+            let decoded = decode_signature(&mut detail, "data")?;
+            if decoded.is_foreign {
+                report_dropped(&Path::Key(&detail.path, "data"), losses);
             }
-            match (proof.signature, id) {
+            match (decoded.signature, id) {
                 (Some(signature), Some(id)) => reasoning.signatures.0.push((id, signature)),
                 (Some(signature), None) => reasoning
-                    .thoughts
-                    .push(thought(Text::default(), Some(signature))),
+                    .parts
+                    .push(reasoning_part(Text::default(), Some(signature))),
                 (None, _) => {}
             }
         }
-        _ => drop_path(&detail.path, losses),
+        _ => report_dropped(&detail.path, losses),
     }
     detail.finish(losses);
     Ok(())
 }
 
-fn thought<'a>(text: Text<'a>, signature: Option<Signature<'a>>) -> Part<'a> {
+fn reasoning_part<'a>(text: Text<'a>, signature: Option<Signature<'a>>) -> Part<'a> {
     let kind = PartKind::Reasoning { text, signature };
     Part { kind, at: None }
 }
 
-/// Only signatures that we wrapped say who issued them; a raw one may be anybody's and goes nowhere.
-struct Proof<'a> {
+/// A signature of a request. Only one that this gateway has wrapped names its issuer; a bare one may be
+/// of any vendor and is sent to none.
+struct DecodedSignature<'a> {
     signature: Option<Signature<'a>>,
     is_foreign: bool,
 }
 
-fn read_proof<'a>(detail: &mut Fields<'a, '_>, key: &str) -> Result<Proof<'a>, ApiError> {
+fn decode_signature<'a>(
+    detail: &mut Fields<'a, '_>,
+    key: &str,
+) -> Result<DecodedSignature<'a>, ApiError> {
     let wrapped = detail.text(key)?.unwrap_or_default();
     let signature = Signature::unwrap_text(&wrapped);
     let is_foreign = signature.is_none() && !wrapped.is_empty();
-    Ok(Proof {
+    Ok(DecodedSignature {
         signature,
         is_foreign,
     })
 }
 
-fn drop_path(path: &Path<'_>, losses: &mut Losses) {
+fn report_dropped(path: &Path<'_>, losses: &mut Losses) {
     losses.dropped(FieldLocation::Path(path.to_string().into()));
 }
 
-/// One entry of `reasoning_details`: the carrier of a signature, or a thought that came without one
-/// among others that did. Whoever reads an entry with words reads no `reasoning_content`.
+from_json! {
+    /// One entry of `reasoning_details` in a response or a chunk.
+    pub(super) struct CompletionReasoningDetail<'a> {
+        "text" => pub(super) text: Option<Text<'a>>,
+        "summary" => pub(super) summary: Option<Text<'a>>,
+        "signature" => pub(super) signature: Option<Text<'a>>,
+        "data" => pub(super) data: Option<Text<'a>>,
+        /// The call that the data belong to.
+        "id" => pub(super) id: Option<Text<'a>>,
+    }
+}
+
+impl CompletionReasoningDetail<'_> {
+    pub(super) fn has_text(&self) -> bool {
+        let texts = [&self.text, &self.summary];
+        texts.into_iter().flatten().any(|text| !text.is_empty())
+    }
+}
+
+/// Decodes one entry of `reasoning_details` in a response or a chunk; its text only if `with_text`.
+pub(super) fn decode_reasoning_detail<'a>(
+    detail: CompletionReasoningDetail<'a>,
+    with_text: bool,
+    emit: &mut dyn FnMut(ChatFragment<'a>),
+) {
+    if let Some(text) = non_empty(detail.text).or_else(|| non_empty(detail.summary))
+        && with_text
+    {
+        emit(ChatFragment::Reasoning(text));
+    }
+    let Some(wrapped) = non_empty(detail.signature).or_else(|| non_empty(detail.data)) else {
+        return;
+    };
+    emit(
+        match (Signature::unwrap_text(&wrapped), non_empty(detail.id)) {
+            (None, _) => ChatFragment::ForeignSignature,
+            (Some(signature), Some(id)) => ChatFragment::CallSignature { id, signature },
+            (Some(signature), None) => ChatFragment::Signature(signature),
+        },
+    );
+}
+
+/// One encoded entry of `reasoning_details`: it carries a signature, or reasoning without a signature
+/// beside other entries with one. A client that finds text here does not read `reasoning_content`.
 #[derive(Serialize)]
 #[serde(tag = "type")]
-pub(super) enum Detail<'a> {
+pub(super) enum ChatReasoningDetail<'a> {
     #[serde(rename = "reasoning.text")]
     Text {
         text: &'a str,
@@ -140,20 +192,21 @@ pub(super) enum Detail<'a> {
     },
 }
 
+/// The `format` of the entries that this gateway encodes.
 const FORMAT: &str = "omniglot-v1";
 
-impl<'a> Detail<'a> {
-    /// The signature of a thought, which may have no words to show.
-    pub(super) fn of_thought(text: &'a str, wrapped: String, index: usize) -> Detail<'a> {
+impl<'a> ChatReasoningDetail<'a> {
+    /// Reasoning with its signature; redacted reasoning has no text.
+    pub(super) fn signed(text: &'a str, wrapped: String, index: usize) -> ChatReasoningDetail<'a> {
         if text.is_empty() {
-            return Detail::Encrypted {
+            return ChatReasoningDetail::Encrypted {
                 data: wrapped,
                 id: None,
                 format: FORMAT,
                 index,
             };
         }
-        Detail::Text {
+        ChatReasoningDetail::Text {
             text,
             signature: Some(wrapped),
             format: FORMAT,
@@ -161,8 +214,9 @@ impl<'a> Detail<'a> {
         }
     }
 
-    pub(super) fn unproven(text: &'a str, index: usize) -> Detail<'a> {
-        Detail::Text {
+    /// Reasoning without a signature.
+    pub(super) fn unsigned(text: &'a str, index: usize) -> ChatReasoningDetail<'a> {
+        ChatReasoningDetail::Text {
             text,
             signature: None,
             format: FORMAT,
@@ -170,8 +224,9 @@ impl<'a> Detail<'a> {
         }
     }
 
-    pub(super) fn of_call(id: Text<'a>, wrapped: String, index: usize) -> Detail<'a> {
-        Detail::Encrypted {
+    /// The signature of a call.
+    pub(super) fn of_call(id: Text<'a>, wrapped: String, index: usize) -> ChatReasoningDetail<'a> {
+        ChatReasoningDetail::Encrypted {
             data: wrapped,
             id: Some(id),
             format: FORMAT,

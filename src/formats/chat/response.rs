@@ -1,103 +1,266 @@
-//! The JSON reply.
+//! JSON responses, decoded and encoded.
 
 use serde::Serialize;
 
-use super::reasoning::Detail;
-use super::usage::Tokens;
-use super::wire::{Annotation, Audio, Heading, Image, Logprobs, Shown, ToolCall, finish_reason};
-use crate::formats::ResponseOptions;
+use super::annotations::ChatAnnotation;
+use super::calls::{CallFragment, ChatToolCall};
+use super::completion::{Completion, CompletionChoice};
+use super::error::decode_error;
+use super::finish_reason::{ChoiceSummary, encode_finish_reason, is_known_finish_reason};
+use super::fragment::ChatFragment;
+use super::identity::ChatIdentity;
+use super::logprobs::ChatLogprobs;
+use super::output_media::{AUDIO_TYPE, ChatOutputAudio, ChatOutputImage, ChatOutputMedia};
+use super::reasoning::ChatReasoningDetail;
+use super::text::append_text;
+use super::usage::ChatUsage;
 use crate::formats::identity::call_id;
 use crate::formats::written::written;
+use crate::formats::{ResponseOptions, no_answer, read_reply};
 use crate::model::{
-    Call, Choice, FieldLocation, Finish, Losses, Part, PartKind, Response, Signature, Text,
-    ToolKind,
+    ApiError, Call, Choice, Citation, FieldLocation, Finish, Losses, Part, PartKind, Response,
+    Signature, Text, ToolKind,
 };
 
+/// Decodes the JSON response of an upstream.
+pub(super) fn decode_response<'a>(
+    body: &'a [u8],
+    losses: &mut Losses,
+) -> Result<Response<'a>, ApiError> {
+    // Some backends send an error inside of an array.
+    if body.trim_ascii_start().starts_with(b"[") {
+        return Err(decode_error(200, body));
+    }
+    let mut completion: Completion<'a> = read_reply(body)?;
+    let Some(choices) = completion
+        .choices
+        .take()
+        .filter(|choices| !choices.is_empty())
+    else {
+        return Err(completion.api_error().unwrap_or_else(no_answer));
+    };
+    let is_prompt_blocked = completion.is_prompt_blocked();
+    let mut numbered = Vec::with_capacity(choices.len());
+    for (position, choice) in (0..).zip(choices) {
+        let number = choice.index.unwrap_or(position);
+        let choice = decode_choice(number, choice, is_prompt_blocked, losses)?;
+        numbered.push((number, choice));
+    }
+    numbered.sort_by_key(|(number, _)| *number);
+    Ok(Response {
+        created: completion.created(),
+        usage: completion.usage(),
+        id: completion.id.unwrap_or_default(),
+        model: completion.model.unwrap_or_default(),
+        choices: numbered.into_iter().map(|(_, choice)| choice).collect(),
+    })
+}
+
+fn decode_choice<'a>(
+    number: u32,
+    mut choice: CompletionChoice<'a>,
+    is_prompt_blocked: bool,
+    losses: &mut Losses,
+) -> Result<Choice<'a>, ApiError> {
+    let location = |field: &str| FieldLocation::Path(format!("choices[{number}].{field}").into());
+    let mut decoded = DecodedMessage::default();
+    if let Some(message) = &mut choice.message {
+        message.decode_fragments(&mut false, AUDIO_TYPE, &mut |fragment| {
+            decoded.add(fragment)
+        });
+    }
+    if decoded.attach_call_signatures() {
+        losses.dropped(location("message.reasoning_details"));
+    }
+    let summary = ChoiceSummary {
+        has_calls: decoded.has(|kind| matches!(kind, PartKind::Call(_))),
+        has_refusal: decoded.has(|kind| matches!(kind, PartKind::Refusal(_))),
+        is_prompt_blocked,
+    };
+    let finish = choice.finish(summary)?;
+    if !is_known_finish_reason(choice.finish_reason.as_deref()) {
+        losses.approximated(location("finish_reason"));
+    }
+    Ok(Choice {
+        logprobs: choice.logprobs().collect(),
+        parts: decoded.parts,
+        citations: decoded.citations,
+        finish: finish.unwrap_or(summary.finish()),
+    })
+}
+
+/// The fragments of a message, gathered.
+#[derive(Default)]
+struct DecodedMessage<'a> {
+    parts: Vec<Part<'a>>,
+    citations: Vec<Citation<'a>>,
+    call_signatures: Vec<(Text<'a>, Signature<'a>)>,
+    has_foreign_signature: bool,
+}
+
+impl<'a> DecodedMessage<'a> {
+    /// Adds a fragment; text of one kind in succession is joined, as it is in a stream.
+    fn add(&mut self, fragment: ChatFragment<'a>) {
+        let last = self.parts.last_mut().map(|part| &mut part.kind);
+        match (fragment, last) {
+            (ChatFragment::Text(more), Some(PartKind::Text(text)))
+            | (ChatFragment::Refusal(more), Some(PartKind::Refusal(text)))
+            | (
+                ChatFragment::Reasoning(more),
+                Some(PartKind::Reasoning {
+                    text,
+                    signature: None,
+                }),
+            ) => {
+                text.to_mut().push_str(&more);
+            }
+            (ChatFragment::Signature(new), Some(PartKind::Reasoning { signature, .. }))
+                if signature.is_none() =>
+            {
+                *signature = Some(new);
+            }
+            (ChatFragment::Text(text), _) => self.push(PartKind::Text(text)),
+            (ChatFragment::Refusal(text), _) => self.push(PartKind::Refusal(text)),
+            (ChatFragment::Reasoning(text), _) => self.push(PartKind::Reasoning {
+                text,
+                signature: None,
+            }),
+            (ChatFragment::Signature(signature), _) => self.push(PartKind::Reasoning {
+                text: Text::default(),
+                signature: Some(signature),
+            }),
+            (ChatFragment::Media(media), _) => self.push(PartKind::Media(media)),
+            (ChatFragment::Call(call), _) => self.push(PartKind::Call(decode_call(call))),
+            (ChatFragment::CallSignature { id, signature }, _) => {
+                self.call_signatures.push((id, signature))
+            }
+            (ChatFragment::ForeignSignature, _) => self.has_foreign_signature = true,
+            (ChatFragment::Citation(citation), _) => self.citations.push(citation),
+        }
+    }
+
+    fn push(&mut self, kind: PartKind<'a>) {
+        self.parts.push(Part { kind, at: None });
+    }
+
+    /// Puts each signature on its call and returns whether one was lost.
+    fn attach_call_signatures(&mut self) -> bool {
+        let mut is_lost = self.has_foreign_signature;
+        for (id, signature) in std::mem::take(&mut self.call_signatures) {
+            let signed_call = self.parts.iter_mut().find_map(|part| match &mut part.kind {
+                PartKind::Call(call) if call.id.as_ref() == Some(&id) => Some(call),
+                _ => None,
+            });
+            match signed_call {
+                Some(call) => call.signature = Some(signature),
+                None => is_lost = true,
+            }
+        }
+        is_lost
+    }
+
+    fn has(&self, is: impl Fn(&PartKind<'_>) -> bool) -> bool {
+        self.parts.iter().any(|part| is(&part.kind))
+    }
+}
+
+fn decode_call(call: CallFragment<'_>) -> Call<'_> {
+    Call {
+        id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+        signature: None,
+        kind: call.kind,
+    }
+}
+
+/// The body of a response to a client.
 #[derive(Serialize)]
-struct Body<'a> {
+struct ChatCompletion<'a> {
     id: &'a str,
     object: &'static str,
     created: i64,
     model: &'a str,
-    choices: Vec<ChoiceBody<'a>>,
+    choices: Vec<ChatChoice<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Tokens>,
+    usage: Option<ChatUsage>,
 }
 
 #[derive(Serialize)]
-struct ChoiceBody<'a> {
+struct ChatChoice<'a> {
     index: u32,
-    message: Message<'a>,
-    logprobs: Option<Logprobs<'a>>,
+    message: ChatResponseMessage<'a>,
+    logprobs: Option<ChatLogprobs<'a>>,
     finish_reason: &'static str,
 }
 
 #[derive(Default, Serialize)]
-struct Message<'a> {
+struct ChatResponseMessage<'a> {
     role: &'static str,
     content: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<Text<'a>>,
     refusal: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall<'a>>,
+    tool_calls: Vec<ChatToolCall<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasoning_details: Vec<Detail<'a>>,
+    reasoning_details: Vec<ChatReasoningDetail<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    annotations: Vec<Annotation<'a>>,
+    annotations: Vec<ChatAnnotation<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    images: Vec<Image<'a>>,
+    images: Vec<ChatOutputImage<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audio: Option<Audio<'a>>,
+    audio: Option<ChatOutputAudio<'a>>,
 }
 
-pub(super) fn encode(
+/// Encodes a JSON response.
+pub(super) fn encode_response(
     response: &Response<'_>,
-    asked: &ResponseOptions,
+    options: &ResponseOptions,
     losses: &mut Losses,
 ) -> Vec<u8> {
-    let heading = Heading::new(&response.id, response.created, &response.model, asked);
-    // Clients index the first choice without asking.
-    let nothing = Choice {
+    let identity = ChatIdentity::new(&response.id, response.created, &response.model, options);
+    // Clients take the first choice without a check.
+    let empty = Choice {
         parts: Vec::new(),
         citations: Vec::new(),
         logprobs: Vec::new(),
         finish: Finish::Other,
     };
     let choices = match response.choices.as_slice() {
-        [] => std::slice::from_ref(&nothing),
+        [] => std::slice::from_ref(&empty),
         choices => choices,
     };
-    let body = Body {
-        id: &heading.id,
+    let body = ChatCompletion {
+        id: &identity.id,
         object: "chat.completion",
-        created: heading.created,
-        model: &heading.model,
+        created: identity.created,
+        model: &identity.model,
         choices: (0..)
             .zip(choices)
             .map(|(index, choice)| {
-                report(index, choice, losses);
-                encode_choice(index, choice, &response.id, &heading)
+                report_losses(index, choice, losses);
+                encode_choice(index, choice, &response.id, &identity)
             })
             .collect(),
-        usage: response.usage.map(Tokens::from),
+        usage: response.usage.map(ChatUsage::from),
     };
     written(&body, response.size())
 }
 
-/// What this format cannot say of a choice.
-fn report(index: u32, choice: &Choice<'_>, losses: &mut Losses) {
-    let place = |field: &str| FieldLocation::Path(format!("choices[{index}].{field}").into());
+/// Reports what the format cannot express of a choice.
+fn report_losses(index: u32, choice: &Choice<'_>, losses: &mut Losses) {
+    let location = |field: &str| FieldLocation::Path(format!("choices[{index}].{field}").into());
     match &choice.finish {
-        Finish::Paused | Finish::ContextFull => losses.approximated(place("finish_reason")),
-        Finish::StopSequence(Some(_)) => losses.dropped(place("finish_reason")),
+        Finish::Paused | Finish::ContextFull => losses.approximated(location("finish_reason")),
+        Finish::StopSequence(Some(_)) => losses.dropped(location("finish_reason")),
         _ => {}
     }
     let kinds = || choice.parts.iter().map(|part| &part.kind);
     let mut after_calls = kinds().skip_while(|kind| !matches!(kind, PartKind::Call(_)));
-    // Words are all in one place, whatever was called between them.
+    // All text is in one field, so its position among the calls is lost.
     if after_calls.any(|kind| matches!(kind, PartKind::Text(text) if !text.is_empty())) {
-        losses.approximated(place("message.content"));
+        losses.approximated(location("message.content"));
     }
 }
 
@@ -105,27 +268,29 @@ fn encode_choice<'a>(
     index: u32,
     choice: &'a Choice<'_>,
     upstream_id: &str,
-    heading: &Heading,
-) -> ChoiceBody<'a> {
-    let mut message = Message {
+    identity: &ChatIdentity,
+) -> ChatChoice<'a> {
+    let mut message = ChatResponseMessage {
         role: "assistant",
-        annotations: choice.citations.iter().map(Annotation::new).collect(),
-        ..Message::default()
+        annotations: choice.citations.iter().map(ChatAnnotation::new).collect(),
+        ..ChatResponseMessage::default()
     };
-    let proven = choice.parts.iter().any(is_proven);
+    let is_signed = choice.parts.iter().any(has_signed_text);
     let mut calls = 0;
     for part in &choice.parts {
         match &part.kind {
-            PartKind::Text(text) => append(&mut message.content, text),
-            PartKind::Refusal(text) => append(&mut message.refusal, text),
+            PartKind::Text(text) => append_text(&mut message.content, text),
+            PartKind::Refusal(text) => append_text(&mut message.refusal, text),
             PartKind::Reasoning { text, signature } => {
                 if !text.is_empty() {
-                    append(&mut message.reasoning_content, text);
+                    append_text(&mut message.reasoning_content, text);
                 }
                 let index = message.reasoning_details.len();
                 let detail = match signature.as_ref().map(Signature::wrap) {
-                    Some(wrapped) => Some(Detail::of_thought(text, wrapped, index)),
-                    None if proven && !text.is_empty() => Some(Detail::unproven(text, index)),
+                    Some(wrapped) => Some(ChatReasoningDetail::signed(text, wrapped, index)),
+                    None if is_signed && !text.is_empty() => {
+                        Some(ChatReasoningDetail::unsigned(text, index))
+                    }
                     None => None,
                 };
                 message.reasoning_details.extend(detail);
@@ -138,11 +303,11 @@ fn encode_choice<'a>(
                 calls += 1;
                 add_call(&mut message, call, id);
             }
-            PartKind::Media(media) => match Shown::new(media, heading) {
-                Shown::Image(image) => message.images.push(image),
-                Shown::Audio(audio) => message.audio = Some(audio),
+            PartKind::Media(media) => match ChatOutputMedia::new(media, identity) {
+                ChatOutputMedia::Image(image) => message.images.push(image),
+                ChatOutputMedia::Audio(audio) => message.audio = Some(audio),
             },
-            // The client's own words, never a model's.
+            // Results come from clients, never from a model.
             PartKind::Result(_) => {}
         }
     }
@@ -150,26 +315,26 @@ fn encode_choice<'a>(
     if has_calls && message.content.as_deref() == Some("") {
         message.content = None;
     }
-    if let (None, Finish::Filtered(Some(words))) = (&message.refusal, &choice.finish) {
-        message.refusal = Some(Text::Borrowed(words));
+    if let (None, Finish::Filtered(Some(explanation))) = (&message.refusal, &choice.finish) {
+        message.refusal = Some(Text::Borrowed(explanation));
     }
-    ChoiceBody {
+    ChatChoice {
         index,
         message,
-        logprobs: (!choice.logprobs.is_empty()).then(|| Logprobs::new(&choice.logprobs)),
-        finish_reason: finish_reason(&choice.finish, has_calls),
+        logprobs: (!choice.logprobs.is_empty()).then(|| ChatLogprobs::new(&choice.logprobs)),
+        finish_reason: encode_finish_reason(&choice.finish, has_calls),
     }
 }
 
-/// A thought with words and a proof of them.
-fn is_proven(part: &Part<'_>) -> bool {
+/// Whether a part is reasoning with both text and a signature.
+fn has_signed_text(part: &Part<'_>) -> bool {
     matches!(&part.kind, PartKind::Reasoning { text, signature: Some(_) } if !text.is_empty())
 }
 
-fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
+fn add_call<'a>(message: &mut ChatResponseMessage<'a>, call: &'a Call<'_>, id: Text<'a>) {
     if let Some(signature) = &call.signature {
         let index = message.reasoning_details.len();
-        let detail = Detail::of_call(id.clone(), signature.wrap(), index);
+        let detail = ChatReasoningDetail::of_call(id.clone(), signature.wrap(), index);
         message.reasoning_details.push(detail);
     }
     let mut text = call.arguments.to_text();
@@ -178,13 +343,5 @@ fn add_call<'a>(message: &mut Message<'a>, call: &'a Call<'_>, id: Text<'a>) {
     }
     message
         .tool_calls
-        .push(ToolCall::whole(id, call.kind, &call.name, text));
-}
-
-/// Blocks of one kind are joined as they are: a stream of them would be, too.
-fn append<'a>(whole: &mut Option<Text<'a>>, text: &'a str) {
-    match whole {
-        Some(whole) => whole.to_mut().push_str(text),
-        None => *whole = Some(Text::Borrowed(text)),
-    }
+        .push(ChatToolCall::complete(id, call.kind, &call.name, text));
 }

@@ -1,53 +1,60 @@
-//! Tools and the choice among them, in today's spelling and in the deprecated one of functions.
+//! Tool declarations and the choice among them, with the deprecated `functions` and `function_call`.
 
-use super::request::{needed, object, one_of};
+use serde::Serialize;
+
+use super::reader::{object, one_of, required};
+use super::schema::encode_strict;
 use crate::json::{Fields, Node};
-use crate::model::{ApiError, Json, Losses, Text, Tool, ToolChoice, ToolKind};
+use crate::model::{
+    ApiError, FieldLocation, Json, Losses, Request, Setting, Text, Tool, ToolChoice, ToolKind,
+};
 
-pub(super) const KINDS: [(&str, ToolKind); 2] = [
+/// The values of `type` in a tool and in a tool call.
+pub(super) const TOOL_KINDS: [(&str, ToolKind); 2] = [
     ("function", ToolKind::Function),
     ("custom", ToolKind::Custom),
 ];
 
-pub(super) fn read<'a>(
+/// Decodes `tools` and the deprecated `functions`.
+pub(super) fn decode_tools<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Vec<Tool<'a>>, ApiError> {
     let mut tools = Vec::new();
     fields.each("tools", |at, node| {
-        tools.push(node.fields(|tool| read_tool(tool, at, losses))?);
+        tools.push(node.fields(|tool| decode_tool(tool, at, losses))?);
         Ok(())
     })?;
     fields.each("functions", |at, node| {
-        tools.push(node.fields(|function| read_function(function, at, losses))?);
+        tools.push(node.fields(|function| decode_function(function, at, losses))?);
         Ok(())
     })?;
     Ok(tools)
 }
 
-fn read_tool<'a>(
+fn decode_tool<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
 ) -> Result<Tool<'a>, ApiError> {
-    let tool = match one_of(needed(&mut fields, "type")?, &KINDS)? {
-        ToolKind::Function => needed(&mut fields, "function")?
-            .fields(|function| read_function(function, at, losses))?,
+    let tool = match one_of(required(&mut fields, "type")?, &TOOL_KINDS)? {
+        ToolKind::Function => required(&mut fields, "function")?
+            .fields(|function| decode_function(function, at, losses))?,
         ToolKind::Custom => {
-            needed(&mut fields, "custom")?.fields(|custom| read_custom(custom, at, losses))?
+            required(&mut fields, "custom")?.fields(|custom| decode_custom(custom, at, losses))?
         }
     };
     fields.finish(losses);
     Ok(tool)
 }
 
-fn read_function<'a>(
+fn decode_function<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
 ) -> Result<Tool<'a>, ApiError> {
     let tool = Tool {
-        name: needed(&mut fields, "name")?.text()?,
+        name: required(&mut fields, "name")?.text()?,
         description: fields.text("description")?,
         schema: fields.node("parameters").map(object).transpose()?,
         strict: fields.bool("strict")?,
@@ -59,15 +66,15 @@ fn read_function<'a>(
     Ok(tool)
 }
 
-fn read_custom<'a>(
+fn decode_custom<'a>(
     mut fields: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
 ) -> Result<Tool<'a>, ApiError> {
-    let name = needed(&mut fields, "name")?.text()?;
+    let name = required(&mut fields, "name")?.text()?;
     let description = fields.text("description")?;
     let grammar = match fields.node("format") {
-        Some(format) => format.fields(|format| read_grammar(format, losses))?,
+        Some(format) => format.fields(|format| decode_grammar(format, losses))?,
         None => None,
     };
     fields.finish(losses);
@@ -82,13 +89,14 @@ fn read_custom<'a>(
     })
 }
 
-fn read_grammar<'a>(
+/// Decodes the `format` of a custom tool: a grammar, or nothing for free text.
+fn decode_grammar<'a>(
     mut format: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<Json<'a>>, ApiError> {
     let kinds = [("text", false), ("grammar", true)];
-    let grammar = if one_of(needed(&mut format, "type")?, &kinds)? {
-        Some(object(needed(&mut format, "grammar")?)?)
+    let grammar = if one_of(required(&mut format, "type")?, &kinds)? {
+        Some(object(required(&mut format, "grammar")?)?)
     } else {
         None
     };
@@ -96,14 +104,81 @@ fn read_grammar<'a>(
     Ok(grammar)
 }
 
-pub(super) fn read_choice<'a>(
+/// One entry of `tools` in a request body.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ChatTool<'a> {
+    Function { function: ChatFunction<'a> },
+    Custom { custom: ChatCustomTool<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChatFunction<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a Json<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChatCustomTool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<ChatToolFormat<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChatToolFormat<'a> {
+    r#type: &'static str,
+    grammar: &'a Json<'a>,
+}
+
+/// Encodes one tool declaration.
+pub(super) fn encode_tool<'a>(tool: &'a Tool<'a>, losses: &mut Losses) -> ChatTool<'a> {
+    let location = FieldLocation::ToolStrict { tool: tool.at };
+    let name = &*tool.name;
+    let description = tool.description.as_deref();
+    match tool.kind {
+        ToolKind::Function => ChatTool::Function {
+            function: ChatFunction {
+                name,
+                description,
+                parameters: tool.schema.as_ref(),
+                strict: match (tool.strict, &tool.schema) {
+                    (Some(strict), Some(schema)) => {
+                        Some(encode_strict(strict, schema, location, losses))
+                    }
+                    (strict, _) => strict,
+                },
+            },
+        },
+        ToolKind::Custom => ChatTool::Custom {
+            custom: ChatCustomTool {
+                name,
+                description,
+                format: tool.schema.as_ref().map(|grammar| ChatToolFormat {
+                    r#type: "grammar",
+                    grammar,
+                }),
+            },
+        },
+    }
+}
+
+/// Decodes `tool_choice`, or the deprecated `function_call` where it is absent.
+pub(super) fn decode_tool_choice<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Option<ToolChoice<'a>>, ApiError> {
     if let Some(node) = fields.node("tool_choice") {
         return match node.value {
-            Json::Object(_) => node.fields(|choice| read_object_choice(choice, losses)),
-            _ => read_word_choice(node),
+            Json::Object(_) => node.fields(|choice| decode_choice_object(choice, losses)),
+            _ => decode_choice_mode(node),
         }
         .map(Some);
     }
@@ -112,33 +187,33 @@ pub(super) fn read_choice<'a>(
     };
     match node.value {
         Json::Object(_) => node
-            .fields(|function| read_name(function, losses))
+            .fields(|function| decode_tool_name(function, losses))
             .map(ToolChoice::One),
-        _ => read_word_choice(node),
+        _ => decode_choice_mode(node),
     }
     .map(Some)
 }
 
-fn read_word_choice<'a>(node: Node<'a, '_>) -> Result<ToolChoice<'a>, ApiError> {
+fn decode_choice_mode<'a>(node: Node<'a, '_>) -> Result<ToolChoice<'a>, ApiError> {
     #[derive(Clone, Copy)]
-    enum Word {
+    enum Mode {
         None,
         Auto,
         Required,
     }
-    let words = [
-        ("none", Word::None),
-        ("auto", Word::Auto),
-        ("required", Word::Required),
+    let modes = [
+        ("none", Mode::None),
+        ("auto", Mode::Auto),
+        ("required", Mode::Required),
     ];
-    Ok(match one_of(node, &words)? {
-        Word::None => ToolChoice::None,
-        Word::Auto => ToolChoice::Auto,
-        Word::Required => ToolChoice::Required,
+    Ok(match one_of(node, &modes)? {
+        Mode::None => ToolChoice::None,
+        Mode::Auto => ToolChoice::Auto,
+        Mode::Required => ToolChoice::Required,
     })
 }
 
-fn read_object_choice<'a>(
+fn decode_choice_object<'a>(
     mut choice: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<ToolChoice<'a>, ApiError> {
@@ -147,42 +222,130 @@ fn read_object_choice<'a>(
         ("custom", "custom"),
         ("allowed_tools", "allowed_tools"),
     ];
-    let kind = one_of(needed(&mut choice, "type")?, &kinds)?;
-    let inner = needed(&mut choice, kind)?;
-    let read = if kind == "allowed_tools" {
-        inner.fields(|allowed| read_allowed(allowed, losses))?
+    let kind = one_of(required(&mut choice, "type")?, &kinds)?;
+    let inner = required(&mut choice, kind)?;
+    let decoded = if kind == "allowed_tools" {
+        inner.fields(|allowed| decode_allowed_tools(allowed, losses))?
     } else {
-        ToolChoice::One(inner.fields(|tool| read_name(tool, losses))?)
+        ToolChoice::One(inner.fields(|tool| decode_tool_name(tool, losses))?)
     };
     choice.finish(losses);
-    Ok(read)
+    Ok(decoded)
 }
 
-fn read_allowed<'a>(
+fn decode_allowed_tools<'a>(
     mut allowed: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<ToolChoice<'a>, ApiError> {
     let modes = [("auto", false), ("required", true)];
-    let required = one_of(needed(&mut allowed, "mode")?, &modes)?;
+    let is_required = one_of(required(&mut allowed, "mode")?, &modes)?;
     let mut names = Vec::new();
-    needed(&mut allowed, "tools")?.each(|_, node| {
+    required(&mut allowed, "tools")?.each(|_, node| {
         names.push(node.fields(|mut tool| {
-            let key = match one_of(needed(&mut tool, "type")?, &KINDS)? {
+            let key = match one_of(required(&mut tool, "type")?, &TOOL_KINDS)? {
                 ToolKind::Function => "function",
                 ToolKind::Custom => "custom",
             };
-            let name = needed(&mut tool, key)?.fields(|tool| read_name(tool, losses))?;
+            let name = required(&mut tool, key)?.fields(|tool| decode_tool_name(tool, losses))?;
             tool.finish(losses);
             Ok(name)
         })?);
         Ok(())
     })?;
     allowed.finish(losses);
-    Ok(ToolChoice::Subset { names, required })
+    Ok(ToolChoice::Subset {
+        names,
+        required: is_required,
+    })
 }
 
-fn read_name<'a>(mut tool: Fields<'a, '_>, losses: &mut Losses) -> Result<Text<'a>, ApiError> {
-    let name = needed(&mut tool, "name")?.text()?;
+fn decode_tool_name<'a>(
+    mut tool: Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Text<'a>, ApiError> {
+    let name = required(&mut tool, "name")?.text()?;
     tool.finish(losses);
     Ok(name)
+}
+
+/// The `tool_choice` of a request body.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ChatToolChoice<'a> {
+    Mode(&'static str),
+    One(ChatNamedTool<'a>),
+    Subset(ChatToolSubset<'a>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ChatNamedTool<'a> {
+    Function { function: ChatToolName<'a> },
+    Custom { custom: ChatToolName<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChatToolName<'a> {
+    name: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ChatToolSubset<'a> {
+    AllowedTools { allowed_tools: ChatAllowedTools<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChatAllowedTools<'a> {
+    mode: &'static str,
+    tools: Vec<ChatNamedTool<'a>>,
+}
+
+/// Encodes `tool_choice`. Upstreams refuse it in a request without tools: there it is left out, and
+/// reported where it would have forced a call.
+pub(super) fn encode_tool_choice<'a>(
+    request: &'a Request<'_>,
+    losses: &mut Losses,
+) -> Option<ChatToolChoice<'a>> {
+    let choice = request.tool_choice.as_ref()?;
+    if request.tools.is_empty() {
+        if !matches!(choice, ToolChoice::Auto | ToolChoice::None) {
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
+        }
+        return None;
+    }
+    let named_tool = |name: &'a str| {
+        let is_custom = |tool: &Tool<'_>| tool.name == name && tool.kind == ToolKind::Custom;
+        let is_custom = request.tools.iter().any(is_custom);
+        let name = ChatToolName { name };
+        if is_custom {
+            ChatNamedTool::Custom { custom: name }
+        } else {
+            ChatNamedTool::Function { function: name }
+        }
+    };
+    Some(match choice {
+        // The format cannot force a hosted tool.
+        ToolChoice::Hosted(_) => {
+            losses.dropped(FieldLocation::Setting(Setting::ToolChoice));
+            return None;
+        }
+        // All of the allowed tools are hosted ones, which the format does not have.
+        ToolChoice::Subset { names, .. } if names.is_empty() => {
+            losses.approximated(FieldLocation::Setting(Setting::ToolChoice));
+            ChatToolChoice::Mode("none")
+        }
+        ToolChoice::Auto => ChatToolChoice::Mode("auto"),
+        ToolChoice::None => ChatToolChoice::Mode("none"),
+        ToolChoice::Required => ChatToolChoice::Mode("required"),
+        ToolChoice::One(name) => ChatToolChoice::One(named_tool(name)),
+        ToolChoice::Subset { names, required } => {
+            ChatToolChoice::Subset(ChatToolSubset::AllowedTools {
+                allowed_tools: ChatAllowedTools {
+                    mode: if *required { "required" } else { "auto" },
+                    tools: names.iter().map(|name| named_tool(name)).collect(),
+                },
+            })
+        }
+    })
 }

@@ -1,71 +1,70 @@
-//! Messages of a request and their content, read into turns and parts.
+//! The `messages` of a request.
 
-use super::pairing::pair;
-use super::reasoning::{self, Reasoning};
-use super::request::{needed, one_of};
-use super::tools::KINDS;
-use crate::formats::media_kind::small_letters;
-use crate::json::{Fields, Node, Path};
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::calls::{
+    ChatToolCall, assign_call_ids, decode_call, decode_function_call, decode_result,
+    encode_call_in_history, id_in_history,
+};
+use super::error::unsupported_content;
+use super::parts::{
+    ChatContent, ChatContentPart, decode_content, decode_image, decode_media,
+    decode_required_content, encode_media,
+};
+use super::reader::{one_of, required};
+use super::reasoning::{AssistantReasoning, decode_reasoning};
+use super::role::{MessageRole, ROLES};
+use super::text::append_text;
+use crate::formats::UpstreamTarget;
+use crate::json::Fields;
 use crate::model::{
-    ApiError, Arguments, Call, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Role,
-    Source, Text, ToolKind, ToolResult, Turn, split_data_url,
+    ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, Request, Role, Text,
+    ToolResult, Turn,
 };
 
-/// Who speaks; only some may send more than text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speaker {
-    Developer,
-    System,
-    User,
-    Assistant,
-    Tool,
-    Function,
-}
-
-const SPEAKERS: [(&str, Speaker); 6] = [
-    ("developer", Speaker::Developer),
-    ("system", Speaker::System),
-    ("user", Speaker::User),
-    ("assistant", Speaker::Assistant),
-    ("tool", Speaker::Tool),
-    ("function", Speaker::Function),
-];
-
-/// Types of media that are only pointed at: the part says what they are used as, nothing says more.
-const ANY_IMAGE: &str = "image/*";
-const ANY_FILE: &str = "application/*";
-
-pub(super) fn read<'a>(
+/// Decodes `messages`, one turn each.
+pub(super) fn decode_turns<'a>(
     fields: &mut Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Vec<Turn<'a>>, ApiError> {
-    let messages = needed(fields, "messages")?;
+    let messages = required(fields, "messages")?;
     let path = messages.path;
     let mut turns = Vec::new();
     messages.each(|at, node| {
-        turns.push(node.fields(|message| read_turn(message, at, losses))?);
+        turns.push(node.fields(|message| decode_turn(message, at, losses))?);
         Ok(())
     })?;
     if turns.is_empty() {
         return Err(path.wrong("at least one message"));
     }
-    pair(&mut turns);
+    assign_call_ids(&mut turns);
     Ok(turns)
 }
 
-fn read_turn<'a>(
+fn decode_turn<'a>(
     mut message: Fields<'a, '_>,
     at: u32,
     losses: &mut Losses,
 ) -> Result<Turn<'a>, ApiError> {
-    let speaker = one_of(needed(&mut message, "role")?, &SPEAKERS)?;
-    let (role, parts) = match speaker {
-        Speaker::Developer => (Role::Developer, read_own(&mut message, speaker, losses)?),
-        Speaker::System => (Role::System, read_own(&mut message, speaker, losses)?),
-        Speaker::User => (Role::User, read_own(&mut message, speaker, losses)?),
-        Speaker::Assistant => (Role::Model, read_assistant(&mut message, losses)?),
-        Speaker::Tool | Speaker::Function => {
-            let kind = PartKind::Result(read_result(&mut message, speaker, losses)?);
+    let role = one_of(required(&mut message, "role")?, &ROLES)?;
+    let (role, parts) = match role {
+        MessageRole::Developer => (
+            Role::Developer,
+            decode_required_content(&mut message, role, losses)?,
+        ),
+        MessageRole::System => (
+            Role::System,
+            decode_required_content(&mut message, role, losses)?,
+        ),
+        MessageRole::User => (
+            Role::User,
+            decode_required_content(&mut message, role, losses)?,
+        ),
+        MessageRole::Assistant => (Role::Model, decode_assistant(&mut message, losses)?),
+        MessageRole::Tool | MessageRole::Function => {
+            let kind = PartKind::Result(decode_result(&mut message, role, losses)?);
             (Role::User, vec![Part { kind, at: None }])
         }
     };
@@ -77,170 +76,27 @@ fn read_turn<'a>(
     })
 }
 
-/// Content that must be there.
-fn read_own<'a>(
-    message: &mut Fields<'a, '_>,
-    speaker: Speaker,
-    losses: &mut Losses,
-) -> Result<Vec<Part<'a>>, ApiError> {
-    let content = read_content(message, speaker, losses)?;
-    message.need("content", content)
-}
-
-fn read_content<'a>(
-    message: &mut Fields<'a, '_>,
-    speaker: Speaker,
-    losses: &mut Losses,
-) -> Result<Option<Vec<Part<'a>>>, ApiError> {
-    let Some(node) = message.node("content") else {
-        return Ok(None);
-    };
-    if let Json::Str(text) = node.value {
-        let kind = PartKind::Text(text);
-        return Ok(Some(vec![Part { kind, at: None }]));
-    }
-    if !matches!(node.value, Json::Array(_)) {
-        return Err(node.path.wrong("a string or an array of parts"));
-    }
-    let mut parts = Vec::new();
-    node.each(|at, node| {
-        let kind = node.fields(|part| read_part(part, speaker, losses))?;
-        parts.push(Part { kind, at: Some(at) });
-        Ok(())
-    })?;
-    Ok(Some(parts))
-}
-
-fn read_part<'a>(
-    mut part: Fields<'a, '_>,
-    speaker: Speaker,
-    losses: &mut Losses,
-) -> Result<PartKind<'a>, ApiError> {
-    // Images in tool results are not official, but other formats take them and clients send them.
-    let takes_media = matches!(speaker, Speaker::User | Speaker::Tool);
-    let word = needed(&mut part, "type")?.text()?;
-    let kind = match &*word {
-        "text" => PartKind::Text(needed(&mut part, "text")?.text()?),
-        "refusal" if speaker == Speaker::Assistant => {
-            PartKind::Refusal(needed(&mut part, "refusal")?.text()?)
-        }
-        "image_url" if takes_media => read_media(&mut part, "image_url", read_image, losses)?,
-        "input_audio" if takes_media => read_media(&mut part, "input_audio", read_audio, losses)?,
-        "file" if takes_media => read_media(&mut part, "file", read_file, losses)?,
-        _ => {
-            let path = Path::Key(&part.path, "type");
-            return Err(path.wrong(&format!("a part that this role may send, not {word:?}")));
-        }
-    };
-    part.finish(losses);
-    Ok(kind)
-}
-
-fn read_media<'a>(
-    part: &mut Fields<'a, '_>,
-    key: &str,
-    read: impl FnOnce(&mut Fields<'a, '_>) -> Result<Media<'a>, ApiError>,
-    losses: &mut Losses,
-) -> Result<PartKind<'a>, ApiError> {
-    needed(part, key)?.fields(|mut fields| {
-        let media = read(&mut fields)?;
-        fields.finish(losses);
-        Ok(PartKind::Media(media))
-    })
-}
-
-fn read_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
-    /// `auto` is what every format does unasked.
-    const DETAILS: [(&str, Option<Detail>); 4] = [
-        ("auto", None),
-        ("low", Some(Detail::Low)),
-        ("high", Some(Detail::High)),
-        ("original", Some(Detail::Original)),
-    ];
-    let url = needed(fields, "url")?;
-    let path = url.path;
-    let url = url.text()?;
-    let (mime, source) = if url.starts_with("https://") || url.starts_with("http://") {
-        (ANY_IMAGE.into(), Source::Url(url))
-    } else {
-        let (mime, data) =
-            split_data(url).ok_or_else(|| path.wrong("an http(s) URL or a base64 data URL"))?;
-        (mime, Source::Base64(data))
-    };
-    let detail = match fields.node("detail") {
-        Some(node) => one_of(node, &DETAILS)?,
-        None => None,
-    };
-    Ok(Media {
-        mime,
-        source,
-        name: None,
-        detail,
-    })
-}
-
-fn read_audio<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
-    let data = needed(fields, "data")?.text()?;
-    let formats = [("wav", "audio/wav"), ("mp3", "audio/mpeg")];
-    let mime = one_of(needed(fields, "format")?, &formats)?;
-    Ok(Media {
-        mime: mime.into(),
-        source: Source::Base64(data),
-        name: None,
-        detail: None,
-    })
-}
-
-fn read_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
-    let (mime, source) = if let Some(id) = fields.text("file_id")? {
-        (ANY_FILE.into(), Source::File(id))
-    } else {
-        let data = needed(fields, "file_data")?;
-        let path = data.path;
-        let (mime, data) =
-            split_data(data.text()?).ok_or_else(|| path.wrong("a base64 data URL"))?;
-        (mime, Source::Base64(data))
-    };
-    Ok(Media {
-        mime,
-        source,
-        name: fields.text("filename")?,
-        detail: None,
-    })
-}
-
-/// Type and data of a data URL, still borrowed if the URL was.
-fn split_data(url: Text<'_>) -> Option<(Text<'_>, Text<'_>)> {
-    match url {
-        Text::Borrowed(url) => {
-            split_data_url(url).map(|(mime, data)| (small_letters(mime.into()), data.into()))
-        }
-        Text::Owned(url) => split_data_url(&url)
-            .map(|(mime, data)| (mime.to_ascii_lowercase().into(), data.to_owned().into())),
-    }
-}
-
-/// Thoughts first, then words, then calls: this format keeps no order among them.
-fn read_assistant<'a>(
+/// Decodes an assistant message: reasoning first, then content, then calls. The format keeps no order
+/// among them.
+fn decode_assistant<'a>(
     message: &mut Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Vec<Part<'a>>, ApiError> {
-    let Reasoning {
-        thoughts,
+    let AssistantReasoning {
+        mut parts,
         signatures,
-    } = reasoning::read(message, losses)?;
-    let mut parts = thoughts;
-    parts.extend(read_content(message, Speaker::Assistant, losses)?.unwrap_or_default());
+    } = decode_reasoning(message, losses)?;
+    parts.extend(decode_content(message, MessageRole::Assistant, losses)?.unwrap_or_default());
     if let Some(refusal) = message.text("refusal")? {
         let kind = PartKind::Refusal(refusal);
         parts.push(Part { kind, at: None });
     }
-    // Not official, but replies with images are given out like this.
+    // Not official, but responses with images are encoded like this.
     message.each("images", |_, node| {
         let kind = node.fields(|mut part| {
             part.take("type");
             part.take("index");
-            let kind = read_media(&mut part, "image_url", read_image, losses)?;
+            let kind = decode_media(&mut part, "image_url", decode_image, losses)?;
             part.finish(losses);
             Ok(kind)
         })?;
@@ -252,7 +108,7 @@ fn read_assistant<'a>(
             .path
             .wrong("no reference to an earlier answer's sound, which is not kept"));
     }
-    // Clients send replies back as they got them; an empty list says nothing.
+    // Clients send responses back as they came; an empty list is no loss.
     if let Some(node) = message.node("annotations")
         && node.value != Json::Array(Vec::new())
     {
@@ -260,13 +116,13 @@ fn read_assistant<'a>(
     }
     let mut calls = Vec::new();
     message.each("tool_calls", |_, node| {
-        calls.push(node.fields(|call| read_call(call, losses))?);
+        calls.push(node.fields(|call| decode_call(call, losses))?);
         Ok(())
     })?;
     if let Some(node) = message.node("function_call") {
-        calls.push(read_function_call(node, None, losses)?);
+        calls.push(decode_function_call(node, None, losses)?);
     }
-    signatures.fasten(&mut calls, &message.path, losses);
+    signatures.attach(&mut calls, &message.path, losses);
     parts.extend(calls.into_iter().map(|call| Part {
         kind: PartKind::Call(call),
         at: None,
@@ -274,66 +130,314 @@ fn read_assistant<'a>(
     Ok(parts)
 }
 
-fn read_call<'a>(mut fields: Fields<'a, '_>, losses: &mut Losses) -> Result<Call<'a>, ApiError> {
-    let id = needed(&mut fields, "id")?.text()?;
-    let kind = match fields.node("type") {
-        Some(node) => one_of(node, &KINDS)?,
-        None => ToolKind::Function,
-    };
-    let call = match kind {
-        ToolKind::Function => {
-            read_function_call(needed(&mut fields, "function")?, Some(id), losses)?
+/// One entry of `messages` in a request body.
+#[derive(Debug, Serialize)]
+pub(super) struct ChatMessage<'a> {
+    role: &'static str,
+    /// Null in a message that holds only calls.
+    content: Option<ChatContent<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ChatToolCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+impl<'a> ChatMessage<'a> {
+    const fn new(role: &'static str, content: Option<ChatContent<'a>>) -> ChatMessage<'a> {
+        ChatMessage {
+            role,
+            content,
+            reasoning_content: None,
+            refusal: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
         }
-        ToolKind::Custom => needed(&mut fields, "custom")?.fields(|mut custom| {
-            let call = Call {
-                id: Some(id),
-                name: needed(&mut custom, "name")?.text()?,
-                arguments: Arguments::Text(custom.text("input")?.unwrap_or_default()),
-                signature: None,
-                kind,
-            };
-            custom.finish(losses);
-            Ok(call)
-        })?,
-    };
-    fields.finish(losses);
-    Ok(call)
+    }
 }
 
-fn read_function_call<'a>(
-    node: Node<'a, '_>,
-    id: Option<Text<'a>>,
+/// Encodes turns as messages. Tool results become messages of their own; reasoning is left out, except
+/// for models that need their reasoning back in a tool loop.
+pub(super) fn encode_turns<'a>(
+    request: &'a Request<'_>,
+    target: &UpstreamTarget<'_>,
     losses: &mut Losses,
-) -> Result<Call<'a>, ApiError> {
-    node.fields(|mut function| {
-        let call = Call {
-            id,
-            name: needed(&mut function, "name")?.text()?,
-            arguments: Arguments::Text(function.text("arguments")?.unwrap_or_default()),
-            signature: None,
-            kind: ToolKind::Function,
+) -> Result<Vec<ChatMessage<'a>>, ApiError> {
+    let mut encoder = MessageEncoder {
+        messages: Vec::with_capacity(request.turns.len()),
+        uses_developer_role: target.capabilities.chat_developer_role,
+        returns_reasoning: target.capabilities.chat_returns_reasoning,
+        open_calls: Vec::new(),
+        result_media: Vec::new(),
+        delayed: Vec::new(),
+        losses,
+    };
+    let loop_start = request
+        .turns
+        .iter()
+        .rposition(has_user_content)
+        .unwrap_or(0);
+    for (number, turn) in request.turns.iter().enumerate() {
+        match turn.role {
+            Role::System | Role::Developer => encoder.encode_system(turn)?,
+            Role::User => encoder.encode_user(turn)?,
+            Role::Model => encoder.encode_assistant(turn, number > loop_start)?,
+        }
+    }
+    encoder.flush_delayed();
+    let MessageEncoder { messages, .. } = encoder;
+    let Some(last) = messages.last() else {
+        return Err(ApiError::invalid(
+            "there is nothing to answer: every turn is empty",
+        ));
+    };
+    // The format has no prefill: the model does not continue its own last message.
+    if last.role == "assistant" && last.tool_calls.is_empty() {
+        let turn = request.turns.last().and_then(|turn| turn.at);
+        losses.approximated(FieldLocation::Turn { turn });
+    }
+    Ok(messages)
+}
+
+/// Whether a turn holds content of the user, not only tool results.
+fn has_user_content(turn: &Turn<'_>) -> bool {
+    let is_content = |part: &Part<'_>| !matches!(part.kind, PartKind::Result(_));
+    turn.role == Role::User && turn.parts.iter().any(is_content)
+}
+
+/// Encodes turns one after the other.
+struct MessageEncoder<'a, 'l> {
+    messages: Vec<ChatMessage<'a>>,
+    uses_developer_role: bool,
+    returns_reasoning: bool,
+    /// Ids of the calls whose results are still to come.
+    open_calls: Vec<Cow<'a, str>>,
+    /// Media of tool results, which only a user message can hold.
+    result_media: Vec<ChatContentPart<'a>>,
+    /// Messages between calls and their results: nothing may stand there.
+    delayed: Vec<ChatMessage<'a>>,
+    losses: &'l mut Losses,
+}
+
+const fn part_location(turn: &Turn<'_>, part: &Part<'_>) -> FieldLocation {
+    FieldLocation::Part {
+        turn: turn.at,
+        part: part.at,
+    }
+}
+
+impl<'a> MessageEncoder<'a, '_> {
+    /// Encodes a system turn. Those at the start are joined into one message, later ones stay in place.
+    fn encode_system(&mut self, turn: &'a Turn<'_>) -> Result<(), ApiError> {
+        let mut parts = Vec::new();
+        for part in &turn.parts {
+            match &part.kind {
+                PartKind::Text(text) if text.is_empty() => {}
+                PartKind::Text(text) => parts.push(ChatContentPart::Text { text }),
+                _ => {
+                    return Err(unsupported_content(
+                        &part_location(turn, part),
+                        "system turns hold only text",
+                    ));
+                }
+            }
+        }
+        let role = if self.uses_developer_role || turn.role == Role::Developer {
+            "developer"
+        } else {
+            "system"
         };
-        function.finish(losses);
-        Ok(call)
-    })
-}
+        if parts.is_empty() {
+            return Ok(());
+        }
+        if let [opening] = self.messages.as_mut_slice()
+            && opening.role == role
+        {
+            let before = opening.content.take().map(ChatContent::into_parts);
+            parts.splice(0..0, before.unwrap_or_default());
+            opening.content = ChatContent::new(parts);
+            return Ok(());
+        }
+        self.push_message(ChatMessage::new(role, ChatContent::new(parts)));
+        Ok(())
+    }
 
-/// Results of the deprecated functions have a name instead of an id.
-fn read_result<'a>(
-    message: &mut Fields<'a, '_>,
-    speaker: Speaker,
-    losses: &mut Losses,
-) -> Result<ToolResult<'a>, ApiError> {
-    let (id, name) = if speaker == Speaker::Tool {
-        let id = needed(message, "tool_call_id")?.text()?;
-        (Some(id), message.text("name")?)
-    } else {
-        (None, Some(needed(message, "name")?.text()?))
-    };
-    Ok(ToolResult {
-        id,
-        name,
-        parts: read_own(message, speaker, losses)?,
-        failed: false,
-    })
+    /// Encodes a user turn, tool results first: they must follow their calls.
+    fn encode_user(&mut self, turn: &'a Turn<'_>) -> Result<(), ApiError> {
+        let mut has_results = false;
+        for part in &turn.parts {
+            if let PartKind::Result(result) = &part.kind {
+                has_results = true;
+                self.encode_result(result, &part_location(turn, part))?;
+            }
+        }
+        let mut parts = Vec::new();
+        for part in &turn.parts {
+            match &part.kind {
+                PartKind::Result(_) => {}
+                PartKind::Text(text) | PartKind::Refusal(text) => {
+                    if !text.is_empty() {
+                        parts.push(ChatContentPart::Text { text });
+                    }
+                }
+                PartKind::Media(media) => {
+                    let part = encode_media(media, &part_location(turn, part), self.losses)?;
+                    parts.push(part);
+                }
+                PartKind::Reasoning { .. } | PartKind::Call(_) => {
+                    return Err(unsupported_content(
+                        &part_location(turn, part),
+                        "only a model thinks and calls",
+                    ));
+                }
+            }
+        }
+        if has_results && !parts.is_empty() {
+            parts.splice(0..0, self.result_media.drain(..));
+        }
+        if let Some(content) = ChatContent::new(parts) {
+            self.push_message(ChatMessage::new("user", Some(content)));
+        } else if !has_results {
+            self.losses
+                .approximated(FieldLocation::Turn { turn: turn.at });
+        }
+        Ok(())
+    }
+
+    /// Encodes a tool result; one that answers no open call is dropped.
+    fn encode_result(
+        &mut self,
+        result: &'a ToolResult<'_>,
+        location: &FieldLocation,
+    ) -> Result<(), ApiError> {
+        let answered = |id: &Cow<'_, str>| Some(&**id) == result.id.as_deref();
+        let Some(at) = self.open_calls.iter().position(answered) else {
+            self.losses.dropped(location.clone());
+            return Ok(());
+        };
+        self.open_calls.remove(at);
+        if result.failed {
+            self.losses.dropped(location.field(PartField::Failure));
+        }
+        let mut texts = Vec::new();
+        for part in &result.parts {
+            let location = &location.in_tool_result(part.at);
+            match &part.kind {
+                PartKind::Text(text) | PartKind::Refusal(text) => {
+                    if !text.is_empty() {
+                        texts.push(ChatContentPart::Text { text });
+                    }
+                }
+                PartKind::Media(media) => match encode_media(media, location, self.losses)? {
+                    text @ ChatContentPart::Text { .. } => texts.push(text),
+                    part => {
+                        self.losses.approximated(location.clone());
+                        self.result_media.push(part);
+                    }
+                },
+                PartKind::Reasoning { .. } | PartKind::Call(_) | PartKind::Result(_) => {
+                    return Err(unsupported_content(
+                        location,
+                        "results hold only text and media",
+                    ));
+                }
+            }
+        }
+        // The content of a result is required, even if it is empty.
+        let content = ChatContent::new(texts).unwrap_or(ChatContent::Text(""));
+        self.messages.push(ChatMessage {
+            tool_call_id: result.id.as_deref(),
+            ..ChatMessage::new("tool", Some(content))
+        });
+        Ok(())
+    }
+
+    /// Encodes a turn of the model; `is_in_loop`: it belongs to the tool loop that is still running.
+    fn encode_assistant(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), ApiError> {
+        self.flush_delayed();
+        let mut message = ChatMessage::new("assistant", None);
+        let mut texts = Vec::new();
+        for part in &turn.parts {
+            let location = part_location(turn, part);
+            match &part.kind {
+                PartKind::Text(text) if text.is_empty() => {}
+                PartKind::Text(text) => {
+                    // The format puts text before calls, whatever their order was.
+                    if !message.tool_calls.is_empty() {
+                        self.losses.approximated(location);
+                    }
+                    texts.push(ChatContentPart::Text { text });
+                }
+                PartKind::Refusal(text) => append_text(&mut message.refusal, text),
+                PartKind::Reasoning {
+                    text,
+                    signature: None,
+                } if self.returns_reasoning && is_in_loop && !text.is_empty() => {
+                    append_text(&mut message.reasoning_content, text);
+                }
+                PartKind::Reasoning { .. } => self.losses.dropped(location),
+                PartKind::Call(call) => {
+                    if call.signature.is_some() {
+                        self.losses
+                            .dropped(location.field(PartField::CallSignature));
+                    }
+                    let call = self.encode_call(call, turn, message.tool_calls.len());
+                    message.tool_calls.push(call);
+                }
+                PartKind::Media(_) => {
+                    return Err(unsupported_content(
+                        &location,
+                        "a model's own turn holds only text and calls",
+                    ));
+                }
+                PartKind::Result(_) => {
+                    return Err(unsupported_content(&location, "a model answers no calls"));
+                }
+            }
+        }
+        message.content = ChatContent::new(texts);
+        let has_content = message.content.is_some()
+            || message.refusal.is_some()
+            || !message.tool_calls.is_empty();
+        if has_content {
+            self.messages.push(message);
+        } else {
+            self.losses
+                .approximated(FieldLocation::Turn { turn: turn.at });
+        }
+        Ok(())
+    }
+
+    /// Encodes a call and notes its id.
+    fn encode_call(
+        &mut self,
+        call: &'a Call<'_>,
+        turn: &Turn<'_>,
+        ordinal: usize,
+    ) -> ChatToolCall<'a> {
+        let id = id_in_history(call, turn, ordinal);
+        self.open_calls.push(id.clone());
+        encode_call_in_history(call, id)
+    }
+
+    /// Adds a message that is not of the model, once the open calls have their results.
+    fn push_message(&mut self, message: ChatMessage<'a>) {
+        if self.open_calls.is_empty() {
+            self.flush_delayed();
+            self.messages.push(message);
+        } else {
+            self.delayed.push(message);
+        }
+    }
+
+    /// Adds what had to wait for the results of calls.
+    fn flush_delayed(&mut self) {
+        if let Some(content) = ChatContent::new(std::mem::take(&mut self.result_media)) {
+            self.messages.push(ChatMessage::new("user", Some(content)));
+        }
+        self.messages.append(&mut self.delayed);
+    }
 }

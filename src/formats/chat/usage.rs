@@ -1,4 +1,4 @@
-//! Counts of tokens, read in every dialect and written in one.
+//! Token counts: decoded in every dialect, encoded in that of the API reference.
 
 use serde::Serialize;
 
@@ -7,12 +7,13 @@ use crate::json::from_json;
 use crate::model::Usage;
 
 from_json! {
-    pub(super) struct RawUsage {
+    /// The `usage` of a response or a chunk.
+    pub(super) struct CompletionUsage {
         "prompt_tokens" => prompt_tokens: Told,
         "completion_tokens" => completion_tokens: Told,
         "total_tokens" => total_tokens: Option<Told>,
-        "prompt_tokens_details" => prompt_tokens_details: Option<PromptDetails>,
-        "completion_tokens_details" => completion_tokens_details: Option<CompletionDetails>,
+        "prompt_tokens_details" => prompt_tokens_details: Option<CompletionPromptDetails>,
+        "completion_tokens_details" => completion_tokens_details: Option<CompletionOutputDetails>,
         "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<Told>,
         "cached_tokens" => cached_tokens: Option<Told>,
         "num_cached_tokens" => num_cached_tokens: Option<Told>,
@@ -20,7 +21,7 @@ from_json! {
 }
 
 from_json! {
-    struct PromptDetails {
+    struct CompletionPromptDetails {
         "cached_tokens" => cached_tokens: Option<Told>,
         "cache_write_tokens" => cache_write_tokens: Option<Told>,
         "audio_tokens" => audio_tokens: Option<Told>,
@@ -29,15 +30,16 @@ from_json! {
 }
 
 from_json! {
-    struct CompletionDetails {
+    struct CompletionOutputDetails {
         "reasoning_tokens" => reasoning_tokens: Option<Told>,
         "audio_tokens" => audio_tokens: Option<Told>,
         "image_tokens" => image_tokens: Option<Told>,
     }
 }
 
-impl RawUsage {
-    pub(super) fn read(&self) -> Usage {
+impl CompletionUsage {
+    /// Converts the counts of any dialect.
+    pub(super) fn to_usage(&self) -> Usage {
         let prompt = self.prompt_tokens_details.as_ref();
         let completion = self.completion_tokens_details.as_ref();
         let cached = prompt
@@ -45,11 +47,11 @@ impl RawUsage {
             .or(self.prompt_cache_hit_tokens)
             .or(self.cached_tokens)
             .or(self.num_cached_tokens);
-        let told = completion
+        let reasoning = completion
             .and_then(|details| details.reasoning_tokens)
             .unwrap_or_default()
             .0;
-        let beside = self.beside(told);
+        let uncounted_reasoning = self.uncounted_reasoning(reasoning);
         Usage {
             input: self.prompt_tokens.0,
             cached: cached.unwrap_or_default().0,
@@ -57,8 +59,8 @@ impl RawUsage {
                 .and_then(|details| details.cache_write_tokens)
                 .unwrap_or_default()
                 .0,
-            output: self.completion_tokens.0.saturating_add(beside),
-            thinking: told.max(beside),
+            output: self.completion_tokens.0.saturating_add(uncounted_reasoning),
+            thinking: reasoning.max(uncounted_reasoning),
             audio_input: prompt
                 .and_then(|details| details.audio_tokens)
                 .unwrap_or_default()
@@ -78,29 +80,34 @@ impl RawUsage {
         }
     }
 
-    /// Thinking that is counted beside the completion instead of inside it: one backend tells it
-    /// so, another leaves it to the total alone.
-    fn beside(&self, told: u64) -> u64 {
+    /// Reasoning tokens that are not counted in `completion_tokens`: one backend reports them as such,
+    /// another only adds them to the total.
+    fn uncounted_reasoning(&self, reasoning: u64) -> u64 {
         let sum = self
             .prompt_tokens
             .0
             .saturating_add(self.completion_tokens.0);
         let rest = self.total_tokens.unwrap_or_default().0.saturating_sub(sum);
-        if told == 0 || told == rest { rest } else { 0 }
+        if reasoning == 0 || reasoning == rest {
+            rest
+        } else {
+            0
+        }
     }
 }
 
+/// The encoded `usage`.
 #[derive(Serialize)]
-pub(super) struct Tokens {
+pub(super) struct ChatUsage {
     prompt_tokens: u64,
     completion_tokens: u64,
     total_tokens: u64,
-    prompt_tokens_details: PromptTokens,
-    completion_tokens_details: CompletionTokens,
+    prompt_tokens_details: ChatPromptDetails,
+    completion_tokens_details: ChatCompletionDetails,
 }
 
 #[derive(Serialize)]
-struct PromptTokens {
+struct ChatPromptDetails {
     cached_tokens: u64,
     cache_write_tokens: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -108,7 +115,7 @@ struct PromptTokens {
 }
 
 #[derive(Serialize)]
-struct CompletionTokens {
+struct ChatCompletionDetails {
     reasoning_tokens: u64,
     #[serde(skip_serializing_if = "is_zero")]
     audio_tokens: u64,
@@ -118,18 +125,18 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Tokens {
-        Tokens {
+impl From<Usage> for ChatUsage {
+    fn from(usage: Usage) -> ChatUsage {
+        ChatUsage {
             prompt_tokens: usage.input,
             completion_tokens: usage.output,
             total_tokens: usage.input.saturating_add(usage.output),
-            prompt_tokens_details: PromptTokens {
+            prompt_tokens_details: ChatPromptDetails {
                 cached_tokens: usage.cached,
                 cache_write_tokens: usage.cache_written,
                 audio_tokens: usage.audio_input,
             },
-            completion_tokens_details: CompletionTokens {
+            completion_tokens_details: ChatCompletionDetails {
                 reasoning_tokens: usage.thinking,
                 audio_tokens: usage.audio_output,
             },
@@ -139,26 +146,26 @@ impl From<Usage> for Tokens {
 
 #[cfg(test)]
 mod tests {
-    use super::RawUsage;
+    use super::CompletionUsage;
     use crate::json::decode_json;
 
     #[test]
-    fn thinking_beside_the_completion_is_output_all_the_same() {
-        for (total, told, output, thinking) in [
-            // Inside, as it should be; beside and told; beside and only in the total.
+    fn reasoning_outside_of_the_completion_counts_as_output() {
+        for (total, reasoning, output, thinking) in [
+            // Counted in the completion; reported outside of it; only in the total.
             (120, 5, 20, 5),
             (150, 30, 50, 30),
             (150, 0, 50, 30),
-            // A total that nothing explains changes nothing.
+            // A total that does not add up is ignored.
             (150, 7, 20, 7),
             (0, 0, 20, 0),
         ] {
             let raw = format!(
                 r#"{{"prompt_tokens":100,"completion_tokens":20,"total_tokens":{total},
-                    "completion_tokens_details":{{"reasoning_tokens":{told}}}}}"#
+                    "completion_tokens_details":{{"reasoning_tokens":{reasoning}}}}}"#
             );
-            let usage: RawUsage = decode_json(&raw).expect("counts");
-            let usage = usage.read();
+            let usage: CompletionUsage = decode_json(&raw).expect("counts");
+            let usage = usage.to_usage();
             assert_eq!((usage.output, usage.thinking), (output, thinking), "{raw}");
         }
     }

@@ -155,6 +155,6 @@ impl Codec for Images {
     }
 
     fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
-        super::chat::allowance_headers(allowance, fields);
+        super::chat::encode_rate_limit_headers(allowance, fields);
     }
 }

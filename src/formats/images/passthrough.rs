@@ -9,7 +9,7 @@ use super::multipart::{self, MultipartField};
 use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
 use super::usage::{add_usage, decode_usage};
-use crate::formats::chat::named;
+use crate::formats::chat::decode_model_name;
 use crate::formats::{
     Aside, Glance, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
 };
@@ -41,7 +41,10 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
         Ok(Aside { later, removal })
     });
     Ok(Peek {
-        model: request.model.map(|raw| named(body, raw)).transpose()?,
+        model: request
+            .model
+            .map(|raw| decode_model_name(body, raw))
+            .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,
         most: Some(OutputLimit::of(None, request.n)),

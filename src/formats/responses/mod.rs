@@ -134,7 +134,7 @@ impl Codec for Responses {
     }
 
     fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
-        chat::allowance_headers(allowance, fields);
+        chat::encode_rate_limit_headers(allowance, fields);
     }
 
     fn counter(&self) -> Option<&'static dyn Counter> {

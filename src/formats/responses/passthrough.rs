@@ -30,7 +30,7 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     Ok(Peek {
         model: request
             .model
-            .map(|raw| chat::named(body, raw))
+            .map(|raw| chat::decode_model_name(body, raw))
             .transpose()?,
         stream: request.stream.unwrap_or(false),
         ask_usage: None,

@@ -247,7 +247,7 @@ fn decode_labels<'a>(
     request: &mut Request<'a>,
 ) -> Result<(), ApiError> {
     let labels = &mut request.labels;
-    let metadata = fields.node("metadata").map(chat::read_metadata);
+    let metadata = fields.node("metadata").map(chat::decode_metadata);
     labels.metadata = metadata.transpose()?;
     labels.user = fields.text("user")?;
     // `safety_identifier` is the newer name of `user`; beside `user` it stays and is reported as lost.

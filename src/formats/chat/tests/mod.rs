@@ -1,45 +1,57 @@
-//! The chat format as its clients see it.
+//! Tests of the chat format, as its clients and upstreams see it.
 
-mod decoder;
-mod incoming;
-mod messages;
-mod outgoing;
-mod reply;
+mod parts;
+mod response;
 mod settings;
-mod stream;
+mod stream_decode;
+mod stream_encode;
+mod tools;
+mod turns;
 
 use serde_json::{Value, json};
 
-use super::request;
-use crate::formats::{Framing, ResponseOptions};
+use super::request::decode_request;
+use crate::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
 use crate::model::{
-    Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Issuer, Logprob,
-    Losses, Media, Part, PartKind, Request, Response, Signature, Source, ToolKind,
-    TranslationState, Usage,
+    Action, ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Format, Issuer,
+    Logprob, Losses, Media, Part, PartKind, Request, Response, Setting, Signature, Source,
+    ToolKind, TranslationState, Turn, Usage,
 };
 
-/// What `decode` makes of a body, and the paths that it reports as dropped.
+/// Decodes a request and collects the paths that are reported as dropped.
 fn decode(body: &Value, check: impl FnOnce(Request<'_>, Vec<String>)) {
     let bytes = body.to_string();
     let mut losses = Losses::default();
-    let request = request::decode(bytes.as_bytes(), &mut losses)
+    let request = decode_request(bytes.as_bytes(), &mut losses)
         .unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"));
-    let paths = losses.0.iter().map(|lost| match &lost.location {
-        FieldLocation::Path(path) if lost.action == Action::Dropped => path.to_string(),
+    let paths = losses.0.iter().map(|loss| match &loss.location {
+        FieldLocation::Path(path) if loss.action == Action::Dropped => path.to_string(),
         other => panic!("{other:?}"),
     });
     check(request, paths.collect());
 }
 
-fn refuse(body: &Value) -> ApiError {
+/// The error of a request that must not be decoded.
+fn rejected(body: &Value) -> ApiError {
     let bytes = body.to_string();
-    match request::decode(bytes.as_bytes(), &mut Losses::default()) {
+    match decode_request(bytes.as_bytes(), &mut Losses::default()) {
         Ok(request) => panic!("{body} was taken: {request:?}"),
         Err(api_error) => {
             assert_eq!(api_error.status, 400);
             api_error
         }
     }
+}
+
+/// Decodes messages and collects the paths that are reported as dropped.
+fn decode_turns(messages: Value, check: impl FnOnce(Vec<Turn<'_>>, Vec<String>)) {
+    let body = json!({"model": "m", "messages": messages});
+    decode(&body, |request, dropped| check(request.turns, dropped));
+}
+
+/// The path of a setting that must not be decoded.
+fn rejected_setting(settings: Value) -> String {
+    rejected(&with(settings)).param.clone().expect("a param")
 }
 
 /// A request with these settings beside one short message.
@@ -53,9 +65,72 @@ fn with(settings: Value) -> Value {
     body
 }
 
-fn asked() -> ResponseOptions {
+/// Encodes a request of another format for an upstream with these capabilities, and collects the losses.
+fn translate(
+    from: Format,
+    body: &Value,
+    capabilities: &[(&str, &str)],
+) -> Result<(Value, Vec<(Action, FieldLocation)>), ApiError> {
+    let mut known = Capabilities::default();
+    for (name, value) in capabilities {
+        known.set(name, value).expect("a capability");
+    }
+    let target = UpstreamTarget {
+        model: "m",
+        stream: false,
+        max_output_tokens: None,
+        capabilities: &known,
+        brand: "google",
+        pictures_only: false,
+    };
+    let bytes = serde_json::to_vec(body).expect("JSON");
+    let mut losses = Losses::default();
+    let head = RequestHead::default();
+    let sent = crate::translate::request(from, Format::Chat, &head, &bytes, &target, &mut losses)?;
+    let encoded_body = serde_json::from_slice(&sent.body).expect("JSON");
+    let losses = losses
+        .0
+        .into_iter()
+        .map(|loss| (loss.action, loss.location));
+    Ok((encoded_body, losses.collect()))
+}
+
+fn encoded(from: Format, body: Value) -> (Value, Vec<(Action, FieldLocation)>) {
+    translate(from, &body, &[]).unwrap_or_else(|api_error| panic!("{body}: {api_error:?}"))
+}
+
+fn rejected_location(from: Format, body: Value) -> FieldLocation {
+    let api_error = translate(from, &body, &[]).expect_err("a refusal");
+    assert_eq!(api_error.status, 400);
+    api_error.location.clone().expect("a location")
+}
+
+fn messages(turns: Value) -> Value {
+    json!({"model": "m", "max_tokens": 64, "messages": turns})
+}
+
+fn native(parts: Value) -> Value {
+    json!({"contents": [{"role": "user", "parts": parts}]})
+}
+
+fn responses(input: Value) -> Value {
+    json!({"model": "m", "input": input})
+}
+
+fn part(turn: u32, part: u32) -> FieldLocation {
+    FieldLocation::Part {
+        turn: Some(turn),
+        part: Some(part),
+    }
+}
+
+const fn setting(action: Action, setting: Setting) -> (Action, FieldLocation) {
+    (action, FieldLocation::Setting(setting))
+}
+
+fn options() -> ResponseOptions {
     ResponseOptions {
-        model: "asked".to_owned(),
+        model: "options".to_owned(),
         stream: true,
         framing: Framing::Sse,
         include_usage: true,
@@ -113,7 +188,7 @@ fn call(id: Option<&'static str>, arguments: &'static str) -> PartKind<'static> 
     })
 }
 
-fn picture() -> PartKind<'static> {
+fn image() -> PartKind<'static> {
     PartKind::Media(Media {
         mime: "image/png".into(),
         source: Source::Base64("AAAA".into()),
@@ -122,7 +197,7 @@ fn picture() -> PartKind<'static> {
     })
 }
 
-/// One reply with everything a reply may hold.
+/// A response with everything that a response may hold.
 fn full_response() -> Response<'static> {
     let mut first = choice(
         vec![
@@ -139,7 +214,7 @@ fn full_response() -> Response<'static> {
                 signature: Some(signature(Issuer::Redacted)),
             },
             text("One. "),
-            picture(),
+            image(),
             call(Some("call_a"), r#"{"x":1}"#),
             text("Two."),
             PartKind::Call(Call {

@@ -1,16 +1,12 @@
-//! Everything of a request that is not its messages.
+//! Settings of a request: sampling, reasoning effort, output, web search, labels.
 
 use serde_json::{Value, json};
 
-use super::{decode, refuse, with};
-use crate::model::{Depth, Effort, OutputFormat, Request, Search, ToolChoice, ToolKind};
-
-fn refused_at(settings: Value) -> String {
-    refuse(&with(settings)).param.clone().expect("a param")
-}
+use super::{decode, encoded, rejected_setting, setting, translate, with};
+use crate::model::{Action, Depth, Effort, Format, OutputFormat, Request, Search, Setting};
 
 #[test]
-fn sampling_goes_into_the_model() {
+fn sampling_parameters_are_decoded() {
     let body = with(json!({
         "max_completion_tokens": 100, "temperature": 0.2, "top_p": 0.9, "n": 2, "stop": ["END"],
         "seed": -7, "presence_penalty": 0.5, "frequency_penalty": -2, "logprobs": true,
@@ -48,7 +44,7 @@ fn sampling_goes_into_the_model() {
 }
 
 #[test]
-fn values_outside_their_range_are_refused_by_name() {
+fn values_out_of_range_are_rejected_with_their_path() {
     for (key, value) in [
         ("temperature", json!(2.1)),
         ("temperature", json!("hot")),
@@ -73,113 +69,72 @@ fn values_outside_their_range_are_refused_by_name() {
     ] {
         let mut settings = json!({});
         settings[key] = value;
-        assert_eq!(refused_at(settings), key);
+        assert_eq!(rejected_setting(settings), key);
     }
     assert_eq!(
-        refused_at(json!({"modalities": ["text", "film"]})),
+        rejected_setting(json!({"modalities": ["text", "film"]})),
         "modalities[1]"
     );
-    assert_eq!(refused_at(json!({"stop": ["a", 1]})), "stop[1]");
+    assert_eq!(rejected_setting(json!({"stop": ["a", 1]})), "stop[1]");
     assert_eq!(
-        refused_at(json!({"metadata": {"a": "b", "c": 1}})),
+        rejected_setting(json!({"metadata": {"a": "b", "c": 1}})),
         "metadata.c"
     );
 }
 
 #[test]
-fn tools_keep_their_schema_grammar_and_place() {
-    let body = with(json!({"tools": [
-        {"type": "function", "function": {"name": "a", "description": "d", "strict": true,
-            "parameters": {"type": "object", "properties": {"type": {"const": 1}}}}},
-        {"type": "function", "function": {"name": "b"}},
-        {"type": "custom", "custom": {"name": "c", "format": {"type": "grammar",
-            "grammar": {"syntax": "lark", "definition": "start: /x/"}}}},
-        {"type": "custom", "custom": {"name": "d", "format": {"type": "text"}}, "extra": 1},
-    ], "parallel_tool_calls": false}));
-    decode(&body, |request, dropped| {
-        let tools = &request.tools;
-        let schema = |at: usize| tools[at].schema.as_ref().map(ToString::to_string);
-        assert_eq!(
-            schema(0).as_deref(),
-            Some(r#"{"properties":{"type":{"const":1}},"type":"object"}"#)
-        );
-        assert_eq!((tools[0].strict, tools[0].at), (Some(true), 0));
-        assert_eq!(tools[0].description.as_deref(), Some("d"));
-        assert_eq!((schema(1), tools[1].strict, tools[1].at), (None, None, 1));
-        assert_eq!(tools[1].kind, ToolKind::Function);
-        assert_eq!(
-            schema(2).as_deref(),
-            Some(r#"{"definition":"start: /x/","syntax":"lark"}"#)
-        );
-        assert_eq!((tools[2].kind, schema(3)), (ToolKind::Custom, None));
-        assert_eq!(request.parallel_tools, Some(false));
-        assert_eq!(dropped, ["tools[3].extra"]);
-    });
-    let hosted = refuse(&with(
-        json!({"tools": [{"type": "mcp", "server_label": "x"}]}),
-    ));
-    assert_eq!(hosted.param.as_deref(), Some("tools[0].type"));
-    assert!(hosted.message.contains("mcp"));
+fn max_tokens_is_clamped_to_the_range_of_the_format() {
+    let turns = json!([{"role": "user", "content": "A"}]);
+    for (options, sent) in [(0, 1), (u64::from(u32::MAX) + 1, u32::MAX)] {
+        let body = json!({"model": "m", "max_tokens": options, "messages": turns});
+        let (encoded_body, losses) = encoded(Format::Messages, body);
+        assert_eq!(encoded_body["max_completion_tokens"], sent);
+        assert_eq!(losses, [setting(Action::Approximated, Setting::MaxTokens)]);
+    }
 }
 
 #[test]
-fn tool_choices_of_every_spelling() {
-    let one = |name: &'static str| ToolChoice::One(name.into());
-    let subset = |required| ToolChoice::Subset {
-        names: vec!["a".into(), "b".into()],
-        required,
-    };
-    let allowed = |mode: &str| {
-        json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [
-            {"type": "function", "function": {"name": "a"}},
-            {"type": "custom", "custom": {"name": "b"}},
-        ]}})
-    };
-    for (choice, want) in [
-        (json!("auto"), ToolChoice::Auto),
-        (json!("none"), ToolChoice::None),
-        (json!("required"), ToolChoice::Required),
-        (
-            json!({"type": "function", "function": {"name": "a"}}),
-            one("a"),
-        ),
-        (json!({"type": "custom", "custom": {"name": "b"}}), one("b")),
-        (allowed("required"), subset(true)),
-        (allowed("auto"), subset(false)),
-    ] {
-        decode(&with(json!({"tool_choice": choice})), |request, dropped| {
-            assert_eq!(request.tool_choice, Some(want));
-            assert!(dropped.is_empty());
-        });
-    }
+fn capabilities_change_roles_fields_and_efforts() {
+    let capabilities = [
+        ("chat_system_role", "developer"),
+        ("chat_max_field", "max_tokens"),
+        ("sampling", "false"),
+        ("parallel_switch", "false"),
+        ("efforts", "low,high"),
+    ];
+    let body = json!({
+        "model": "m", "instructions": "A", "input": "B", "max_output_tokens": 20,
+        "temperature": 1, "top_p": 0.5, "parallel_tool_calls": false,
+        "reasoning": {"effort": "medium"},
+        "tools": [{"type": "function", "name": "f", "strict": false}],
+    });
+    let (body, losses) = translate(Format::Responses, &body, &capabilities).expect("encoded");
     assert_eq!(
-        refused_at(json!({"tool_choice": {"type": "function"}})),
-        "tool_choice.function"
+        body,
+        json!({
+            "model": "m", "max_tokens": 20, "reasoning_effort": "low",
+            "messages": [{"role": "developer", "content": "A"}, {"role": "user", "content": "B"}],
+            "tools": [{"type": "function", "function": {"name": "f", "strict": false}}],
+        })
+    );
+    assert_eq!(
+        losses,
+        [
+            setting(Action::Dropped, Setting::ParallelTools),
+            setting(Action::Dropped, Setting::Temperature),
+            setting(Action::Dropped, Setting::TopP),
+            setting(Action::Approximated, Setting::Thinking),
+        ]
     );
 }
 
 #[test]
-fn the_deprecated_functions_are_tools() {
-    let body = with(json!({
-        "functions": [{"name": "f", "parameters": {}}], "function_call": {"name": "f"},
-    }));
-    decode(&body, |request, dropped| {
-        assert_eq!(request.tools[0].name, "f");
-        assert_eq!(request.tool_choice, Some(ToolChoice::One("f".into())));
-        assert!(dropped.is_empty());
-    });
-    decode(&with(json!({"function_call": "none"})), |request, _| {
-        assert_eq!(request.tool_choice, Some(ToolChoice::None));
-    });
-}
-
-#[test]
-fn the_shape_of_the_answer() {
-    let shape = |format: Value, want: fn(&Request<'_>) -> bool| {
+fn response_formats_are_decoded() {
+    let shape = |format: Value, expected: fn(&Request<'_>) -> bool| {
         decode(
             &with(json!({"response_format": format})),
             |request, dropped| {
-                assert!(want(&request), "{:?}", request.output);
+                assert!(expected(&request), "{:?}", request.output);
                 assert!(dropped.is_empty());
             },
         );
@@ -200,7 +155,7 @@ fn the_shape_of_the_answer() {
         },
     );
     assert_eq!(
-        refused_at(
+        rejected_setting(
             json!({"response_format": {"type": "json_schema", "json_schema": {"name": "p"}}})
         ),
         "response_format.json_schema.schema"
@@ -214,7 +169,30 @@ fn the_shape_of_the_answer() {
 }
 
 #[test]
-fn effort_is_how_deep_to_think() {
+fn schemas_are_strict_only_if_they_meet_the_rules() {
+    let shape = |mime: &str, schema: Value| {
+        let body = json!({"contents": [{"parts": [{"text": "A"}]}],
+            "generationConfig": {"responseMimeType": mime, "responseJsonSchema": schema}});
+        let (body, losses) = encoded(Format::Native, body);
+        let actions: Vec<_> = losses.into_iter().map(|(action, _)| action).collect();
+        (body["response_format"].clone(), actions)
+    };
+    let closed = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let (format, losses) = shape("application/json", closed.clone());
+    assert_eq!(
+        format,
+        json!({"type": "json_schema", "json_schema":
+            {"name": "response", "schema": closed, "strict": true}})
+    );
+    assert_eq!(losses, [Action::Added]);
+    let text = json!({"type": "string", "enum": ["a", "b"]});
+    let (format, losses) = shape("text/x.enum", text.clone());
+    assert_eq!(format["json_schema"]["schema"], text);
+    assert_eq!(losses, [Action::Approximated, Action::Added]);
+}
+
+#[test]
+fn reasoning_effort_is_decoded() {
     for (word, depth) in [
         ("none", Depth::Off),
         ("minimal", Depth::Effort(Effort::Minimal)),
@@ -229,7 +207,38 @@ fn effort_is_how_deep_to_think() {
 }
 
 #[test]
-fn search_and_where_the_searcher_is() {
+fn a_thinking_budget_becomes_a_reasoning_effort() {
+    let effort = |config: Value| {
+        let body = json!({"contents": [{"parts": [{"text": "A"}]}],
+            "generationConfig": {"thinkingConfig": config}});
+        let (body, losses) = encoded(Format::Native, body);
+        (body["reasoning_effort"].clone(), losses)
+    };
+    let approximated = || vec![setting(Action::Approximated, Setting::Thinking)];
+    assert_eq!(
+        effort(json!({"thinkingBudget": 0})),
+        (json!("none"), vec![])
+    );
+    assert_eq!(effort(json!({"thinkingBudget": -1})), (Value::Null, vec![]));
+    assert_eq!(
+        effort(json!({"thinkingBudget": 1024})),
+        (json!("low"), approximated())
+    );
+    assert_eq!(
+        effort(json!({"thinkingBudget": 8193})),
+        (json!("high"), approximated())
+    );
+    let off = json!({"model": "m", "input": "A", "reasoning": {"effort": "none"}});
+    let (body, losses) =
+        translate(Format::Responses, &off, &[("efforts", "low,high")]).expect("ok");
+    assert_eq!(
+        (&body["reasoning_effort"], losses),
+        (&json!("low"), approximated())
+    );
+}
+
+#[test]
+fn web_search_and_user_location_are_decoded() {
     decode(&with(json!({"web_search_options": {}})), |request, _| {
         assert_eq!(request.search, Some(Search::default()));
     });
@@ -252,7 +261,28 @@ fn search_and_where_the_searcher_is() {
 }
 
 #[test]
-fn labels_and_delivery() {
+fn web_search_keeps_the_location_and_drops_the_domains() {
+    let (body, losses) = encoded(
+        Format::Messages,
+        json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "A"}],
+            "service_tier": "standard_only", "metadata": {"user_id": "u"},
+            "tools": [{"type": "web_search_20250305", "name": "web_search",
+                "allowed_domains": ["a.example"],
+                "user_location": {"type": "approximate", "city": "Rome"}}]}),
+    );
+    assert_eq!(
+        body["web_search_options"],
+        json!({"user_location": {"type": "approximate", "approximate": {"city": "Rome"}}})
+    );
+    assert_eq!(
+        (&body["service_tier"], &body["user"]),
+        (&json!("default"), &json!("u"))
+    );
+    assert_eq!(losses, [setting(Action::Dropped, Setting::Search)]);
+}
+
+#[test]
+fn labels_and_stream_options_are_decoded() {
     let body = with(json!({
         "service_tier": "flex", "metadata": {"k": "v"}, "user": "u", "prompt_cache_key": "c",
         "stream": true, "stream_options": {"include_usage": true, "include_obfuscation": false},
@@ -281,7 +311,7 @@ fn labels_and_delivery() {
 }
 
 #[test]
-fn what_has_no_counterpart_is_reported_with_its_path() {
+fn fields_without_a_counterpart_are_reported_with_their_path() {
     let body = with(json!({
         "logit_bias": {"1": 2}, "prediction": {"type": "content", "content": "x"}, "store": true,
         "moderation": null, "prompt_cache_retention": "24h", "made_up": 1,

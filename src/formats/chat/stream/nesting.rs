@@ -1,6 +1,6 @@
-//! Whether JSON that arrives in pieces is complete.
+//! Detects where JSON that arrives in chunks is complete.
 
-/// Follows one value from piece to piece.
+/// The depth of one JSON value, followed from chunk to chunk.
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
     depth: u32,
@@ -10,8 +10,9 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    pub(super) fn push(&mut self, piece: &str) {
-        for byte in piece.bytes() {
+    /// Follows the value through one more chunk of its text.
+    pub(super) fn push(&mut self, chunk: &str) {
+        for byte in chunk.bytes() {
             match (byte, self.in_string) {
                 _ if self.is_escaped => self.is_escaped = false,
                 (b'\\', true) => self.is_escaped = true,
@@ -26,7 +27,7 @@ impl Nesting {
         }
     }
 
-    /// An object or a list has been closed; bare values are never known to be complete.
+    /// Whether an object or an array has been closed; other values are never known to be complete.
     pub(super) const fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -37,8 +38,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_complete_where_its_last_bracket_closes() {
-        for (pieces, complete) in [
+    fn a_value_is_complete_when_its_last_bracket_closes() {
+        for (chunks, complete) in [
             (&["{\"a\":", "\"}\\\"", "}\"", "}"][..], true),
             (&["{\"a\":", "\"}\\\"", "}\""], false),
             (&["{}"], true),
@@ -47,10 +48,10 @@ mod tests {
             (&["[{", "}"], false),
         ] {
             let mut nesting = Nesting::default();
-            for piece in pieces {
-                nesting.push(piece);
+            for chunk in chunks {
+                nesting.push(chunk);
             }
-            assert_eq!(nesting.is_complete(), complete, "{pieces:?}");
+            assert_eq!(nesting.is_complete(), complete, "{chunks:?}");
         }
     }
 }

@@ -1,45 +1,51 @@
-//! Streams of an upstream of this format.
+//! Decodes the chunks of an upstream into events.
 
 use super::nesting::Nesting;
-use super::reply_in::{Choice, Reply, Summary};
-use super::said::{Bit, CallBit, SOUND_IN_PIECES};
 use crate::formats::blocks::{Blocks, Key};
+use crate::formats::chat::calls::CallFragment;
+use crate::formats::chat::completion::{Completion, CompletionChoice};
+use crate::formats::chat::finish_reason::ChoiceSummary;
+use crate::formats::chat::fragment::ChatFragment;
+use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
 use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, read_event};
 use crate::model::{ApiError, Block, Delta, Event, ToolKind};
 
-type Out<'o> = &'o mut dyn FnMut(Event<'_>);
+/// Takes the decoded events.
+type EventSink<'o> = &'o mut dyn FnMut(Event<'_>);
 
+/// Decodes one stream.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(in crate::formats::chat) struct ChatStreamDecoder {
     blocks: Blocks,
-    choices: Vec<Progress>,
+    choices: Vec<DecodedChoice>,
     has_started: bool,
     is_prompt_blocked: bool,
     is_over: bool,
 }
 
-/// How far one choice has come.
+/// The state of one choice.
 #[derive(Debug, Default)]
-struct Progress {
-    has_plain_thoughts: bool,
-    summary: Summary,
-    calls: Vec<CallProgress>,
+struct DecodedChoice {
+    has_plain_reasoning: bool,
+    summary: ChoiceSummary,
+    calls: Vec<DecodedCall>,
     images: u32,
     is_begun: bool,
     is_finished: bool,
 }
 
+/// The state of one call.
 #[derive(Debug)]
-struct CallProgress {
+struct DecodedCall {
     index: Option<u32>,
     id: Option<String>,
     arguments: Nesting,
     is_closed: bool,
 }
 
-impl StreamDecoder for Decoder {
-    fn event(&mut self, data: &str, out: Out<'_>) -> Result<(), ApiError> {
+impl StreamDecoder for ChatStreamDecoder {
+    fn event(&mut self, data: &str, out: EventSink<'_>) -> Result<(), ApiError> {
         if self.is_over {
             return Ok(());
         }
@@ -47,23 +53,26 @@ impl StreamDecoder for Decoder {
         if data == "[DONE]" {
             return self.end(out);
         }
-        let mut reply: Reply<'_> = read_event(data)?;
-        if let Some(api_error) = reply.api_error() {
+        let mut completion: Completion<'_> = read_event(data)?;
+        if let Some(api_error) = completion.api_error() {
             return Err(api_error);
         }
-        self.is_prompt_blocked |= reply.is_prompt_blocked();
-        let says_something = reply.choices.as_ref().is_some_and(|said| !said.is_empty());
-        let usage = reply.usage();
-        // One backend opens with a piece about its filters, which has no id and says nothing.
-        if !self.has_started && (says_something || usage.is_some()) {
+        self.is_prompt_blocked |= completion.is_prompt_blocked();
+        let has_choices = completion
+            .choices
+            .as_ref()
+            .is_some_and(|choices| !choices.is_empty());
+        let usage = completion.usage();
+        // Azure OpenAI begins with a chunk about its content filters, without an id and without choices.
+        if !self.has_started && (has_choices || usage.is_some()) {
             self.has_started = true;
             out(Event::Start {
-                created: reply.created(),
-                id: reply.id.take().unwrap_or_default(),
-                model: reply.model.take().unwrap_or_default(),
+                created: completion.created(),
+                id: completion.id.take().unwrap_or_default(),
+                model: completion.model.take().unwrap_or_default(),
             });
         }
-        for choice in reply.choices.iter_mut().flat_map(Few::iter_mut) {
+        for choice in completion.choices.iter_mut().flat_map(Few::iter_mut) {
             self.choice(choice, out)?;
         }
         if let Some(usage) = usage {
@@ -72,7 +81,7 @@ impl StreamDecoder for Decoder {
         Ok(())
     }
 
-    fn close(&mut self, out: Out<'_>) -> Result<(), ApiError> {
+    fn close(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
         let mut begun = self.choices.iter().filter(|choice| choice.is_begun);
         let is_finished = self.has_started && begun.all(|choice| choice.is_finished);
         match (self.is_over, is_finished && !self.choices.is_empty()) {
@@ -85,22 +94,26 @@ impl StreamDecoder for Decoder {
     }
 }
 
-impl Decoder {
-    fn choice(&mut self, choice: &mut Choice<'_>, out: Out<'_>) -> Result<(), ApiError> {
+impl ChatStreamDecoder {
+    fn choice(
+        &mut self,
+        choice: &mut CompletionChoice<'_>,
+        out: EventSink<'_>,
+    ) -> Result<(), ApiError> {
         let number = choice.index.unwrap_or(0);
         let at = number as usize;
-        if at >= MOST_CHOICES {
+        if at >= MAX_CHOICES {
             return Err(ApiError::bad_gateway(
                 "the upstream numbers its answers wildly",
             ));
         }
         if self.choices.len() <= at {
-            self.choices.resize_with(at + 1, Progress::default);
+            self.choices.resize_with(at + 1, DecodedChoice::default);
         }
         let progress = &mut self.choices[at];
         progress.is_begun = true;
         progress.summary.is_prompt_blocked = self.is_prompt_blocked;
-        let mut writer = Writer {
+        let mut decoder = ChoiceDecoder {
             number,
             blocks: &mut self.blocks,
             calls: &mut progress.calls,
@@ -109,11 +122,11 @@ impl Decoder {
             out,
         };
         let message = choice.message.as_deref_mut();
-        if let Some(said) = choice.delta.as_mut().or(message) {
-            said.walk(
-                &mut progress.has_plain_thoughts,
-                SOUND_IN_PIECES,
-                &mut |bit| writer.add(bit),
+        if let Some(message) = choice.delta.as_mut().or(message) {
+            message.decode_fragments(
+                &mut progress.has_plain_reasoning,
+                STREAMED_AUDIO_TYPE,
+                &mut |fragment| decoder.add(fragment),
             );
         }
         for logprob in choice.logprobs() {
@@ -134,8 +147,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The format's own last word; a choice that gave no reason until now has just ended.
-    fn end(&mut self, out: Out<'_>) -> Result<(), ApiError> {
+    /// Ends the stream, and every choice that has given no finish reason.
+    fn end(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
         if self.choices.is_empty() {
             return Err(ApiError::bad_gateway(
                 "the upstream's stream held no answer",
@@ -157,32 +170,34 @@ impl Decoder {
     }
 }
 
-/// The format's own limit of choices.
-const MOST_CHOICES: usize = 128;
+/// The largest `n` of the API reference.
+const MAX_CHOICES: usize = 128;
 
-/// Writes what one choice says.
-struct Writer<'w, 'o> {
+/// Decodes the fragments of one choice into events.
+struct ChoiceDecoder<'w, 'o> {
     number: u32,
     blocks: &'w mut Blocks,
-    calls: &'w mut Vec<CallProgress>,
+    calls: &'w mut Vec<DecodedCall>,
     images: &'w mut u32,
-    summary: &'w mut Summary,
-    out: Out<'o>,
+    summary: &'w mut ChoiceSummary,
+    out: EventSink<'o>,
 }
 
-impl Writer<'_, '_> {
-    fn add(&mut self, bit: Bit<'_>) {
-        match bit {
-            Bit::Text(text) => self.push(Key::Text, || Block::Text, Some(Delta::Text(text))),
-            Bit::Refusal(text) => {
+impl ChoiceDecoder<'_, '_> {
+    fn add(&mut self, fragment: ChatFragment<'_>) {
+        match fragment {
+            ChatFragment::Text(text) => {
+                self.push(Key::Text, || Block::Text, Some(Delta::Text(text)))
+            }
+            ChatFragment::Refusal(text) => {
                 self.summary.has_refusal = true;
                 self.push(Key::Refusal, || Block::Refusal, Some(Delta::Text(text)));
             }
-            Bit::Reasoning(text) => {
+            ChatFragment::Reasoning(text) => {
                 self.push(Key::Reasoning, || Block::Reasoning, Some(Delta::Text(text)));
             }
-            // A call's signature comes when its arguments are out: too late for it, never for a thought.
-            Bit::Signature(signature) | Bit::CallSeal { signature, .. } => {
+            // The signature of a call comes after its block is closed, so it becomes one of reasoning.
+            ChatFragment::Signature(signature) | ChatFragment::CallSignature { signature, .. } => {
                 self.push(
                     Key::Reasoning,
                     || Block::Reasoning,
@@ -190,22 +205,22 @@ impl Writer<'_, '_> {
                 );
                 self.blocks.close(self.number, Key::Reasoning, self.out);
             }
-            Bit::ForeignSeal => {}
-            Bit::Media(media) => {
+            ChatFragment::ForeignSignature => {}
+            ChatFragment::Media(media) => {
                 let key = Key::Item(*self.images);
                 *self.images += 1;
                 self.push(key, || Block::Media(media), None);
                 self.blocks.close(self.number, key, self.out);
             }
-            Bit::Citation(citation) => (self.out)(Event::Delta {
+            ChatFragment::Citation(citation) => (self.out)(Event::Delta {
                 choice: self.number,
                 delta: Delta::Citation(citation),
             }),
-            Bit::Call(call) => self.call(call),
+            ChatFragment::Call(call) => self.call(call),
         }
     }
 
-    fn call(&mut self, call: CallBit<'_>) {
+    fn call(&mut self, call: CallFragment<'_>) {
         self.summary.has_calls = true;
         let at = self.position(&call);
         let progress = &mut self.calls[at];
@@ -226,10 +241,10 @@ impl Writer<'_, '_> {
         self.push(key, block, delta);
     }
 
-    /// Which call a piece belongs to. Some backends give no index, or the same one to every call:
-    /// then a new id is a new call.
-    fn position(&mut self, call: &CallBit<'_>) -> usize {
-        let is_same = |known: &CallProgress| match (call.id.as_deref(), call.index) {
+    /// The position of the call that a fragment belongs to. Some backends send no index, or the same
+    /// one for every call: then a new id is a new call.
+    fn position(&mut self, call: &CallFragment<'_>) -> usize {
+        let is_same = |known: &DecodedCall| match (call.id.as_deref(), call.index) {
             (None, None) => true,
             (None, index) => known.index == index,
             (Some(id), index) => {
@@ -240,7 +255,7 @@ impl Writer<'_, '_> {
         if let Some(at) = self.calls.iter().rposition(is_same) {
             return at;
         }
-        self.calls.push(CallProgress {
+        self.calls.push(DecodedCall {
             index: call.index,
             id: call.id.as_deref().map(str::to_owned),
             arguments: Nesting::default(),
@@ -249,7 +264,8 @@ impl Writer<'_, '_> {
         self.calls.len() - 1
     }
 
-    /// Calls whose arguments are complete end where something else begins, so that nothing waits.
+    /// Adds a delta to a block. Calls whose arguments are complete are closed first, so that the block
+    /// does not wait for their end.
     fn push<'a>(&mut self, key: Key, block: impl FnOnce() -> Block<'a>, delta: Option<Delta<'a>>) {
         for (at, call) in (0..).zip(&mut *self.calls) {
             let is_other = key != Key::Call(at);

@@ -1,13 +1,13 @@
-//! Replies in pieces.
+//! Encoded streams.
 
 use serde_json::{Value, json};
 
-use super::{asked, call, choice, full_response, response, signature, text};
-use crate::formats::chat::response::encode;
-use crate::formats::chat::stream::Encoder;
+use super::{call, choice, full_response, options, response, signature, text};
+use crate::formats::chat::response::encode_response;
+use crate::formats::chat::stream::ChatStreamEncoder;
 use crate::formats::{ResponseOptions, StreamEncoder as _};
 use crate::model::{
-    ApiError, ApiErrorKind, Block, Delta, Event, Finish, Issuer, Response, ToolKind, Usage,
+    ApiError, ApiErrorKind, Block, Delta, Event, Finish, Issuer, Losses, Response, ToolKind, Usage,
 };
 use crate::sse::{SseFrames, SseWriter};
 
@@ -24,8 +24,8 @@ fn payloads(out: &mut SseWriter) -> Vec<Value> {
     seen
 }
 
-fn run(events: Vec<Event<'_>>, asked: &ResponseOptions) -> Vec<Value> {
-    let (mut encoder, mut out) = (Encoder::new(asked), SseWriter::default());
+fn encode(events: Vec<Event<'_>>, options: &ResponseOptions) -> Vec<Value> {
+    let (mut encoder, mut out) = (ChatStreamEncoder::new(options), SseWriter::default());
     for event in events {
         encoder.event(event, &mut out);
     }
@@ -48,7 +48,7 @@ fn delta(delta: Delta<'static>) -> Event<'static> {
     Event::Delta { choice: 0, delta }
 }
 
-fn say(text: &'static str) -> Event<'static> {
+fn text_delta(text: &'static str) -> Event<'static> {
     delta(Delta::Text(text.into()))
 }
 
@@ -76,9 +76,9 @@ fn a_text_is_one_chunk_per_delta() {
             ..Usage::default()
         }),
         open(Block::Text),
-        say("Hel"),
-        say(""),
-        say("lo."),
+        text_delta("Hel"),
+        text_delta(""),
+        text_delta("lo."),
         CLOSE,
         STOP,
         Event::Usage(Usage {
@@ -88,16 +88,16 @@ fn a_text_is_one_chunk_per_delta() {
         }),
         Event::End,
     ];
-    let seen = run(events.clone(), &asked());
+    let seen = encode(events.clone(), &options());
     let chunk = |delta: Value, finish: Value| {
-        json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "asked",
+        json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "options",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
     };
-    let usage = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "asked",
+    let usage = json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 7, "model": "options",
         "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13,
             "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "completion_tokens_details": {"reasoning_tokens": 0}}});
-    let want = [
+    let expected = [
         chunk(json!({"role": "assistant", "content": ""}), Value::Null),
         chunk(json!({"content": "Hel"}), Value::Null),
         chunk(json!({"content": "lo."}), Value::Null),
@@ -105,21 +105,21 @@ fn a_text_is_one_chunk_per_delta() {
         usage,
         json!("[DONE]"),
     ];
-    assert_eq!(seen, want);
-    let mut silent = asked();
-    silent.include_usage = false;
-    let seen = run(events, &silent);
-    assert_eq!(seen, [&want[..4], &want[5..]].concat());
+    assert_eq!(seen, expected);
+    let mut without_usage = options();
+    without_usage.include_usage = false;
+    let seen = encode(events, &without_usage);
+    assert_eq!(seen, [&expected[..4], &expected[5..]].concat());
 }
 
 #[test]
-fn calls_begin_with_their_name_and_never_lack_arguments() {
+fn calls_begin_with_their_name_and_always_have_arguments() {
     let named = |id: Option<&'static str>, kind| Block::Call {
         id: id.map(Into::into),
         name: "look".into(),
         kind,
     };
-    let seen = run(
+    let seen = encode(
         vec![
             start(),
             open(named(Some("call_1"), ToolKind::Function)),
@@ -135,7 +135,7 @@ fn calls_begin_with_their_name_and_never_lack_arguments() {
             STOP,
             Event::End,
         ],
-        &asked(),
+        &options(),
     );
     let function = |index: usize, arguments: &str| json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]});
     let first = |index: usize, id: &str| json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": ""}}]});
@@ -161,17 +161,17 @@ fn calls_begin_with_their_name_and_never_lack_arguments() {
 }
 
 #[test]
-fn a_thought_is_sealed_at_its_end() {
-    let seen = run(
+fn a_signature_follows_its_reasoning() {
+    let seen = encode(
         vec![
             start(),
             open(Block::Reasoning),
-            say("Think"),
-            say("ing."),
+            text_delta("Think"),
+            text_delta("ing."),
             delta(Delta::Signature(signature(Issuer::Thinking))),
             CLOSE,
             open(Block::Text),
-            say("42"),
+            text_delta("42"),
             CLOSE,
             open(Block::Reasoning),
             delta(Delta::Signature(signature(Issuer::Native))),
@@ -179,7 +179,7 @@ fn a_thought_is_sealed_at_its_end() {
             STOP,
             Event::End,
         ],
-        &asked(),
+        &options(),
     );
     let details = |detail: Value| json!({"reasoning_details": [detail]});
     assert_eq!(
@@ -202,22 +202,22 @@ fn a_thought_is_sealed_at_its_end() {
 /// Puts chunks together the way clients do.
 fn gather(payloads: &[Value]) -> Value {
     let mut choices: Vec<Value> = Vec::new();
-    for piece in payloads
+    for chunk in payloads
         .iter()
         .filter_map(|payload| payload["choices"].get(0))
     {
-        let at = usize::try_from(piece["index"].as_u64().expect("an index")).expect("small");
+        let at = usize::try_from(chunk["index"].as_u64().expect("an index")).expect("small");
         if choices.len() <= at {
             choices.resize(at + 1, json!({"message": {}, "logprobs": null}));
         }
         let choice = &mut choices[at];
-        merge(&mut choice["message"], &piece["delta"]);
-        if let Some(logprobs) = piece.get("logprobs") {
+        merge(&mut choice["message"], &chunk["delta"]);
+        if let Some(logprobs) = chunk.get("logprobs") {
             merge(&mut choice["logprobs"], logprobs);
         }
-        if !piece["finish_reason"].is_null() {
+        if !chunk["finish_reason"].is_null() {
             assert_eq!(choice.get("finish_reason"), None, "only one finish");
-            choice["finish_reason"] = piece["finish_reason"].clone();
+            choice["finish_reason"] = chunk["finish_reason"].clone();
         } else {
             assert_eq!(
                 choice.get("finish_reason"),
@@ -229,38 +229,38 @@ fn gather(payloads: &[Value]) -> Value {
     Value::Array(choices)
 }
 
-fn merge(whole: &mut Value, piece: &Value) {
-    match (whole, piece) {
-        (Value::String(whole), Value::String(piece)) => whole.push_str(piece),
-        (Value::Object(whole), Value::Object(piece)) => {
-            for (key, value) in piece {
-                match whole.get_mut(key) {
-                    Some(whole) => merge(whole, value),
-                    None => drop(whole.insert(key.clone(), value.clone())),
+fn merge(complete: &mut Value, chunk: &Value) {
+    match (complete, chunk) {
+        (Value::String(complete), Value::String(chunk)) => complete.push_str(chunk),
+        (Value::Object(complete), Value::Object(chunk)) => {
+            for (key, value) in chunk {
+                match complete.get_mut(key) {
+                    Some(complete) => merge(complete, value),
+                    None => drop(complete.insert(key.clone(), value.clone())),
                 }
             }
         }
-        (Value::Array(whole), Value::Array(piece)) => {
-            for value in piece {
+        (Value::Array(complete), Value::Array(chunk)) => {
+            for value in chunk {
                 let same = |one: &&mut Value| {
                     one.get("function").or(one.get("custom")).is_some()
                         && one["index"] == value["index"]
                 };
-                match whole.iter_mut().find(same) {
-                    Some(whole) => merge(whole, value),
-                    None => whole.push(value.clone()),
+                match complete.iter_mut().find(same) {
+                    Some(complete) => merge(complete, value),
+                    None => complete.push(value.clone()),
                 }
             }
         }
-        (whole, piece) => {
-            if whole.is_null() || piece.is_number() {
-                *whole = piece.clone();
+        (complete, chunk) => {
+            if complete.is_null() || chunk.is_number() {
+                *complete = chunk.clone();
             }
         }
     }
 }
 
-/// What the whole reply says, less the marks that only one of the two ways has.
+/// What the complete completion says, less the marks that only one of the two ways has.
 fn essence(mut choices: Value) -> Value {
     for choice in choices.as_array_mut().expect("choices") {
         choice.as_object_mut().expect("a choice").remove("index");
@@ -277,60 +277,60 @@ fn essence(mut choices: Value) -> Value {
 }
 
 fn unfolded(response: &Response<'_>) -> Vec<Value> {
-    let (mut encoder, mut out) = (Encoder::new(&asked()), SseWriter::default());
+    let (mut encoder, mut out) = (ChatStreamEncoder::new(&options()), SseWriter::default());
     response.unfold(&mut |event| encoder.event(event, &mut out));
     payloads(&mut out)
 }
 
 #[test]
-fn a_stream_says_what_the_whole_reply_says() {
+fn a_stream_holds_the_same_as_the_json_response() {
     let short = response(vec![choice(vec![text("a"), call(None, " ")], Finish::Stop)]);
     let cut = response(vec![choice(vec![call(Some("c"), "{\"x")], Finish::Length)]);
     for response in [full_response(), short, cut, response(vec![])] {
-        let whole: Value = serde_json::from_slice(&encode(
+        let complete: Value = serde_json::from_slice(&encode_response(
             &response,
-            &asked(),
-            &mut crate::model::Losses::default(),
+            &options(),
+            &mut Losses::default(),
         ))
         .expect("JSON");
         let mut seen = unfolded(&response);
         assert_eq!(seen.pop(), Some(json!("[DONE]")));
-        assert_eq!(seen.pop().expect("usage")["usage"], whole["usage"]);
+        assert_eq!(seen.pop().expect("usage")["usage"], complete["usage"]);
         for chunk in &seen {
             assert_eq!(
                 [&chunk["id"], &chunk["model"]],
-                [&whole["id"], &whole["model"]]
+                [&complete["id"], &complete["model"]]
             );
-            assert_eq!(chunk["created"], whole["created"]);
+            assert_eq!(chunk["created"], complete["created"]);
         }
-        assert_eq!(essence(gather(&seen)), essence(whole["choices"].clone()));
+        assert_eq!(essence(gather(&seen)), essence(complete["choices"].clone()));
     }
 }
 
 #[test]
-fn what_comes_after_the_finish_still_comes_before_it_on_the_wire() {
-    let seen = run(
+fn the_finish_reason_is_delayed_to_the_end() {
+    let seen = encode(
         vec![
             start(),
             STOP,
             open(Block::Text),
-            say("late"),
+            text_delta("late"),
             CLOSE,
             Event::End,
         ],
-        &asked(),
+        &options(),
     );
     gather(&seen[..seen.len() - 1]);
     assert_eq!(deltas(&seen)[1..], [json!({"content": "late"}), json!({})]);
 }
 
 #[test]
-fn a_fault_ends_the_stream_wherever_it_strikes() {
+fn an_error_ends_the_stream_at_any_event() {
     let response = full_response();
     let mut length = 0;
     response.unfold(&mut |_| length += 1);
     for stop in 0..=length {
-        let (mut encoder, mut out) = (Encoder::new(&asked()), SseWriter::default());
+        let (mut encoder, mut out) = (ChatStreamEncoder::new(&options()), SseWriter::default());
         let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
         let mut at = 0;
         response.unfold(&mut |event| {

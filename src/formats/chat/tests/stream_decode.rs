@@ -1,10 +1,10 @@
-//! Streams of chat upstreams and of those who imitate them.
+//! Streams of chat upstreams and of compatible backends.
 
 use serde_json::{Value, json};
 
-use super::super::decoder::Decoder;
-use super::super::{incoming, response as whole, stream};
-use super::{asked, choice, response, signature};
+use super::{choice, options, response, signature};
+use crate::formats::chat::response::{decode_response, encode_response};
+use crate::formats::chat::stream::{ChatStreamDecoder, ChatStreamEncoder};
 use crate::formats::{StreamDecoder, StreamEncoder};
 use crate::model::{
     ApiError, ApiErrorKind, Arguments, Block, Call, Citation, Delta, Event, Finish, Fold, Issuer,
@@ -12,11 +12,12 @@ use crate::model::{
 };
 use crate::sse::{SseFrames, SseWriter};
 
-/// Every event as text, and the reply they make up.
-fn decoded(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiError> {
-    let (mut decoder, mut fold, mut seen) = (Decoder::default(), Fold::default(), Vec::new());
+/// Every event by name, and the response that they make up.
+fn decode(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiError> {
+    let (mut decoder, mut fold, mut seen) =
+        (ChatStreamDecoder::default(), Fold::default(), Vec::new());
     let mut out = |event: Event<'_>| {
-        seen.push(word(&event));
+        seen.push(event_name(&event));
         fold.push(event);
     };
     for event in events {
@@ -29,7 +30,7 @@ fn decoded(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiErro
     Ok((seen, fold.finish()))
 }
 
-fn word(event: &Event<'_>) -> String {
+fn event_name(event: &Event<'_>) -> String {
     match event {
         Event::Start { id, .. } => format!("start {id}"),
         Event::Open { block, .. } => match block {
@@ -50,12 +51,12 @@ fn word(event: &Event<'_>) -> String {
     }
 }
 
-fn piece(delta: Value, finish: Value) -> Value {
+fn chunk(delta: Value, finish: Value) -> Value {
     json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
 
 fn calls(calls: Value) -> Value {
-    piece(json!({"tool_calls": calls}), Value::Null)
+    chunk(json!({"tool_calls": calls}), Value::Null)
 }
 
 fn done() -> Value {
@@ -64,16 +65,16 @@ fn done() -> Value {
 
 #[test]
 fn blocks_open_and_close_as_the_kind_changes() {
-    let (seen, _) = decoded(&[
+    let (seen, _) = decode(&[
         json!({"id": "", "model": "", "choices": [], "prompt_filter_results": []}),
-        piece(json!({"role": "assistant", "content": ""}), Value::Null),
-        piece(json!({"reasoning": "T"}), Value::Null),
-        piece(json!({"content": "A", "annotations": []}), Value::Null),
-        piece(json!({"content": "B"}), json!("")),
-        piece(json!({"refusal": "No"}), json!("stop")),
+        chunk(json!({"role": "assistant", "content": ""}), Value::Null),
+        chunk(json!({"reasoning": "T"}), Value::Null),
+        chunk(json!({"content": "A", "annotations": []}), Value::Null),
+        chunk(json!({"content": "B"}), json!("")),
+        chunk(json!({"refusal": "No"}), json!("stop")),
         json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2}}),
         done(),
-        piece(json!({"content": "too late"}), Value::Null),
+        chunk(json!({"content": "too late"}), Value::Null),
     ])
     .expect("a stream");
     assert_eq!(
@@ -98,16 +99,16 @@ fn blocks_open_and_close_as_the_kind_changes() {
 }
 
 #[test]
-fn complete_calls_make_room_for_the_next() {
-    let (seen, _) = decoded(&[
+fn a_complete_call_is_closed_before_the_next_block() {
+    let (seen, _) = decode(&[
         calls(json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}])),
         calls(json!([{"index": 0, "function": {"arguments": "{\"x\":"}}])),
         calls(json!([{"index": 0, "function": {"arguments": "\"}\"}"}}])),
         calls(json!([{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{"}}])),
-        piece(json!({"content": "meanwhile"}), Value::Null),
+        chunk(json!({"content": "meanwhile"}), Value::Null),
         calls(json!([{"index": 2, "id": "c", "function": {"name": "h", "arguments": "{}"}}])),
         calls(json!([{"index": 1, "function": {"arguments": "}"}}])),
-        piece(json!({}), json!("tool_calls")),
+        chunk(json!({}), json!("tool_calls")),
     ])
     .expect("a stream");
     assert_eq!(
@@ -135,7 +136,7 @@ fn complete_calls_make_room_for_the_next() {
 }
 
 #[test]
-fn calls_without_an_index_or_all_with_the_same() {
+fn calls_without_an_index_are_told_apart_by_id() {
     for index in [Value::Null, json!(0)] {
         let call = |id: &str, arguments: &str| {
             calls(json!([{"index": index, "id": id,
@@ -147,8 +148,8 @@ fn calls_without_an_index_or_all_with_the_same() {
             call("b", "1}"),
             done(),
         ];
-        let (_, reply) = decoded(&events).expect("a stream");
-        let arguments: Vec<_> = reply.choices[0]
+        let (_, completion) = decode(&events).expect("a stream");
+        let arguments: Vec<_> = completion.choices[0]
             .parts
             .iter()
             .map(|part| match &part.kind {
@@ -157,49 +158,49 @@ fn calls_without_an_index_or_all_with_the_same() {
             })
             .collect();
         assert_eq!(arguments, ["{}", "{\"x\":1}"]);
-        assert_eq!(reply.choices[0].finish, Finish::Tools);
+        assert_eq!(completion.choices[0].finish, Finish::Tools);
     }
 }
 
 #[test]
-fn usage_wherever_a_backend_puts_it() {
+fn usage_is_decoded_from_every_field() {
     let usage = json!({"prompt_tokens": 1, "completion_tokens": 7});
-    let mut on_finish = piece(json!({"content": "A"}), json!("stop"));
+    let mut on_finish = chunk(json!({"content": "A"}), json!("stop"));
     on_finish["usage"] = usage.clone();
-    let mut beside = piece(json!({"content": "A"}), json!("stop"));
+    let mut beside = chunk(json!({"content": "A"}), json!("stop"));
     beside["x_groq"] = json!({"usage": usage});
     for event in [on_finish, beside] {
-        let (_, reply) = decoded(&[event, done()]).expect("a stream");
-        assert_eq!(reply.usage.map(|usage| usage.output), Some(7));
+        let (_, completion) = decode(&[event, done()]).expect("a stream");
+        assert_eq!(completion.usage.map(|usage| usage.output), Some(7));
     }
 }
 
 #[test]
-fn streams_that_break_off_are_failures() {
-    let begun = piece(json!({"content": "A"}), Value::Null);
+fn a_truncated_stream_is_an_error() {
+    let begun = chunk(json!({"content": "A"}), Value::Null);
     let broken = [
         vec![],
         vec![done()],
         vec![json!({"choices": [], "usage": {}}), done()],
         vec![begun.clone()],
         vec![begun.clone(), json!("{")],
-        vec![begun.clone(), piece(json!({}), json!("error"))],
+        vec![begun.clone(), chunk(json!({}), json!("error"))],
     ];
     for events in broken {
-        let api_error = decoded(&events).expect_err("an error");
+        let api_error = decode(&events).expect_err("an error");
         assert_eq!(api_error.kind, ApiErrorKind::BadGateway, "{events:?}");
     }
-    let told = json!({"error": {"message": "m", "code": 503}});
-    let api_error = decoded(&[begun.clone(), told]).expect_err("an error");
+    let error = json!({"error": {"message": "m", "code": 503}});
+    let api_error = decode(&[begun.clone(), error]).expect_err("an error");
     assert_eq!(api_error.kind, ApiErrorKind::Overloaded);
-    // No reason was given, but the end was.
-    let (_, reply) = decoded(&[begun, done()]).expect("a stream");
-    assert_eq!(reply.choices[0].finish, Finish::Stop);
+    // Without a finish reason the end of the stream decides.
+    let (_, completion) = decode(&[begun, done()]).expect("a stream");
+    assert_eq!(completion.choices[0].finish, Finish::Stop);
 }
 
-/// What the format's own two encoders write is read back as the same, whole or in pieces.
+/// What the encoders of the format produce is decoded to the same response, as JSON and as a stream.
 #[test]
-fn a_reply_survives_its_own_format() {
+fn a_response_round_trips_through_its_own_format() {
     let call = |id: &'static str, arguments: &'static str| {
         PartKind::Call(Call {
             id: Some(id.into()),
@@ -233,8 +234,8 @@ fn a_reply_survives_its_own_format() {
         top: vec![("Café".into(), -0.5)],
     });
     let second = choice(vec![PartKind::Refusal("No.".into())], Finish::Refused);
-    let mut reply = response(vec![first, second]);
-    reply.usage = Some(Usage {
+    let mut completion = response(vec![first, second]);
+    completion.usage = Some(Usage {
         input: 10,
         cached: 3,
         cache_written: 2,
@@ -243,21 +244,27 @@ fn a_reply_survives_its_own_format() {
         ..Usage::default()
     });
 
-    let body = whole::encode(&reply, &asked(), &mut Losses::default());
-    let read = incoming::decode(&body, &mut Losses::default()).expect("a reply");
-    assert_eq!((&read.choices, read.usage), (&reply.choices, reply.usage));
+    let body = encode_response(&completion, &options(), &mut Losses::default());
+    let result = decode_response(&body, &mut Losses::default()).expect("a completion");
+    assert_eq!(
+        (&result.choices, result.usage),
+        (&completion.choices, completion.usage)
+    );
 
-    let (mut encoder, mut wire) = (stream::Encoder::new(&asked()), SseWriter::default());
-    reply.unfold(&mut |event| encoder.event(event, &mut wire));
-    let (mut decoder, mut fold) = (Decoder::default(), Fold::default());
-    SseFrames::default().push(&wire.take(), |frame| {
+    let (mut encoder, mut out) = (ChatStreamEncoder::new(&options()), SseWriter::default());
+    completion.unfold(&mut |event| encoder.event(event, &mut out));
+    let (mut decoder, mut fold) = (ChatStreamDecoder::default(), Fold::default());
+    SseFrames::default().push(&out.take(), |frame| {
         let data = frame.data.expect("data");
-        let read = decoder.event(&data, &mut |event| fold.push(event));
-        read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
+        let result = decoder.event(&data, &mut |event| fold.push(event));
+        result.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
     });
     decoder
         .close(&mut |event| fold.push(event))
         .expect("an end");
-    let read = fold.finish();
-    assert_eq!((&read.choices, read.usage), (&reply.choices, reply.usage));
+    let result = fold.finish();
+    assert_eq!(
+        (&result.choices, result.usage),
+        (&completion.choices, completion.usage)
+    );
 }

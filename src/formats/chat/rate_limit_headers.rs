@@ -1,4 +1,4 @@
-//! The headers that tell a caller what it may still ask for; the responses format has the same.
+//! The `x-ratelimit-…` response headers, which the responses format shares.
 
 use std::time::Duration;
 
@@ -12,27 +12,32 @@ const REQUESTS: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-remaining-requests"),
     HeaderName::from_static("x-ratelimit-reset-requests"),
 ];
+
 const TOKENS: [HeaderName; 3] = [
     HeaderName::from_static("x-ratelimit-limit-tokens"),
     HeaderName::from_static("x-ratelimit-remaining-tokens"),
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
-pub fn headers(allowance: &RateLimitStatus, fields: &mut HeaderFields) {
-    let mut one = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
+/// Encodes the limits of a client; those that do not exist have no headers.
+pub(in crate::formats) fn encode_rate_limit_headers(
+    allowance: &RateLimitStatus,
+    fields: &mut HeaderFields,
+) {
+    let mut encode = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
         fields.measure(limit, rate.limit, "");
         fields.measure(remaining, rate.remaining, "");
-        spell(rate.reset, reset, fields);
+        encode_duration(rate.reset, reset, fields);
     };
-    one(allowance.requests, REQUESTS);
-    one(allowance.tokens, TOKENS);
+    encode(allowance.requests, REQUESTS);
+    encode(allowance.tokens, TOKENS);
 }
 
-/// `20ms`, `1.5s`, `6m0s`: the way clients of this format read it.
-fn spell(span: Duration, name: HeaderName, fields: &mut HeaderFields) {
-    let milliseconds = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+/// Encodes a duration as the vendor does: `20ms`, `1.5s`, `6m0s`.
+fn encode_duration(duration: Duration, name: HeaderName, fields: &mut HeaderFields) {
+    let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     match milliseconds {
         0..1000 => fields.measure(name, milliseconds, "ms"),
         1000..60_000 => fields.say(name, format_args!("{}s", milliseconds as f64 / 1000.0)),
@@ -50,7 +55,7 @@ mod tests {
     use http::HeaderMap;
 
     #[test]
-    fn spans_are_short_and_whole() {
+    fn durations_have_the_units_of_the_vendor() {
         let cases = [
             (0, "0ms"),
             (20, "20ms"),
@@ -65,7 +70,7 @@ mod tests {
                 remaining: 0,
                 reset: Duration::from_millis(milliseconds),
             };
-            let headers = said(&RateLimitStatus {
+            let headers = encoded(&RateLimitStatus {
                 requests: None,
                 tokens: Some(rate),
             });
@@ -73,9 +78,9 @@ mod tests {
         }
     }
 
-    fn said(allowance: &RateLimitStatus) -> HeaderMap {
+    fn encoded(allowance: &RateLimitStatus) -> HeaderMap {
         let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
-        super::headers(allowance, &mut fields);
+        super::encode_rate_limit_headers(allowance, &mut fields);
         fields
             .put_into(&mut headers)
             .expect("values that may be sent");
@@ -83,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_limited_is_named() {
+    fn only_existing_limits_have_headers() {
         let rate = RateLimit {
             limit: 60,
             remaining: 59,
@@ -93,11 +98,11 @@ mod tests {
             requests: Some(rate),
             tokens: None,
         };
-        let headers = said(&allowance);
+        let headers = encoded(&allowance);
         assert_eq!(headers["x-ratelimit-limit-requests"], "60");
         assert_eq!(headers["x-ratelimit-remaining-requests"], "59");
         assert_eq!(headers["x-ratelimit-reset-requests"], "1s");
         assert_eq!(headers.len(), 3);
-        assert!(said(&RateLimitStatus::default()).is_empty());
+        assert!(encoded(&RateLimitStatus::default()).is_empty());
     }
 }

@@ -1,74 +1,9 @@
-//! The shape of the answer: `response_format`, and the rules that a strict schema must meet.
+//! The rules of JSON Schemas that an upstream enforces strictly.
 
-use serde::Serialize;
+use crate::model::{FieldLocation, Json, Losses};
 
-use crate::model::{FieldLocation, Json, Losses, OutputFormat, Setting};
-
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ResponseFormat<'a> {
-    JsonObject,
-    JsonSchema { json_schema: Named<'a> },
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Named<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    schema: &'a Json<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-}
-
-const SHAPE: FieldLocation = FieldLocation::Setting(Setting::OutputFormat);
-
-pub(super) fn encode<'a>(
-    shape: &'a OutputFormat<'a>,
-    losses: &mut Losses,
-) -> Option<ResponseFormat<'a>> {
-    let json_schema = match shape {
-        OutputFormat::Text => return None,
-        OutputFormat::Json => return Some(ResponseFormat::JsonObject),
-        OutputFormat::Schema {
-            name,
-            description,
-            schema,
-            strict,
-        } => Named {
-            name: named(name.as_deref(), losses),
-            description: description.as_deref(),
-            schema,
-            strict: match strict {
-                // Clients that give no name come from formats that know no such switch.
-                None => name.is_none().then(|| may_be_strict(schema)),
-                Some(strict) => Some(checked(*strict, schema, SHAPE, losses)),
-            },
-        },
-        // The word comes back in quotes.
-        OutputFormat::Enum(schema) => {
-            losses.approximated(SHAPE);
-            Named {
-                name: named(None, losses),
-                description: None,
-                schema,
-                strict: Some(false),
-            }
-        }
-    };
-    Some(ResponseFormat::JsonSchema { json_schema })
-}
-
-/// A name must be there.
-fn named<'a>(name: Option<&'a str>, losses: &mut Losses) -> &'a str {
-    name.unwrap_or_else(|| {
-        losses.added(SHAPE);
-        "response"
-    })
-}
-
-/// Strict schemas that break the rules are refused upstream, so they are sent as lenient ones.
-pub(super) fn checked(
+/// Turns `strict` off for a schema that breaks the rules: upstreams answer such a request with an error.
+pub(super) fn encode_strict(
     strict: bool,
     schema: &Json<'_>,
     at: FieldLocation,
@@ -82,7 +17,7 @@ pub(super) fn checked(
 }
 
 /// Keywords that no strict schema may hold.
-const REFUSED: [&str; 11] = [
+const UNSUPPORTED_KEYWORDS: [&str; 11] = [
     "allOf",
     "oneOf",
     "not",
@@ -96,17 +31,20 @@ const REFUSED: [&str; 11] = [
     "unevaluatedProperties",
 ];
 
-/// The whole must be an object, and all of it keep to the rules.
-fn may_be_strict(schema: &Json<'_>) -> bool {
+/// Whether a schema is an object at its root and keeps to the rules everywhere.
+pub(super) fn may_be_strict(schema: &Json<'_>) -> bool {
     schema.get("type").as_str() == Some("object") && is_strict(schema)
 }
 
-/// Every object closed, every property required, and so on down.
+/// Whether every object is closed and requires all of its properties, at every depth.
 fn is_strict(schema: &Json<'_>) -> bool {
     let Some(keywords) = schema.as_object() else {
         return true;
     };
-    if keywords.keys().any(|keyword| REFUSED.contains(&keyword)) {
+    if keywords
+        .keys()
+        .any(|keyword| UNSUPPORTED_KEYWORDS.contains(&keyword))
+    {
         return false;
     }
     is_closed(schema)
@@ -122,6 +60,7 @@ fn is_strict(schema: &Json<'_>) -> bool {
             })
 }
 
+/// Whether an object schema allows no further properties and requires all that it names.
 fn is_closed(schema: &Json<'_>) -> bool {
     let names_object = match schema.get("type") {
         Json::Str(kind) => kind == "object",
@@ -143,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_schemas_are_known_by_their_keywords_not_by_names() {
+    fn strictness_depends_on_keywords_not_on_property_names() {
         for (schema, strict) in [
             (
                 r#"{"type":"object","properties":{},"additionalProperties":false}"#,

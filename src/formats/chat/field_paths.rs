@@ -1,11 +1,12 @@
-//! Where a client of this format wrote a thing.
+//! The paths of request fields, as a client of this format writes them.
 
-use crate::model::{ApiError, FieldLocation, PartField, Setting};
+use crate::model::{FieldLocation, PartField, Setting};
 
-pub(super) fn path_of(place: &FieldLocation) -> String {
-    match place {
+/// The path of a location in a request body, as in `messages[2].content[0]`.
+pub(super) fn path_of(location: &FieldLocation) -> String {
+    match location {
         FieldLocation::Path(path) => path.clone().into_owned(),
-        FieldLocation::Setting(setting) => field(*setting).to_owned(),
+        FieldLocation::Setting(setting) => setting_key(*setting).to_owned(),
         FieldLocation::Turn { turn: Some(turn) } => format!("messages[{turn}]"),
         FieldLocation::Part {
             turn: Some(turn),
@@ -22,23 +23,23 @@ pub(super) fn path_of(place: &FieldLocation) -> String {
             turn: *turn,
             part: *inner,
         }),
-        FieldLocation::Field { of, field } => path_of(of) + field_of(*field),
+        FieldLocation::Field { of, field } => path_of(of) + part_field_suffix(*field),
         FieldLocation::Tool { tool } => format!("tools[{tool}]"),
         FieldLocation::ToolStrict { tool } => format!("tools[{tool}].function.strict"),
     }
 }
 
-const fn field_of(field: PartField) -> &'static str {
+const fn part_field_suffix(field: PartField) -> &'static str {
     match field {
         PartField::Detail => ".image_url.detail",
         PartField::FileName | PartField::UrlName => ".file.filename",
         PartField::CallSignature => ".reasoning_details",
-        // No client of this format can say it.
+        // The format has no field for it.
         PartField::Failure => "",
     }
 }
 
-const fn field(setting: Setting) -> &'static str {
+const fn setting_key(setting: Setting) -> &'static str {
     match setting {
         Setting::MaxTokens => "max_completion_tokens",
         Setting::Temperature => "temperature",
@@ -65,10 +66,4 @@ const fn field(setting: Setting) -> &'static str {
         Setting::Metadata => "metadata",
         Setting::Images | Setting::Image(_) | Setting::Audio => "modalities",
     }
-}
-
-/// Content that this format has no place for.
-pub(super) fn refuse(place: &FieldLocation, why: &str) -> ApiError {
-    ApiError::invalid(format!("the upstream of this model cannot take it: {why}"))
-        .at_location(place.clone())
 }

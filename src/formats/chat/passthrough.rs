@@ -1,6 +1,7 @@
-//! What pass-through reads and touches: model, stream and usage in requests, the same in replies.
+//! Passthrough: what is decoded and edited in bodies that are forwarded unchanged.
 
-use super::usage::RawUsage;
+use super::error::decode_error;
+use super::usage::CompletionUsage;
 use crate::formats::few::Few;
 use crate::formats::{
     Glance, Heard, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
@@ -9,10 +10,11 @@ use crate::json::{Edit, Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
 from_json! {
-    struct Request<'a> {
+    /// The fields of a request that routing and metering need.
+    struct PeekedRequest<'a> {
         "model" => model: Option<RawJson<'a>>,
         "stream" => stream: Option<bool>,
-        /// `null` too must be changed where it stands: a second key would lose against it.
+        /// `null` too is edited in place: a second key would be a duplicate.
         "stream_options" => stream_options: RawJson<'a>,
         "max_completion_tokens" => max_completion_tokens: Option<RawJson<'a>>,
         "max_tokens" => max_tokens: Option<RawJson<'a>>,
@@ -21,17 +23,21 @@ from_json! {
 }
 
 from_json! {
-    struct StreamOptions<'a> {
+    struct PeekedStreamOptions<'a> {
         "include_usage" => include_usage: RawJson<'a>,
     }
 }
 
+/// Decodes the fields of a request that routing and metering need.
 pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let request: Request<'_> = read_request(body)?;
-    let model = request.model.map(|raw| named(body, raw)).transpose()?;
+    let request: PeekedRequest<'_> = read_request(body)?;
+    let model = request
+        .model
+        .map(|raw| decode_model_name(body, raw))
+        .transpose()?;
     let stream = request.stream.unwrap_or(false);
-    let ask_usage = if stream {
-        ask_usage(body, request.stream_options)?
+    let usage_edit = if stream {
+        request_usage(body, request.stream_options)?
     } else {
         None
     };
@@ -39,14 +45,18 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     Ok(Peek {
         model,
         stream,
-        ask_usage,
+        ask_usage: usage_edit,
         most: Some(OutputLimit::of(longest, request.n)),
         thread: None,
         aside: None,
     })
 }
 
-pub(in crate::formats) fn named<'a>(body: &[u8], raw: RawJson<'a>) -> Result<Named<'a>, ApiError> {
+/// Decodes the `model` of a body and notes its position.
+pub(in crate::formats) fn decode_model_name<'a>(
+    body: &[u8],
+    raw: RawJson<'a>,
+) -> Result<Named<'a>, ApiError> {
     let name = raw.text();
     Ok(Named {
         name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
@@ -54,8 +64,9 @@ pub(in crate::formats) fn named<'a>(body: &[u8], raw: RawJson<'a>) -> Result<Nam
     })
 }
 
-/// Without `include_usage` no tokens can be counted, so every stream asks for it.
-fn ask_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError> {
+/// The edit that sets `include_usage`, without which a stream reports no token counts. `None`: the client
+/// has set it.
+fn request_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError> {
     let Some(options) = options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();
@@ -70,7 +81,7 @@ fn ask_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError
         return Ok(Some(Edit { range, with }));
     }
     let wrong = || ApiError::invalid("stream_options: expected an object").at("stream_options");
-    let inner: StreamOptions<'_> = decode_json(options.get()).map_err(|_| wrong())?;
+    let inner: PeekedStreamOptions<'_> = decode_json(options.get()).map_err(|_| wrong())?;
     Ok(match inner.include_usage.written() {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
@@ -89,26 +100,27 @@ fn ask_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError
 }
 
 from_json! {
-    struct Piece<'a> {
+    /// The fields of a response or a chunk that metering needs.
+    struct PeekedChunk<'a> {
         "model" => model: Option<RawJson<'a>>,
-        "choices" => choices: Option<Few<PieceChoice<'a>>>,
-        "usage" => usage: Option<RawUsage>,
-        /// One compatible backend reports the usage of streams here.
-        "x_groq" => x_groq: Option<Groq>,
+        "choices" => choices: Option<Few<PeekedChoice<'a>>>,
+        "usage" => usage: Option<CompletionUsage>,
+        /// Groq reports the usage of streams here.
+        "x_groq" => x_groq: Option<PeekedGroqUsage>,
         "error" => error: Option<Present>,
     }
 }
 
 from_json! {
-    struct PieceChoice<'a> {
+    struct PeekedChoice<'a> {
         "index" => index: Option<u32>,
-        "delta" => delta: Option<Delta<'a>>,
+        "delta" => delta: Option<PeekedDelta<'a>>,
         "finish_reason" => finish_reason: Option<RawJson<'a>>,
     }
 }
 
 from_json! {
-    struct Delta<'a> {
+    struct PeekedDelta<'a> {
         "content" => content: Option<RawJson<'a>>,
         "tool_calls" => tool_calls: Option<RawJson<'a>>,
         "reasoning" => reasoning: Option<RawJson<'a>>,
@@ -120,19 +132,19 @@ from_json! {
 }
 
 from_json! {
-    struct CallPiece<'a> {
-        "function" => function: Option<Function<'a>>,
+    struct PeekedCall<'a> {
+        "function" => function: Option<PeekedFunction<'a>>,
     }
 }
 
 from_json! {
-    struct Function<'a> {
+    struct PeekedFunction<'a> {
         "name" => name: Option<RawJson<'a>>,
         "arguments" => arguments: Option<RawJson<'a>>,
     }
 }
 
-impl Delta<'_> {
+impl PeekedDelta<'_> {
     fn holds_content(&self) -> bool {
         self.content.is_some_and(|content| content.get() != "\"\"")
             || self.tool_calls.is_some()
@@ -146,12 +158,12 @@ impl Delta<'_> {
     fn count(&self, heard: &mut Heard) {
         heard.say(self.content);
         heard.say(self.refusal);
-        // Backends that know both names say the same under each.
+        // Backends that send both fields send the same text in each.
         heard.think(self.reasoning_content.or(self.reasoning));
         let calls = self.tool_calls.map(RawJson::get);
-        // Whatever else stands there is the client's to judge.
+        // Anything else passes through uncounted.
         let calls = calls.and_then(|calls| decode_json(calls).ok());
-        let calls: Few<CallPiece<'_>> = calls.unwrap_or_default();
+        let calls: Few<PeekedCall<'_>> = calls.unwrap_or_default();
         for function in calls.iter().filter_map(|call| call.function.as_ref()) {
             heard.say(function.name);
             heard.say(function.arguments);
@@ -160,27 +172,29 @@ impl Delta<'_> {
 }
 
 from_json! {
-    struct Groq {
-        "usage" => usage: Option<RawUsage>,
+    struct PeekedGroqUsage {
+        "usage" => usage: Option<CompletionUsage>,
     }
 }
 
+/// Meters a JSON response that passes through.
 pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let piece: Piece<'_> = read_reply(body)?;
-    if piece.error.is_some() && piece.choices.is_none() {
-        return Err(super::error::decode(200, body));
+    let chunk: PeekedChunk<'_> = read_reply(body)?;
+    if chunk.error.is_some() && chunk.choices.is_none() {
+        return Err(decode_error(200, body));
     }
-    if piece.choices.is_none() {
+    if chunk.choices.is_none() {
         return Err(no_answer());
     }
-    note_usage(&piece, watch);
+    note_usage(&chunk, watch);
     (watch.begun, watch.ended) = (true, true);
     Ok(Glance {
-        model: piece.model.map(|raw| raw.range_in(body)),
+        model: chunk.model.map(|raw| raw.range_in(body)),
         ..Glance::default()
     })
 }
 
+/// Meters one event of a stream that passes through.
 pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
     if data == "[DONE]" {
         if watch.appeared == 0 && watch.api_error.is_none() {
@@ -189,39 +203,42 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiE
         (watch.ended, watch.closed) = (true, true);
         return Ok(Glance::default());
     }
-    let piece: Piece<'_> = read_event(data)?;
-    let said = piece.choices.iter().flat_map(Few::iter);
-    for delta in said.filter_map(|choice| choice.delta.as_ref()) {
+    let chunk: PeekedChunk<'_> = read_event(data)?;
+    let choices = chunk.choices.iter().flat_map(Few::iter);
+    for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
         delta.count(&mut watch.unmetered);
     }
-    note_usage(&piece, watch);
-    let model = piece.model.map(|raw| raw.range_in(data.as_bytes()));
-    if piece.error.is_some() {
-        watch.api_error = Some(super::error::decode(200, data.as_bytes()));
+    note_usage(&chunk, watch);
+    let model = chunk.model.map(|raw| raw.range_in(data.as_bytes()));
+    if chunk.error.is_some() {
+        watch.api_error = Some(decode_error(200, data.as_bytes()));
         watch.ended = true;
         return Ok(Glance {
             model,
             ..Glance::default()
         });
     }
-    let choices = piece.choices.unwrap_or_default();
+    let choices = chunk.choices.unwrap_or_default();
     for choice in choices.iter() {
-        watch.begun |= choice.delta.as_ref().is_some_and(Delta::holds_content);
-        // One backend has an empty reason on every piece, the last included.
+        watch.begun |= choice
+            .delta
+            .as_ref()
+            .is_some_and(PeekedDelta::holds_content);
+        // One backend sends an empty reason in every chunk, the last included.
         let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
         watch.choice(choice.index.unwrap_or(0), finish.is_some());
     }
     Ok(Glance {
         model,
-        usage_only: choices.is_empty() && piece.usage.is_some(),
+        usage_only: choices.is_empty() && chunk.usage.is_some(),
         ..Glance::default()
     })
 }
 
-fn note_usage(piece: &Piece<'_>, watch: &mut Watch) {
-    let beside = piece.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
-    if let Some(usage) = piece.usage.as_ref().or(beside) {
-        watch.meter(usage.read());
+fn note_usage(chunk: &PeekedChunk<'_>, watch: &mut Watch) {
+    let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
+    if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
+        watch.meter(usage.to_usage());
     }
 }
 
@@ -231,17 +248,17 @@ mod tests {
     use crate::json::replace;
 
     #[test]
-    fn a_piece_that_tells_of_an_error_is_metered_and_named_too() {
-        let piece = r#"{"model":"m","error":{"message":"no"},"usage":{"prompt_tokens":4}}"#;
+    fn a_chunk_with_an_error_is_metered_and_its_model_is_found() {
+        let chunk = r#"{"model":"m","error":{"message":"no"},"usage":{"prompt_tokens":4}}"#;
         let mut watch = Watch::default();
-        let glance = glance_event(piece, &mut watch).expect("a piece");
-        assert_eq!(&piece[glance.model.expect("a name")], "\"m\"");
+        let glance = glance_event(chunk, &mut watch).expect("a chunk");
+        assert_eq!(&chunk[glance.model.expect("a name")], "\"m\"");
         assert_eq!(watch.usage.map(|usage| usage.input), Some(4));
         assert!(watch.api_error.is_some() && watch.ended);
     }
 
     #[test]
-    fn every_stream_is_made_to_tell_its_usage_once() {
+    fn every_stream_request_gets_include_usage_once() {
         for (body, want) in [
             (
                 r#"{"stream":true}"#,
@@ -271,27 +288,27 @@ mod tests {
             let edit = peek(body.as_bytes()).expect(body).ask_usage.expect(body);
             assert_eq!(replace(body.as_bytes(), &[edit]), want);
         }
-        for told in [
+        for body in [
             r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
             r#"{"stream":false}"#,
             r#"{"stream":null,"stream_options":null}"#,
         ] {
-            assert_eq!(peek(told.as_bytes()).expect(told).ask_usage, None);
+            assert_eq!(peek(body.as_bytes()).expect(body).ask_usage, None);
         }
     }
 
     #[test]
-    fn a_stream_without_a_choice_is_no_answer() {
+    fn a_stream_without_a_choice_is_an_error() {
         let mut watch = Watch::default();
         let usage = r#"{"choices":[],"usage":{"prompt_tokens":1}}"#;
-        glance_event(usage, &mut watch).expect("a piece");
+        glance_event(usage, &mut watch).expect("a chunk");
         assert!(glance_event("[DONE]", &mut watch).is_err());
     }
 
     fn ended(events: &[&str]) -> bool {
         let mut watch = Watch::default();
         for event in events {
-            glance_event(event, &mut watch).expect("readable");
+            glance_event(event, &mut watch).expect("from_json");
         }
         watch.ended
     }
@@ -310,9 +327,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_reason_ends_nothing() {
-        let piece = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
-        assert!(!ended(&[piece]));
-        assert!(ended(&[piece, "[DONE]"]));
+    fn an_empty_finish_reason_does_not_end_a_choice() {
+        let chunk = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
+        assert!(!ended(&[chunk]));
+        assert!(ended(&[chunk, "[DONE]"]));
     }
 }

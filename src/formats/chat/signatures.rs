@@ -1,0 +1,48 @@
+//! Strips the signatures of other vendors from a history that passes through unchanged.
+
+use crate::formats::sealed::{is_wrapped, thinned};
+use crate::json::{Edit, RawJson, decode_json, from_json};
+use crate::model::{FieldLocation, Losses, Text};
+
+from_json! {
+    struct ChatHistory<'a> {
+        "messages" => messages: Vec<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct HistoryMessage<'a> {
+        "reasoning_details" => reasoning_details: Option<RawJson<'a>>,
+    }
+}
+
+from_json! {
+    struct HistoryReasoningDetail<'a> {
+        "signature" => signature: Option<Text<'a>>,
+        "data" => data: Option<Text<'a>>,
+    }
+}
+
+fn has_wrapped_signature(detail: &str) -> bool {
+    decode_json::<HistoryReasoningDetail<'_>>(detail).is_ok_and(|detail| {
+        is_wrapped(detail.signature.as_ref()) || is_wrapped(detail.data.as_ref())
+    })
+}
+
+/// The edits that remove the entries of `reasoning_details` whose signature this gateway has wrapped:
+/// an upstream of this format cannot verify them.
+pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<Edit> {
+    let history: ChatHistory<'_> = decode_json(body).unwrap_or_default();
+    let mut edits = Vec::new();
+    for (turn, message) in (0..).zip(history.messages) {
+        let message: HistoryMessage<'_> = decode_json(message.get()).unwrap_or_default();
+        let details = message.reasoning_details;
+        let edit =
+            details.and_then(|raw| thinned(raw, body.as_bytes(), has_wrapped_signature, |_| {}));
+        if edit.is_some() {
+            losses.dropped(FieldLocation::Turn { turn: Some(turn) });
+        }
+        edits.extend(edit);
+    }
+    edits
+}

@@ -1,0 +1,107 @@
+//! The `web_search_options` of a request.
+
+use serde::Serialize;
+
+use super::reader::{one_of, required};
+use crate::json::Fields;
+use crate::model::{ApiError, FieldLocation, Losses, Search, Setting};
+
+/// Decodes `web_search_options`.
+pub(super) fn decode_web_search<'a>(
+    fields: &mut Fields<'a, '_>,
+    losses: &mut Losses,
+) -> Result<Option<Search<'a>>, ApiError> {
+    let Some(node) = fields.node("web_search_options") else {
+        return Ok(None);
+    };
+    node.fields(|mut options| {
+        let mut search = Search {
+            context_size: options.text("search_context_size")?,
+            ..Search::default()
+        };
+        if let Some(location) = options.node("user_location") {
+            location.fields(|location| decode_user_location(location, &mut search, losses))?;
+        }
+        options.finish(losses);
+        Ok(Some(search))
+    })
+}
+
+/// Decodes the `user_location` of a search.
+fn decode_user_location<'a>(
+    mut location: Fields<'a, '_>,
+    search: &mut Search<'a>,
+    losses: &mut Losses,
+) -> Result<(), ApiError> {
+    one_of(required(&mut location, "type")?, &[("approximate", ())])?;
+    if let Some(node) = location.node("approximate") {
+        node.fields(|mut approximate| {
+            search.city = approximate.text("city")?;
+            search.country = approximate.text("country")?;
+            search.region = approximate.text("region")?;
+            search.timezone = approximate.text("timezone")?;
+            approximate.finish(losses);
+            Ok(())
+        })?;
+    }
+    location.finish(losses);
+    Ok(())
+}
+
+/// The `web_search_options` of a request body.
+#[derive(Serialize)]
+pub(super) struct ChatWebSearchOptions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search_context_size: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_location: Option<ChatUserLocation<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChatUserLocation<'a> {
+    r#type: &'static str,
+    approximate: ChatApproximateLocation<'a>,
+}
+
+#[derive(Serialize)]
+struct ChatApproximateLocation<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    city: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timezone: Option<&'a str>,
+}
+
+/// Encodes `web_search_options`; the format has no list of domains.
+pub(super) fn encode_web_search<'a>(
+    search: &'a Search<'_>,
+    losses: &mut Losses,
+) -> ChatWebSearchOptions<'a> {
+    if !search.allowed_domains.is_empty() {
+        losses.dropped(FieldLocation::Setting(Setting::Search));
+    }
+    let approximate = ChatApproximateLocation {
+        city: search.city.as_deref(),
+        country: search.country.as_deref(),
+        region: search.region.as_deref(),
+        timezone: search.timezone.as_deref(),
+    };
+    let is_known = [
+        approximate.city,
+        approximate.country,
+        approximate.region,
+        approximate.timezone,
+    ]
+    .iter()
+    .any(Option::is_some);
+    ChatWebSearchOptions {
+        search_context_size: search.context_size.as_deref(),
+        user_location: is_known.then_some(ChatUserLocation {
+            r#type: "approximate",
+            approximate,
+        }),
+    }
+}
