@@ -104,7 +104,8 @@ pub(in crate::formats) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
     api_error
 }
 
-/// The kind of an error. A known code says more than the status; inside of a 200 there are only names.
+/// The kind of an error. A known code is more precise than the status; inside of a 200 only type and code
+/// are known.
 fn kind_of_error(status: Option<u16>, kind: Option<&str>, code: Option<&str>) -> ApiErrorKind {
     match (kind, code) {
         (_, Some("context_length_exceeded")) => ApiErrorKind::ContextTooLong,

@@ -16,7 +16,7 @@ use crate::model::{
     split_data_url,
 };
 
-/// The media types of images and files that are given by reference, where nothing names the type.
+/// The media types of images and files that are referenced by URL or id: nothing names their type.
 const ANY_IMAGE: &str = "image/*";
 const ANY_FILE: &str = "application/*";
 
@@ -298,7 +298,7 @@ fn encode_audio<'a>(
     let format = match mime.split(';').next().unwrap_or(mime).trim() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => "wav",
         "audio/mpeg" | "audio/mp3" => "mp3",
-        _ => return Err(unsupported_content(location, "sound must be wav or mp3")),
+        _ => return Err(unsupported_content(location, "audio must be wav or mp3")),
     };
     let data = base64_text::standard(data);
     let input_audio = ChatInputAudio { data, format };

@@ -18,13 +18,13 @@ pub(super) fn required<'a, 's>(
 }
 
 /// Maps a string of a fixed set to its value; any other string is an error that lists the set.
-pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, words: &[(&str, T)]) -> Result<T, ApiError> {
+pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, values: &[(&str, T)]) -> Result<T, ApiError> {
     let path = node.path;
     let text = node.text()?;
-    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
-        return Ok(*meaning);
+    if let Some((_, value)) = values.iter().find(|(name, _)| *name == text) {
+        return Ok(*value);
     }
-    let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
     Err(path.wrong(&format!("{}, not {text:?}", known.join(" or "))))
 }
 

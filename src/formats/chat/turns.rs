@@ -106,7 +106,7 @@ fn decode_assistant<'a>(
     if let Some(audio) = message.node("audio") {
         return Err(audio
             .path
-            .wrong("no reference to an earlier answer's sound, which is not kept"));
+            .wrong("no reference to the audio of an earlier response, which is not stored"));
     }
     // Clients send responses back as they came; an empty list is no loss.
     if let Some(node) = message.node("annotations")

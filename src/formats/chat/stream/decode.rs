@@ -147,7 +147,7 @@ impl ChatStreamDecoder {
         Ok(())
     }
 
-    /// Ends the stream, and every choice that has given no finish reason.
+    /// Ends the stream, and every choice without a finish reason.
     fn end(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
         if self.choices.is_empty() {
             return Err(ApiError::bad_gateway(

@@ -193,13 +193,13 @@ fn schemas_are_strict_only_if_they_meet_the_rules() {
 
 #[test]
 fn reasoning_effort_is_decoded() {
-    for (word, depth) in [
+    for (effort, depth) in [
         ("none", Depth::Off),
         ("minimal", Depth::Effort(Effort::Minimal)),
         ("xhigh", Depth::Effort(Effort::ExtraHigh)),
         ("max", Depth::Effort(Effort::Max)),
     ] {
-        decode(&with(json!({"reasoning_effort": word})), |request, _| {
+        decode(&with(json!({"reasoning_effort": effort})), |request, _| {
             assert_eq!(request.thinking.depth, Some(depth));
             assert_eq!(request.thinking.show, None);
         });

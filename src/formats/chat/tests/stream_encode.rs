@@ -59,7 +59,7 @@ const STOP: Event<'static> = Event::Finish {
     reason: Finish::Stop,
 };
 
-/// The pieces of the only choice, without what every chunk repeats.
+/// The deltas of the only choice.
 fn deltas(payloads: &[Value]) -> Vec<Value> {
     let choices = payloads
         .iter()
@@ -260,7 +260,7 @@ fn merge(complete: &mut Value, chunk: &Value) {
     }
 }
 
-/// What the complete completion says, less the marks that only one of the two ways has.
+/// The content of the choices, without the fields that only a stream or only a JSON response has.
 fn essence(mut choices: Value) -> Value {
     for choice in choices.as_array_mut().expect("choices") {
         choice.as_object_mut().expect("a choice").remove("index");

@@ -137,8 +137,8 @@ fn tools_keep_their_kind_and_get_valid_names() {
 
 #[test]
 fn a_tool_choice_without_tools_is_left_out() {
-    let choice = |word: &str| {
-        let body = json!({"model": "m", "input": "A", "tool_choice": word,
+    let choice = |mode: &str| {
+        let body = json!({"model": "m", "input": "A", "tool_choice": mode,
             "parallel_tool_calls": false});
         let (body, losses) = encoded(Format::Responses, body);
         assert_eq!(body.get("tool_choice"), None);
