@@ -1,10 +1,10 @@
-//! The page about the architecture has the table of modules that tests/floors.rs holds the code to.
+//! The page about the architecture has the modules that tests/floors.rs holds the code to, and names files that exist.
 
 use std::collections::BTreeSet;
 
 use regex::Regex;
 
-use crate::read;
+use crate::{read, root};
 
 const PAGE: &str = "docs/architecture.md";
 
@@ -21,6 +21,20 @@ pub fn check() {
         "{PAGE} has other modules than tests/floors.rs"
     );
     assert!(held.len() > 10, "the table was found");
+    check_files(&read(PAGE));
+}
+
+/// Every file that the page names is there.
+fn check_files(page: &str) {
+    let pattern = Regex::new(r"`((?:src|tests)/[a-z_./]+)`").expect("a pattern");
+    for found in pattern.captures_iter(page) {
+        let file = root().join(&found[1]);
+        assert!(
+            file.exists(),
+            "{PAGE} names {}, which is not there",
+            &found[1]
+        );
+    }
 }
 
 /// Pairs of a floor and a module, from rows with a number and names.
