@@ -8,6 +8,7 @@ mod counting;
 mod demo;
 mod descriptors;
 mod drain;
+mod hooks;
 mod images;
 mod keys;
 mod lists;
