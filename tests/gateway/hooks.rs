@@ -55,7 +55,8 @@ async fn hooks_run_in_the_order_that_the_documentation_names() {
     });
     let url = gateway.url("/v1/chat/completions");
     let send = async |key: &str, model: &str, stream: bool, limit: Duration| {
-        let messages = serde_json::json!([{"role": "user", "content": "hello there mock:pace=50ms"}]);
+        let messages =
+            serde_json::json!([{"role": "user", "content": "hello there mock:pace=50ms"}]);
         let body = serde_json::json!({"model": model, "messages": messages, "stream": stream});
         let request = client()
             .post(&url)
