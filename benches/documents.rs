@@ -24,7 +24,7 @@ pub fn target(capabilities: &Capabilities) -> UpstreamTarget<'_> {
         max_output_tokens: None,
         capabilities,
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     }
 }
 

@@ -69,19 +69,18 @@ impl Options {
 fn relay(from: Format, to: Format, events: &[Bytes], rounds: usize) -> Outcome {
     let asked = asked(true);
     let operation = Operation::Stream(asked.framing);
-    let wanted = RequestSummary::of(to.codec(), operation, Some(MODEL), b"{}");
+    let wanted = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
     let wanted = wanted.expect("a request");
     let ours = || {
         let stream = "text/event-stream";
-        let reply =
-            ResponseTranslator::choose(to, from, &wanted, asked.clone(), stream, usize::MAX);
+        let reply = ResponseTranslator::new(to, from, &wanted, asked.clone(), stream, usize::MAX);
         let mut reply = reply.expect("a stream");
         for event in events {
             let mut chunk = Some(black_box(event.clone()));
-            reply.push(&mut chunk, false).expect("an event");
+            reply.translate_chunk(&mut chunk, false).expect("an event");
             black_box(chunk);
         }
-        reply.push(&mut None, true).expect("an end");
+        reply.translate_chunk(&mut None, true).expect("an end");
     };
     let payloads: Vec<String> = events.iter().filter_map(payload).collect();
     let plain = || {

@@ -12,7 +12,7 @@ pub fn asked(stream: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_0123456789abcdef".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: TranslationState::default(),
     }
 }

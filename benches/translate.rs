@@ -64,13 +64,13 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
     if from == to {
         let path_model = (from == Format::Native).then_some(MODEL);
         let same = || {
-            let wanted = RequestSummary::of(
+            let wanted = RequestSummary::new(
                 from.codec(),
                 Operation::Generate,
                 path_model,
                 black_box(body),
             );
-            black_box(wanted.expect("a request").body_for(
+            black_box(wanted.expect("a request").passthrough_body(
                 from.codec(),
                 body,
                 target.model,
@@ -92,13 +92,13 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
 fn reply(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
     let asked = asked(false);
     let question = small_request(to);
-    let wanted = RequestSummary::of(to.codec(), Operation::Generate, Some(MODEL), &question);
+    let wanted = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), &question);
     let wanted = wanted.expect("a request");
     let ours = || {
         let json = "application/json";
-        let reply = ResponseTranslator::choose(to, from, &wanted, asked.clone(), json, usize::MAX);
+        let reply = ResponseTranslator::new(to, from, &wanted, asked.clone(), json, usize::MAX);
         let mut chunk = Some(black_box(body.clone()));
-        let pushed = reply.expect("a reply").push(&mut chunk, true);
+        let pushed = reply.expect("a reply").translate_chunk(&mut chunk, true);
         pushed.expect("a reply");
         black_box(chunk);
     };

@@ -94,7 +94,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "google",
-        pictures_only: false,
+        images_only: false,
     };
     let body = case["input"].to_string();
     let outcome = translate::request(from, to, &head, body.as_bytes(), &target, losses);
@@ -138,8 +138,8 @@ fn asked(case: &Value) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: case["profile"]["include_usage"] == true,
         request_id: "req_1".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState {
+        created_at: 1_760_000_000,
+        translation_state: TranslationState {
             think_tags: case["profile"]["chat_think_tags"] == true,
             ..TranslationState::default()
         },

@@ -108,13 +108,13 @@ impl TranslateOptions {
 
     fn request(&self, input: &[u8], losses: &mut Losses) -> Result<Result<Vec<u8>, ApiError>> {
         let capabilities = self.capabilities()?;
-        let peek = match self.from.codec().peek(input) {
-            Ok(peek) => peek,
+        let fields = match self.from.codec().decode_routing_fields(input) {
+            Ok(fields) => fields,
             Err(api_error) => return Ok(Err(api_error)),
         };
-        let named = peek.model.map(|model| model.name.into_owned());
+        let named = fields.model.map(|model| model.name.into_owned());
         let model = self.model.clone().or(named).unwrap_or_default();
-        let stream = self.stream || peek.stream;
+        let stream = self.stream || fields.stream;
         let head = RequestHead {
             path_model: (self.from == Format::Native).then_some(model.as_str()),
             stream,
@@ -127,7 +127,7 @@ impl TranslateOptions {
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "google",
-            pictures_only: false,
+            images_only: false,
         };
         let outgoing = translate::request(self.from, self.to, &head, input, &target, losses);
         Ok(outgoing.map(|outgoing| outgoing.body))
@@ -141,8 +141,8 @@ impl TranslateOptions {
             framing: Framing::Sse,
             include_usage: self.include_usage,
             request_id: "req_translate".to_owned(),
-            at: jiff::Timestamp::now().as_second(),
-            memory: TranslationState {
+            created_at: jiff::Timestamp::now().as_second(),
+            translation_state: TranslationState {
                 think_tags,
                 ..TranslationState::default()
             },

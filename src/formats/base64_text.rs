@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Standard alphabet, padded, without white space. What is so already is not copied.
-pub(in crate::formats) fn standard(text: &str) -> Cow<'_, str> {
+pub(in crate::formats) fn to_standard(text: &str) -> Cow<'_, str> {
     // No early exit: this way the compiler checks many bytes at a time.
     let odd = text.bytes().fold(false, |odd, byte| odd | is_odd(byte));
     let data = text.trim_end_matches('=');
@@ -76,7 +76,7 @@ mod tests {
             ("aA= =", "aA=="),
             ("aGkha", "aGkha"),
         ] {
-            assert_eq!(standard(given), clean, "{given:?}");
+            assert_eq!(to_standard(given), clean, "{given:?}");
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn clean_base64_is_borrowed() {
         for clean in ["", "aGkh", "aGk=", "aA==", "+/8="] {
-            assert!(matches!(standard(clean), Cow::Borrowed(same) if same == clean));
+            assert!(matches!(to_standard(clean), Cow::Borrowed(same) if same == clean));
         }
     }
 }

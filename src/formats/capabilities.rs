@@ -69,8 +69,8 @@ pub enum SearchUse {
 /// How a model is told how much to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingStyle {
-    /// By a word: adaptive thinking with an effort, or a level.
-    Words,
+    /// By a named level: an effort, or a thinking level.
+    Effort,
     /// By a number of tokens.
     Budget,
 }
@@ -110,7 +110,7 @@ impl Default for Capabilities {
         Capabilities {
             messages_version: MessagesVersion::Second,
             messages_mid_system: false,
-            messages_thinking: ThinkingStyle::Words,
+            messages_thinking: ThinkingStyle::Effort,
             messages_sampling: None,
             messages_prefill: true,
             messages_web_search: Some(WEB_SEARCHES[0]),
@@ -152,7 +152,7 @@ impl Capabilities {
             if budget {
                 ThinkingStyle::Budget
             } else {
-                ThinkingStyle::Words
+                ThinkingStyle::Effort
             }
         };
         match name {
@@ -224,7 +224,7 @@ impl Capabilities {
     }
 
     /// The effort itself where the model knows it, else the nearest lower, else the nearest.
-    pub fn nearest(&self, effort: Effort) -> Effort {
+    pub fn nearest_effort(&self, effort: Effort) -> Effort {
         let Some(known) = &self.efforts else {
             return effort;
         };

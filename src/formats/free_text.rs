@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::model::Json;
 
 /// The grammar of a tool's free text, told to a model that nothing else holds to it.
-pub fn grammar_in_words(grammar: &Json<'_>) -> Option<String> {
+pub fn describe_grammar(grammar: &Json<'_>) -> Option<String> {
     let word = |key| grammar.get(key).as_str();
     let (syntax, definition) = (word("syntax")?, word("definition")?);
     Some(format!("Must match this {syntax} grammar:\n{definition}"))

@@ -71,7 +71,7 @@ const FILMS: [&str; 4] = [
 const FILM: &str = "video/mp4";
 
 impl MediaKind {
-    pub(super) fn of_type(mime: &str) -> MediaKind {
+    pub(super) fn of_mime(mime: &str) -> MediaKind {
         match mime.split('/').next().unwrap_or_default() {
             "image" => MediaKind::Image,
             "audio" => MediaKind::Audio,
@@ -82,24 +82,24 @@ impl MediaKind {
     }
 
     /// For media that are only pointed at, without a type.
-    pub(super) fn of_address(address: &str) -> MediaKind {
-        match type_of_address(address) {
-            Some(mime) => MediaKind::of_type(mime),
+    pub(super) fn of_url(address: &str) -> MediaKind {
+        match mime_of_url(address) {
+            Some(mime) => MediaKind::of_mime(mime),
             None if has_ending(address) => MediaKind::File,
             None => MediaKind::Unknown,
         }
     }
 }
 
-pub(super) fn type_of_address(address: &str) -> Option<&'static str> {
+pub(super) fn mime_of_url(address: &str) -> Option<&'static str> {
     let url = Url::parse(address).ok()?;
     if url.host_str().is_some_and(|host| FILMS.contains(&host)) {
         return Some(FILM);
     }
-    type_of_name(url.path_segments()?.next_back()?)
+    mime_of_filename(url.path_segments()?.next_back()?)
 }
 
-pub(super) fn type_of_name(name: &str) -> Option<&'static str> {
+pub(super) fn mime_of_filename(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     let known = EXTENSIONS
         .iter()
@@ -115,7 +115,7 @@ fn has_ending(address: &str) -> bool {
 }
 
 /// Types mean the same in capitals; nobody has to care who reads them in small letters.
-pub(super) fn small_letters(mime: Text<'_>) -> Text<'_> {
+pub(super) fn lowercase_mime(mime: Text<'_>) -> Text<'_> {
     match mime.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => mime.to_ascii_lowercase().into(),
         false => mime,
@@ -140,7 +140,7 @@ mod tests {
             ("https://a.png", MediaKind::Unknown),
             ("no address.png", MediaKind::Unknown),
         ] {
-            assert_eq!(MediaKind::of_address(address), kind, "{address}");
+            assert_eq!(MediaKind::of_url(address), kind, "{address}");
         }
     }
 }

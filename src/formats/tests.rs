@@ -1,12 +1,12 @@
 //! What holds for every format.
 
-use super::{OutputLimit, Watch};
+use super::{OutputLimit, ResponseObserver};
 use crate::model::{Format, Losses};
 
 #[test]
 fn the_longest_answer_is_read_in_every_format() {
     let most = |format: Format, body: &str| {
-        let OutputLimit { output, choices } = format.codec().most(body.as_bytes());
+        let OutputLimit { output, choices } = format.codec().output_limit(body.as_bytes());
         (output, choices)
     };
     for (format, body, output, choices) in [
@@ -50,15 +50,20 @@ fn the_longest_answer_is_read_in_every_format() {
 fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {
     for codec in Format::ALL.map(Format::codec) {
         let list = r#"["m",null,null,null,null,null,null,null,null]"#;
-        let watch = &mut Watch::default();
+        let observer = &mut ResponseObserver::default();
         let bytes = list.as_bytes();
-        assert!(codec.glance_reply(bytes, watch).is_err());
-        assert!(codec.glance_event(list, watch).is_err());
+        assert!(codec.observe_response(bytes, observer).is_err());
+        assert!(codec.observe_event(list, observer).is_err());
         assert!(
             codec
                 .decode_response(bytes, &mut Losses::default())
                 .is_err()
         );
-        assert!(codec.stream_decoder().event(list, &mut |_| {}).is_err());
+        assert!(
+            codec
+                .stream_decoder()
+                .decode_event(list, &mut |_| {})
+                .is_err()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are kept for the clients whose images they are, in memory, within a bound and for a while.
+//! Image files that clients fetch by URL: in memory, with a limit of size and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,59 +9,61 @@ use moka::sync::Cache;
 
 use crate::model::{ApiError, ApiErrorKind};
 
-/// What an entry costs beside its content.
-const OVERHEAD: usize = 256;
+/// The memory of an entry beside its content.
+const ENTRY_OVERHEAD: usize = 256;
 
+/// A stored file and the key that owns it.
 #[derive(Clone)]
-pub struct File {
+pub struct StoredFile {
     owner: Arc<str>,
     pub mime: &'static str,
     pub bytes: Bytes,
 }
 
-/// The moment a file expires stands in its id, so that one which is gone can be told from one
-/// which never was.
-pub struct Files {
-    kept: Cache<String, File>,
+/// The files of all keys. The id of a file holds its time of expiry, so that an expired file can be
+/// told from one that never existed.
+pub struct FileStore {
+    files: Cache<String, StoredFile>,
 }
 
-impl Files {
-    pub fn new(size: usize) -> Files {
-        let weigh = |id: &String, file: &File| {
-            let size = id.len() + file.bytes.len() + OVERHEAD;
+impl FileStore {
+    pub fn new(size: usize) -> FileStore {
+        let weigh = |id: &String, file: &StoredFile| {
+            let size = id.len() + file.bytes.len() + ENTRY_OVERHEAD;
             u32::try_from(size).unwrap_or(u32::MAX)
         };
-        Files {
-            kept: Cache::builder()
+        FileStore {
+            files: Cache::builder()
                 .max_capacity(size as u64)
                 .weigher(weigh)
-                // By default one that nobody has fetched yet has to give way to those that were.
+                // The default policy evicts files that nobody has fetched yet before others.
                 .eviction_policy(EvictionPolicy::lru())
                 .build(),
         }
     }
 
-    /// The id that it is kept under.
-    pub fn keep(&self, owner: &str, mime: &'static str, bytes: Bytes, ttl: Duration) -> String {
+    /// Stores a file and returns its id.
+    pub fn insert(&self, owner: &str, mime: &'static str, bytes: Bytes, ttl: Duration) -> String {
         let expires = seconds_now().saturating_add_unsigned(ttl.as_secs());
         let id = format!("{expires:x}-{:032x}", rand::random::<u128>());
-        let file = File {
+        let file = StoredFile {
             owner: owner.into(),
             mime,
             bytes,
         };
-        self.kept.insert(id.clone(), file);
+        self.files.insert(id.clone(), file);
         id
     }
 
-    pub fn get(&self, owner: &str, id: &str) -> Result<File, ApiError> {
+    /// Returns a file of the owner. `Err`: it has expired, or does not exist.
+    pub fn get(&self, owner: &str, id: &str) -> Result<StoredFile, ApiError> {
         let expires = id.split_once('-').map(|(expires, _)| expires);
         let expires = expires.and_then(|text| i64::from_str_radix(text, 16).ok());
         if expires.is_some_and(|expires| expires <= seconds_now()) {
-            self.kept.invalidate(id);
-            return Err(gone());
+            self.files.invalidate(id);
+            return Err(expired());
         }
-        let found = self.kept.get(id).filter(|file| *file.owner == *owner);
+        let found = self.files.get(id).filter(|file| *file.owner == *owner);
         found.ok_or_else(|| {
             let mut api_error =
                 ApiError::new(ApiErrorKind::NotFound, "there is no such file of this key");
@@ -71,7 +73,7 @@ impl Files {
     }
 }
 
-fn gone() -> ApiError {
+fn expired() -> ApiError {
     let mut api_error = ApiError::invalid("the file has expired");
     api_error.status = 410;
     api_error.code = Some("expired".to_owned());
@@ -87,31 +89,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_its_keys_own_until_it_expires() {
-        let files = Files::new(1 << 20);
-        let keep = |ttl| files.keep("a", "image/png", Bytes::from_static(b"x"), ttl);
+    fn only_the_owner_gets_a_file_until_it_expires() {
+        let files = FileStore::new(1 << 20);
+        let insert = |ttl| files.insert("a", "image/png", Bytes::from_static(b"x"), ttl);
         let status = |key: &str, id: &str| match files.get(key, id) {
             Ok(_) => 200,
             Err(api_error) => api_error.status,
         };
-        let id = keep(Duration::from_secs(60));
+        let id = insert(Duration::from_secs(60));
         assert_eq!(
             [status("a", &id), status("b", &id), status("a", "x")],
             [200, 404, 404]
         );
-        let id = keep(Duration::ZERO);
+        let id = insert(Duration::ZERO);
         assert_eq!([status("a", &id), status("b", &id)], [410, 410]);
     }
 
     #[test]
-    fn the_oldest_makes_room_for_the_newest() {
-        let files = Files::new(100_000);
-        let keep = |_| {
+    fn the_oldest_file_is_evicted_first() {
+        let files = FileStore::new(100_000);
+        let insert = |_| {
             let bytes = Bytes::from(vec![0; 10_000]);
-            files.keep("a", "image/png", bytes, Duration::from_secs(60))
+            files.insert("a", "image/png", bytes, Duration::from_secs(60))
         };
-        let ids: Vec<String> = (0..50).map(keep).collect();
-        files.kept.run_pending_tasks();
+        let ids: Vec<String> = (0..50).map(insert).collect();
+        files.files.run_pending_tasks();
         assert!(ids[45..].iter().all(|id| files.get("a", id).is_ok()));
         assert!(files.get("a", &ids[0]).is_err());
     }

@@ -1,29 +1,31 @@
-//! What a task has to be done with: the request as it came, and who sent it.
+//! The request of an image task, as it is stored until a worker runs it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+/// A request for images, and who sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct ImageJob {
     pub path: String,
-    /// What its key is known by.
+    /// The hash of the client's key.
     pub key: [u8; 32],
-    /// How the client called the gateway, as `https://gateway.example`.
+    /// The origin under which the client reached the gateway, like `https://gateway.example`.
     pub origin: String,
     pub body: Bytes,
 }
 
-/// Stands in front of the body, on a line of its own.
+/// The first line of an encoded job; the body follows it.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct ImageJobHead {
     path: String,
     key: [u8; 32],
     origin: String,
 }
 
-impl Job {
-    pub fn to_bytes(&self) -> Bytes {
-        let head = Head {
+impl ImageJob {
+    /// Encodes the job for the store.
+    pub fn encode(&self) -> Bytes {
+        let head = ImageJobHead {
             path: self.path.clone(),
             key: self.key,
             origin: self.origin.clone(),
@@ -35,12 +37,12 @@ impl Job {
         bytes.into()
     }
 
-    /// `None`: it was not written by this program.
-    pub fn of_bytes(bytes: &Bytes) -> Option<Job> {
+    /// Decodes a stored job. `None`: it is not one of this program.
+    pub fn decode(bytes: &Bytes) -> Option<ImageJob> {
         let end = memchr::memchr(b'\n', bytes)?;
-        let Head { path, key, origin } = serde_json::from_slice(&bytes[..end]).ok()?;
+        let ImageJobHead { path, key, origin } = serde_json::from_slice(&bytes[..end]).ok()?;
         let body = bytes.slice(end + 1..);
-        Some(Job {
+        Some(ImageJob {
             path,
             key,
             origin,
@@ -54,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_survives_being_written_down() {
-        let job = Job {
+    fn a_job_round_trips_through_its_encoding() {
+        let job = ImageJob {
             path: "/v1/images/edits".to_owned(),
             key: [7; 32],
             origin: "http://gateway.example:8080".to_owned(),
             body: Bytes::from_static(b"--b\r\n\n\x00\xff"),
         };
-        assert_eq!(Job::of_bytes(&job.to_bytes()), Some(job));
-        assert_eq!(Job::of_bytes(&Bytes::from_static(b"{}\nx")), None);
+        assert_eq!(ImageJob::decode(&job.encode()), Some(job));
+        assert_eq!(ImageJob::decode(&Bytes::from_static(b"{}\nx")), None);
     }
 }

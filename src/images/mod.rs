@@ -1,15 +1,17 @@
-//! Images that are made after their request was answered, and files that are kept for a while.
+//! Image generation in the background, and the files that clients fetch afterwards.
 
-mod desk;
+mod database_store;
 mod files;
 mod job;
-mod remembered;
-mod shown;
-mod stored;
-mod tasks;
+mod memory_store;
+mod queue;
+mod response;
+mod task;
+mod task_store;
 
-pub use desk::{ImageWorker, TaskQueue, TaskResult};
-pub use files::{File, Files};
-pub use job::Job;
-pub use shown::{accepted, listed, shown};
-pub use tasks::{News, Status, Task, Tasks};
+pub use files::{FileStore, StoredFile};
+pub use job::ImageJob;
+pub use queue::{ImageWorker, TaskQueue, TaskResult};
+pub use response::{encode_accepted, encode_task, encode_task_list};
+pub use task::{ImageTask, ImageTaskStatus, TaskProgress};
+pub use task_store::TaskStore;

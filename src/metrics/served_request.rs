@@ -10,7 +10,7 @@ use super::label_map::{ModelMetrics, TOKEN_KINDS};
 use super::labels::{CostLabels, FormatLabel, ModelLabels, RequestLabels, TokenLabels};
 use super::{FORMATS, Metrics};
 use crate::model::{Format, Money};
-use crate::translate::Metered;
+use crate::translate::MeasuredUsage;
 
 /// One request that has ended, however it ended.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct ServedRequest<'a> {
     pub sent: u64,
     /// A configured name, or empty: without a key nothing costs.
     pub key: &'a str,
-    pub metered: Option<Metered>,
+    pub metered: Option<MeasuredUsage>,
     /// Absent where the model has no prices.
     pub cost: Option<Money>,
 }
@@ -96,8 +96,8 @@ impl Metrics {
         })
     }
 
-    fn count_tokens(&self, row: &ModelMetrics, metered: &Metered) {
-        let Metered { usage, estimated } = metered;
+    fn count_tokens(&self, row: &ModelMetrics, metered: &MeasuredUsage) {
+        let MeasuredUsage { usage, estimated } = metered;
         let (family, counters) = match estimated {
             true => (&self.estimated_tokens, &row.estimated),
             false => (&self.tokens, &row.tokens),

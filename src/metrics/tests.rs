@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::{Money, Usage};
-use crate::translate::Metered;
+use crate::translate::MeasuredUsage;
 
 const SERVED: ServedRequest<'static> = ServedRequest {
     format: Some(Format::Chat),
@@ -16,7 +16,7 @@ const SERVED: ServedRequest<'static> = ServedRequest {
     received: 100,
     sent: 2000,
     key: "dev",
-    metered: Some(Metered {
+    metered: Some(MeasuredUsage {
         usage: USAGE,
         estimated: false,
     }),
@@ -41,7 +41,7 @@ fn costs_add_up_exactly_and_estimates_stand_apart() {
     // As floats these would not come to 0.3.
     for _ in 0..3 {
         metrics.record_request(&ServedRequest {
-            metered: Some(Metered {
+            metered: Some(MeasuredUsage {
                 usage: USAGE,
                 estimated: true,
             }),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::answer::words_of_request;
 use super::reply::Entry;
-use crate::formats::{Counter, Operation};
+use crate::formats::{Operation, TokenCounter};
 use crate::model::{ApiError, Format, Losses, Request};
 
 const MESSAGES: &[&str] = &[
@@ -55,17 +55,17 @@ const NATIVE_INSIDE: &[&str] = &[
 ];
 
 /// `None`: this is no question for a counter.
-pub(super) fn of(entry: &Entry) -> Option<&'static dyn Counter> {
-    let counter = entry.format.codec().counter();
+pub(super) fn of(entry: &Entry) -> Option<&'static dyn TokenCounter> {
+    let counter = entry.format.codec().token_counter();
     counter.filter(|_| entry.operation == Operation::CountTokens)
 }
 
 pub(super) fn read<'a>(
-    counter: &dyn Counter,
+    counter: &dyn TokenCounter,
     entry: &Entry,
     body: &'a [u8],
 ) -> Result<Request<'a>, ApiError> {
-    let question = counter.decode_question(body, &mut Losses::default())?;
+    let question = counter.decode_count_request(body, &mut Losses::default())?;
     let fields = fields(body)?;
     match entry.format {
         Format::Chat | Format::Images => {}

@@ -85,9 +85,9 @@ fn plan_conversation(
     key_hash: &Fingerprint,
 ) -> Result<(Reply, Delivery), ApiError> {
     let codec = entry.format.codec();
-    let peek = codec.peek(&received.body)?;
+    let fields = codec.decode_routing_fields(&received.body)?;
     let (stream, framing) = match entry.operation {
-        Operation::Generate | Operation::Edit => (peek.stream, Framing::Sse),
+        Operation::Generate | Operation::Edit => (fields.stream, Framing::Sse),
         Operation::Stream(framing) => (true, framing),
         Operation::CountTokens => (false, Framing::Sse),
     };
@@ -102,7 +102,7 @@ fn plan_conversation(
         Some(counter) => counters::read(counter, entry, &received.body)?,
         None => codec.decode_request(&head, &received.body, &mut Losses::default())?,
     };
-    let body_model = peek.model.as_ref().map(|named| named.name.as_ref());
+    let body_model = fields.model.as_ref().map(|named| named.name.as_ref());
     let model = head.path_model.or(body_model).unwrap_or("mock");
     let plan = Plan::for_request(&request, model)?;
     let proofs = proofs::count(&request, entry.format)?;
@@ -111,10 +111,10 @@ fn plan_conversation(
         model: model.to_owned(),
         stream,
         framing,
-        include_usage: peek.ask_usage.is_none(),
+        include_usage: fields.include_usage_edit.is_none(),
         request_id: key_hash.id(entry.format),
-        at: created,
-        memory: TranslationState::of_tools(&request.tools),
+        created_at: created,
+        translation_state: TranslationState::of_tools(&request.tools),
     };
     let make = || {
         let asking = Asking {

@@ -75,7 +75,7 @@ impl Telling {
         if failing {
             self.encoder.encode_error(&broken_off(), &mut self.writer);
         } else if !(ending && self.no_end) {
-            self.encoder.event(event, &mut self.writer);
+            self.encoder.encode_event(event, &mut self.writer);
         }
         self.over = failing || (ending && self.no_end);
         self.keep();

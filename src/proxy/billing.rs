@@ -12,7 +12,7 @@ use crate::formats::{HeaderFields, Operation};
 use crate::metrics::ServedRequest;
 use crate::model::{ApiError, MAX_AMOUNT_LEN, UsageRecord};
 use crate::runtime::{Attempt, Prices};
-use crate::translate::{Bulk, Metered};
+use crate::translate::{BodyEstimate, MeasuredUsage};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
@@ -43,8 +43,8 @@ pub(super) fn reserve(
     {
         return Ok(None);
     }
-    let limit = request.most(ctx.client.codec(), &ctx.route.body);
-    let input = Bulk::of(&ctx.route.body).most_tokens();
+    let limit = request.output_limit(ctx.client.codec(), &ctx.route.body);
+    let input = BodyEstimate::of(&ctx.route.body).max_tokens();
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let usual = attempt.settings.settings.max_output_tokens;
@@ -86,21 +86,21 @@ fn compute_cost(ctx: &RequestContext) -> Option<RequestCost> {
 
 /// What is answered with an error costs nothing. A stream that breaks off costs what came of it, and
 /// a client that leaves what it had asked until then.
-fn metered(ctx: &RequestContext) -> Option<Metered> {
+fn metered(ctx: &RequestContext) -> Option<MeasuredUsage> {
     if ctx.route.is_token_count() {
         return None;
     }
     let left = ctx.client.has_left();
     let translator = ctx.response.translator.as_ref().filter(|translator| {
-        let observed = translator.watch();
+        let observed = translator.observer();
         let is_whole = observed.ended && observed.api_error.is_none();
         (is_whole || ctx.response.status() == 200 || left)
-            && (observed.begun || observed.usage.is_some())
+            && (observed.has_content || observed.usage.is_some())
     });
     match translator {
-        Some(translator) => Some(translator.metered(|| input_tokens(ctx))),
+        Some(translator) => Some(translator.usage(|| input_tokens(ctx))),
         None if left && ctx.attempt.sent_at().is_some() => {
-            Some(Metered::unanswered(input_tokens(ctx)))
+            Some(MeasuredUsage::without_response(input_tokens(ctx)))
         }
         None => None,
     }
@@ -109,13 +109,13 @@ fn metered(ctx: &RequestContext) -> Option<Metered> {
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
 fn input_tokens(ctx: &RequestContext) -> u64 {
     let known = ctx.billing.input_tokens();
-    known.unwrap_or_else(|| Bulk::of(&ctx.route.body).tokens())
+    known.unwrap_or_else(|| BodyEstimate::of(&ctx.route.body).tokens())
 }
 
 /// The body is about to be freed; only a stream that breaks off may need its size.
 pub(super) fn before_header(ctx: &mut RequestContext) {
     let translator = ctx.response.translator.as_ref();
-    let usage = translator.and_then(|translator| translator.watch().usage);
+    let usage = translator.and_then(|translator| translator.observer().usage);
     if usage.unwrap_or_default().input == 0 {
         let tokens = input_tokens(ctx);
         ctx.billing.set_input_tokens(tokens);
@@ -126,7 +126,7 @@ pub(super) fn before_header(ctx: &mut RequestContext) {
 /// final: nothing that comes later can change it.
 pub(super) fn before_chunk(ctx: &mut RequestContext, is_last: bool) {
     let translator = ctx.response.translator.as_ref();
-    if is_last || translator.is_some_and(|translator| translator.watch().closed) {
+    if is_last || translator.is_some_and(|translator| translator.observer().closed) {
         record(ctx);
     }
 }
@@ -174,7 +174,7 @@ fn usage_record<'a>(
         stream: ctx.route.is_stream(),
         status: ctx.response.status(),
         usage: cost.metered.usage,
-        images: translator.map_or(0, |translator| translator.watch().pictures),
+        images: translator.map_or(0, |translator| translator.observer().images),
         estimated: cost.metered.estimated,
         cost: cost.cost.unwrap_or_default(),
     }
@@ -188,9 +188,9 @@ pub(super) fn add_headers(ctx: &mut RequestContext, fields: &mut HeaderFields) {
     let Some(amount) = cost.cost else {
         return;
     };
-    fields.spell(COST, amount.format_into(&mut [0; MAX_AMOUNT_LEN]));
+    fields.insert_bytes(COST, amount.format_into(&mut [0; MAX_AMOUNT_LEN]));
     if cost.metered.estimated {
-        fields.say(ESTIMATED, true);
+        fields.insert(ESTIMATED, true);
     }
 }
 

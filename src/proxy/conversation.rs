@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
-use crate::formats::{ConversationCodec, Items};
+use crate::formats::{ConversationCodec, ConversationItems};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 use crate::translate::ResponseTranslator;
@@ -53,9 +53,13 @@ impl ConversationContext {
     /// Keeps only the losses of what this request added, in the client's own paths: the others were
     /// reported with the requests before.
     pub(super) fn retain_own(&self, client: Format, losses: &mut Losses) {
-        if let Some(codec) = client.codec().keeper().filter(|_| self.is_resumed) {
+        if let Some(codec) = client
+            .codec()
+            .conversation_codec()
+            .filter(|_| self.is_resumed)
+        {
             losses.0.retain_mut(|loss| {
-                let location = codec.own_place(&loss.location, self.replayed);
+                let location = codec.client_location(&loss.location, self.replayed);
                 location.map(|location| loss.location = location).is_some()
             });
         }
@@ -96,14 +100,14 @@ impl ConversationContext {
             Ok(responses) => responses,
             Err(ConversationError::Missing(id)) => {
                 let is_first = id == previous;
-                let broken = codec.broken(&id);
+                let broken = codec.missing_response(&id);
                 self.missing = Some(id);
                 return if is_first { Ok(None) } else { Err(broken) };
             }
             Err(ConversationError::TooLong) => return Err(too_long(scope.limit)),
         };
         let before = responses.iter().flat_map(|turn| turn.items(codec));
-        let before: Vec<Items> = before.collect();
+        let before: Vec<ConversationItems> = before.collect();
         let resumed = codec.resume(body, &before)?;
         if resumed.len() > scope.limit {
             return Err(too_long(scope.limit));
@@ -134,11 +138,11 @@ impl ConversationContext {
         scope: ConversationScope<'_>,
         translator: &mut ResponseTranslator,
     ) {
-        if let Some(signatures) = translator.take_proofs() {
+        if let Some(signatures) = translator.take_signatures() {
             conversations.insert_signed_parts(scope.owner, &signatures);
             return;
         }
-        if let Some(response) = translator.take_kept()
+        if let Some(response) = translator.take_stored_response()
             && let Some(codec) = scope.codec()
             && let Some((id, turn)) = self.turn(codec, response)
         {
@@ -154,7 +158,7 @@ impl ConversationContext {
         codec: &dyn ConversationCodec,
         response: Bytes,
     ) -> Option<(String, StoredConversationTurn)> {
-        let id = codec.id(&response)?;
+        let id = codec.response_id(&response)?;
         let state = self.state.as_ref().filter(|_| self.is_resumed);
         let previous = state.and_then(|state| state.previous_response_id.clone());
         let turn = StoredConversationTurn::new(previous, self.added.clone(), response);
@@ -186,7 +190,7 @@ pub(super) fn answer(
         StoredResponseAction::Get => Ok(turn.response.to_vec()),
         StoredResponseAction::Delete => {
             conversations.remove(scope.owner, id);
-            Ok(codec.deleted(id))
+            Ok(codec.encode_deletion(id))
         }
         StoredResponseAction::ListInput => {
             let before = turn.previous.as_ref();
@@ -196,8 +200,8 @@ pub(super) fn answer(
             let before = before.and_then(Result::ok).unwrap_or_default();
             let before = before.iter().flat_map(|turn| turn.items(codec));
             let [input, _] = turn.items(codec);
-            let items: Vec<Items> = before.chain([input]).collect();
-            codec.page(id, &items, query)
+            let items: Vec<ConversationItems> = before.chain([input]).collect();
+            codec.encode_items(id, &items, query)
         }
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::formats::{ConversationCodec, Items};
+use crate::formats::{ConversationCodec, ConversationItems};
 use crate::model::{ApiError, ApiErrorKind, Format};
 use crate::runtime::{Conversations, StoredConversationTurn};
 use crate::store::{Store, StoreError, StoredResponse};
@@ -36,7 +36,7 @@ pub(super) struct ConversationScope<'a> {
 
 impl ConversationScope<'_> {
     pub(super) fn codec(&self) -> Option<&'static dyn ConversationCodec> {
-        self.format.codec().keeper()
+        self.format.codec().conversation_codec()
     }
 }
 
@@ -189,8 +189,8 @@ fn size_of_response(reply: &StoredResponse) -> usize {
 
 /// A turn as memory holds it: its output is a part of the response.
 fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
-    let codec = format.codec().keeper()?;
-    let input = Items {
+    let codec = format.codec().conversation_codec()?;
+    let input = ConversationItems {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),
     };

@@ -9,7 +9,7 @@ use super::access_log::AccessLog;
 use super::conversation_store::ConversationStore;
 use super::upstream_pool::UpstreamPool;
 use crate::access::{Keyring, Leases, SharedLimits};
-use crate::images::{Files, TaskQueue};
+use crate::images::{FileStore, TaskQueue};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::runtime::Runtime;
@@ -35,7 +35,7 @@ pub struct Gateway {
     /// Set just before that, and for good.
     pub stopped: Arc<AtomicBool>,
     pub task_queue: Arc<TaskQueue>,
-    pub files: Arc<Files>,
+    pub files: Arc<FileStore>,
 }
 
 impl Gateway {

@@ -16,7 +16,7 @@ use super::gateway::Gateway;
 use super::timer::unless_gone;
 use super::upstream_request::USER_AGENT_VALUE;
 use crate::config::{self, BaseUrl};
-use crate::formats::{image_media_type, image_urls, is_public, is_public_https, quoted};
+use crate::formats::{image_media_type, image_urls, is_public, is_public_https, to_json_string};
 use crate::json::{Edit, replace};
 use crate::model::Format;
 
@@ -43,8 +43,8 @@ impl Gateway {
             let mut fetching = Box::pin(fetching);
             match unless_gone(session, None, fetching.as_mut()).await? {
                 Ok((mime, bytes)) => {
-                    let id = self.files.keep(owner, mime, bytes, settings.files.ttl);
-                    let with = quoted(&format!("{own}/{id}"));
+                    let id = self.files.insert(owner, mime, bytes, settings.files.ttl);
+                    let with = to_json_string(&format!("{own}/{id}"));
                     edits.push(Edit { range, with });
                 }
                 Err(reason) => {

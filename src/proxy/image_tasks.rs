@@ -16,7 +16,7 @@ use super::endpoint::ImageTaskAction;
 use super::gateway::Gateway;
 use super::{image_files, local};
 use crate::formats::HeaderFields;
-use crate::images::{self, ImageWorker, Job, TaskResult};
+use crate::images::{self, ImageJob, ImageWorker, TaskResult};
 use crate::model::{ApiError, Format};
 
 /// How much is buffered between the two ends of a task's request.
@@ -40,7 +40,7 @@ pub(super) fn is_requested(ctx: &RequestContext, client: &HeaderMap) -> bool {
         preferences.any(|preference| preference.eq_ignore_ascii_case("respond-async"))
     });
     let request = ctx.route.request();
-    prefers || request.is_some_and(|request| request.later)
+    prefers || request.is_some_and(|request| request.is_async)
 }
 
 impl Gateway {
@@ -55,17 +55,17 @@ impl Gateway {
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         let mut fields = HeaderFields::default();
-        fields.say(LOCATION, format_args!("/v1/images/tasks/{}", task.id));
-        fields.say(PREFERENCE_APPLIED, "respond-async");
+        fields.insert(LOCATION, format_args!("/v1/images/tasks/{}", task.id));
+        fields.insert(PREFERENCE_APPLIED, "respond-async");
         ctx.route.clear_attempts();
-        local::respond_json(session, ctx, 202, images::accepted(&task), fields).await
+        local::respond_json(session, ctx, 202, images::encode_accepted(&task), fields).await
     }
 
     async fn enqueue(
         &self,
         session: &Session,
         ctx: &mut RequestContext,
-    ) -> Result<images::Task, ApiError> {
+    ) -> Result<images::ImageTask, ApiError> {
         let (Some(request), Some(key)) = (ctx.route.request(), ctx.client.key().cloned()) else {
             return Err(ApiError::invalid("nothing is asked for"));
         };
@@ -74,17 +74,17 @@ impl Gateway {
             return Err(ApiError::invalid(message).at("stream"));
         }
         let header = session.req_header();
-        let job = Job {
+        let job = ImageJob {
             path: header.uri.path().to_owned(),
             key: key.hash(),
             origin: image_files::base_url(session, ctx),
-            body: request.without_aside(&ctx.route.body),
+            body: request.body_without_async(&ctx.route.body),
         };
         let model = request.model.clone();
         // Whether the cap has room for it is known now; it is reserved again when the task runs.
         self.reserve(ctx).await?;
         ctx.billing.set_reservation(None);
-        self.task_queue.hand_in(&key.name, &model, &job).await
+        self.task_queue.submit(&key.name, &model, &job).await
     }
 
     /// Answers a request for the tasks of a key.
@@ -98,17 +98,24 @@ impl Gateway {
         match action {
             ImageTaskAction::List => {
                 let tasks = self.task_queue.list(owner, limit(query)?).await?;
-                Ok((200, images::listed(&tasks)))
+                Ok((200, images::encode_task_list(&tasks)))
             }
-            ImageTaskAction::Get(id) => Ok(images::shown(&self.task_queue.task(owner, id).await?)),
-            ImageTaskAction::Cancel(id) => {
-                Ok(images::shown(&self.task_queue.cancel(owner, id).await?))
+            ImageTaskAction::Get(id) => {
+                Ok(images::encode_task(&self.task_queue.task(owner, id).await?))
             }
+            ImageTaskAction::Cancel(id) => Ok(images::encode_task(
+                &self.task_queue.cancel(owner, id).await?,
+            )),
         }
     }
 
     /// Serves the request of a task, whose client is this process, by the hooks that pingora would call.
-    async fn serve_task(&self, server: DuplexStream, task: &str, job: &Job) -> Box<RequestContext> {
+    async fn serve_task(
+        &self,
+        server: DuplexStream,
+        task: &str,
+        job: &ImageJob,
+    ) -> Box<RequestContext> {
         let mut session = Session::new_h1(Box::new(server));
         let mut ctx = self.new_ctx();
         // The id is the same whenever the task is started: nothing of it is paid for twice.
@@ -131,7 +138,7 @@ impl Gateway {
 
 #[async_trait]
 impl ImageWorker for Gateway {
-    async fn paint(&self, task: &str, job: Job, stop: &Notify) -> Option<TaskResult> {
+    async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult> {
         let (client, server) = duplex(PIPE);
         let sending = async {
             // Without a client the upstream is cancelled at once, as for any other.
@@ -142,14 +149,18 @@ impl ImageWorker for Gateway {
         };
         let (response, mut ctx) = tokio::join!(sending, self.serve_task(server, task, &job));
         let (status, body) = response?;
-        let busy = ctx.take_in_flight();
+        let in_flight = ctx.take_in_flight();
         // A process that stops has not done the work: another will.
         let is_cut = status != 200 && self.is_stopping();
-        (!is_cut).then_some(TaskResult { status, body, busy })
+        (!is_cut).then_some(TaskResult {
+            status,
+            body,
+            in_flight,
+        })
     }
 }
 
-async fn send(client: DuplexStream, job: &Job) -> Result<(u16, Bytes)> {
+async fn send(client: DuplexStream, job: &ImageJob) -> Result<(u16, Bytes)> {
     let mut session = HttpSession::new(Box::new(client));
     let mut header = RequestHeader::build(Method::POST, job.path.as_bytes(), Some(4))?;
     let kind = Format::Images.codec().content_type(&job.body);

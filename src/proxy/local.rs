@@ -106,7 +106,7 @@ async fn respond_error(
 ) -> Result<()> {
     if ctx.response.header_sent() {
         let translator = ctx.response.translator.as_mut();
-        let last = translator.map(|translator| translator.cut(api_error));
+        let last = translator.map(|translator| translator.encode_stream_error(api_error));
         return write_body(session, ctx, last, true).await;
     }
     let codec = ctx.client.codec();
@@ -114,12 +114,12 @@ async fn respond_error(
     let mut fields = HeaderFields::default();
     if let Some(delay) = api_error.retry_after {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-        fields.measure(RETRY_AFTER, seconds, "");
+        fields.insert_number(RETRY_AFTER, seconds, "");
     }
     if api_error.status == 426 {
-        fields.say(UPGRADE, "HTTP/1.1");
+        fields.insert(UPGRADE, "HTTP/1.1");
     } else if let Some(allowed) = &api_error.allowed {
-        fields.say(ALLOW, &**allowed);
+        fields.insert(ALLOW, &**allowed);
     }
     if ctx.route.tried() > 0 {
         response_headers::add_upstream(ctx, &mut fields);
@@ -166,7 +166,7 @@ pub(super) fn unknown_model(id: &str) -> ApiError {
 
 /// Whether tokens are counted for the next attempt, whose upstream format has no way to ask for it.
 pub(super) fn counts_tokens_here(ctx: &RequestContext) -> bool {
-    let has_no_counter = |format: crate::model::Format| format.codec().counter().is_none();
+    let has_no_counter = |format: crate::model::Format| format.codec().token_counter().is_none();
     let next = ctx.route.next();
     ctx.route.is_token_count()
         && next.is_some_and(|attempt| has_no_counter(attempt.upstream.format))
@@ -214,7 +214,7 @@ pub(super) fn has_no_token_counter(
 }
 
 pub(super) fn estimated_tokens(ctx: &mut RequestContext) -> Result<Vec<u8>, ApiError> {
-    translate::estimated(
+    translate::estimate_token_count(
         ctx.client.format(),
         &ctx.route.body,
         &mut ctx.attempt.losses,
@@ -230,6 +230,6 @@ pub(super) async fn respond_token_count(
     ctx.route.clear_attempts();
     let mut fields = HeaderFields::default();
     losses::add_headers(ctx, &mut fields);
-    fields.say(billing::ESTIMATED, true);
+    fields.insert(billing::ESTIMATED, true);
     respond_json(session, ctx, 200, body, fields).await
 }

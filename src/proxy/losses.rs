@@ -18,7 +18,7 @@ pub(super) fn add_headers(ctx: &RequestContext, fields: &mut HeaderFields) {
         let of_kind = |action| (action == Action::Dropped) == dropped;
         let paths = paths(ctx, &ctx.attempt.losses, of_kind);
         if !paths.is_empty() {
-            fields.spell(name, paths.as_bytes());
+            fields.insert_bytes(name, paths.as_bytes());
         }
     }
 }

@@ -11,7 +11,7 @@ use pingora_core::protocols::http::ServerSession;
 use super::context::RequestContext;
 use super::timer::within;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
-use crate::translate::Gathered;
+use crate::translate::BodyBuffer;
 
 /// Why a body was not read.
 pub(super) enum BodyError {
@@ -53,13 +53,13 @@ async fn read_chunks(
     limit: usize,
 ) -> Result<Bytes, BodyError> {
     let idle = ctx.snapshot.server.timeouts.body_idle;
-    let mut body = Gathered::expecting(length.map_or(0, |length| length as usize));
+    let mut body = BodyBuffer::with_expected_length(length.map_or(0, |length| length as usize));
     while let Some(chunk) = next_chunk(session, idle).await? {
         ctx.client.count_received(chunk.len());
         if body.len() + chunk.len() > limit {
             return Err(BodyError::Invalid(too_large(limit)));
         }
-        body.add(chunk);
+        body.push(chunk);
     }
     Ok(body.take())
 }

@@ -248,9 +248,9 @@ pub(super) fn route(
     path_model: Option<&str>,
 ) -> Result<(), ApiError> {
     let codec = ctx.client.codec();
-    let mut request = RequestSummary::of(codec, operation, path_model, &ctx.route.body)?;
+    let mut request = RequestSummary::new(codec, operation, path_model, &ctx.route.body)?;
     if resume_conversation(conversations, ctx, &mut request)? {
-        request = RequestSummary::of(codec, operation, path_model, &ctx.route.body)?;
+        request = RequestSummary::new(codec, operation, path_model, &ctx.route.body)?;
     }
     if let Some(key) = ctx.client.key() {
         access::authorize_model(key, &request.model)?;
@@ -270,7 +270,7 @@ pub(super) fn route(
     ctx.route.set_model(model, attempts);
     if is_passthrough {
         let strict = ctx.snapshot.server.validate_native;
-        request.inspect(codec, &ctx.route.body, &ctx.route.model_traits(), strict)?;
+        request.check_passthrough(codec, &ctx.route.body, &ctx.route.model_traits(), strict)?;
     }
     ctx.route.set_request(request);
     Ok(())
@@ -283,7 +283,7 @@ fn resume_conversation(
     request: &mut RequestSummary,
 ) -> Result<bool, ApiError> {
     let mut conversation = std::mem::take(&mut ctx.route.conversation);
-    let (scope, state) = (ctx.conversation_scope(), request.thread.take());
+    let (scope, state) = (ctx.conversation_scope(), request.conversation.take());
     let resumed = conversation.resume(conversations, scope, &ctx.route.body, state);
     ctx.route.conversation = conversation;
     Ok(match resumed? {

@@ -24,7 +24,7 @@ use super::{billing, image_files, local, redact, response_headers};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
-use crate::translate::{Gathered, ResponseMode, ResponseTranslator};
+use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
 
 /// A stream's first events hold no content. They are held this long for some, so that a stream
 /// which fails at once can still be answered by another upstream.
@@ -50,12 +50,12 @@ impl Gateway {
         decompressor: Decompressor,
     ) -> Result<()> {
         let translator = ctx.response.translator.as_ref();
-        match translator.map(ResponseTranslator::kind) {
+        match translator.map(ResponseTranslator::mode) {
             None => {
                 self.respond_error(session, ctx, upstream, header, decompressor)
                     .await
             }
-            Some(ResponseMode::Whole) => {
+            Some(ResponseMode::Json) => {
                 self.respond_json(session, ctx, upstream, header, decompressor)
                     .await
             }
@@ -93,7 +93,7 @@ impl Gateway {
             body = Box::pin(self.store_images(session, ctx, body)).await?;
         }
         let translator = ctx.response.translator.as_mut();
-        let rest = translator.map(ResponseTranslator::take_rest);
+        let rest = translator.map(ResponseTranslator::take_remaining);
         let mut rest = rest.unwrap_or_default();
         header.set_content_length(body.len() + rest.len())?;
         self.send_header(session, ctx, header).await?;
@@ -136,7 +136,7 @@ impl Gateway {
                 }
             };
             limit = idle_timeout(ctx);
-            let mut batch = Gathered::default();
+            let mut batch = BodyBuffer::default();
             let mut last = self.translate_into(session, ctx, &mut decompressor, chunk, &mut batch);
             // What has arrived meanwhile goes out in the same write.
             while matches!(last, Ok(false)) && batch.len() < BATCH_LIMIT {
@@ -162,7 +162,7 @@ impl Gateway {
         ctx: &mut Box<RequestContext>,
         decompressor: &mut Decompressor,
         chunk: Result<Option<Bytes>>,
-        batch: &mut Gathered,
+        batch: &mut BodyBuffer,
     ) -> Result<bool> {
         let chunk = match chunk {
             // The stream is complete; how the upstream closes the connection does not matter.
@@ -176,7 +176,7 @@ impl Gateway {
         };
         let filtered = self.response_body_filter(session, &mut chunk, end, ctx);
         if let Some(chunk) = chunk {
-            batch.add(chunk);
+            batch.push(chunk);
         }
         filtered.map(|_| end)
     }
@@ -192,7 +192,7 @@ impl Gateway {
         billing::before_header(ctx);
         ctx.route.body = Bytes::new();
         let translator = ctx.response.translator.as_ref();
-        if !translator.is_some_and(ResponseTranslator::is_to_be_kept) {
+        if !translator.is_some_and(ResponseTranslator::stores_response) {
             ctx.route.conversation.discard_added();
         }
         write_header(session, ctx, header).await
@@ -237,7 +237,7 @@ impl Gateway {
         let mut fields = HeaderFields::default();
         response_headers::add_upstream(ctx, &mut fields);
         if let Some(value) = header.headers.get(RETRY_AFTER) {
-            fields.spell(RETRY_AFTER, value.as_bytes());
+            fields.insert_bytes(RETRY_AFTER, value.as_bytes());
         }
         let attempt = ctx.route.current();
         let redacted = attempt.and_then(|attempt| redact::redact(&attempt.upstream, &body));
@@ -264,7 +264,7 @@ fn idle_timeout(ctx: &RequestContext) -> Option<Duration> {
 
 fn is_complete(ctx: &RequestContext) -> bool {
     let translator = ctx.response.translator.as_ref();
-    let observed = translator.map(ResponseTranslator::watch);
+    let observed = translator.map(ResponseTranslator::observer);
     observed.is_some_and(|observed| {
         observed.ended && (observed.api_error.is_none() || ctx.response.header_sent())
     })
@@ -322,7 +322,7 @@ async fn read_or_keep_alive(
         let translator = ctx.response.translator.as_ref();
         let keep_alive = match passed {
             Idle::UpstreamTimedOut => return Err(stream_timed_out()),
-            Idle::SendKeepAlive => translator.and_then(ResponseTranslator::keep_alive),
+            Idle::SendKeepAlive => translator.and_then(ResponseTranslator::encode_keep_alive),
         };
         if keep_alive.is_some() {
             write_body(session, ctx, keep_alive, false).await?;
@@ -365,7 +365,7 @@ impl HeldHeader {
             return write_body(session, ctx, chunk, end).await;
         }
         let translator = ctx.response.translator.as_ref();
-        let begun = translator.is_some_and(|translator| translator.watch().begun);
+        let begun = translator.is_some_and(|translator| translator.observer().has_content);
         let too_much = self.bytes.len() > ctx.snapshot.server.body_limit;
         if !(begun || end || too_much) {
             if let Some(chunk) = chunk {

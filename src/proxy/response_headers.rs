@@ -26,7 +26,7 @@ pub(super) fn add(header: &mut ResponseHeader, ctx: &mut RequestContext) -> Resu
     }
     add_rate_limits(ctx, &mut fields);
     let translator = ctx.response.translator.as_ref();
-    if translator.is_some_and(|translator| translator.kind() == ResponseMode::Whole) {
+    if translator.is_some_and(|translator| translator.mode() == ResponseMode::Json) {
         billing::add_headers(ctx, &mut fields);
     }
     // Through the parts: pingora's own insertion parses every name anew.
@@ -38,7 +38,7 @@ pub(super) fn add(header: &mut ResponseHeader, ctx: &mut RequestContext) -> Resu
 }
 
 pub(super) fn put(fields: HeaderFields, headers: &mut HeaderMap) -> Result<()> {
-    fields.put_into(headers).map_err(|error| {
+    fields.insert_into(headers).map_err(|error| {
         Error::because(
             ErrorType::InvalidHTTPHeader,
             "a header of the gateway",
@@ -51,21 +51,21 @@ pub(super) fn put(fields: HeaderFields, headers: &mut HeaderMap) -> Result<()> {
 pub(super) fn add_request_id(ctx: &RequestContext, fields: &mut HeaderFields) {
     let id = ctx.client.request_id().as_bytes();
     if let Some(name) = ctx.client.codec().request_id_header() {
-        fields.spell(name, id);
+        fields.insert_bytes(name, id);
     }
-    fields.spell(REQUEST_ID, id);
+    fields.insert_bytes(REQUEST_ID, id);
 }
 
 /// Which upstream answered, and after how many attempts.
 pub(super) fn add_upstream(ctx: &RequestContext, fields: &mut HeaderFields) {
-    fields.spell(UPSTREAM, ctx.route.upstream_name().as_bytes());
-    fields.measure(ATTEMPTS, ctx.route.tried() as u64, "");
+    fields.insert_bytes(UPSTREAM, ctx.route.upstream_name().as_bytes());
+    fields.insert_number(ATTEMPTS, ctx.route.tried() as u64, "");
 }
 
 /// What is left of the key's limits, under the names of the client's format.
 pub(super) fn add_rate_limits(ctx: &RequestContext, fields: &mut HeaderFields) {
     if let Some(key) = ctx.client.key().filter(|key| key.is_limited()) {
         let allowance = key.limiter.rate_limit_status(&key.limits, Instant::now());
-        ctx.client.codec().allowance_headers(&allowance, fields);
+        ctx.client.codec().encode_rate_limits(&allowance, fields);
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn set_headers(
     }
     if is_passthrough {
         for name in codec
-            .own_headers()
+            .passthrough_headers()
             .iter()
             .filter(|name| !is_configured(name))
         {
@@ -85,7 +85,7 @@ pub(super) fn set_headers(
                 headers.append(name.clone(), value.clone());
             }
         }
-    } else if let Some((name, value)) = codec.standing_header(&attempt.settings.capabilities)
+    } else if let Some((name, value)) = codec.required_header(&attempt.settings.capabilities)
         && !is_configured(&name)
     {
         headers.append(name, HeaderValue::from_static(value));
@@ -151,8 +151,11 @@ impl Gateway {
     pub(super) fn translate_request(&self, ctx: &mut RequestContext) -> Result<Bytes> {
         match translated_body(&self.runtime.conversations, ctx) {
             Ok((mut body, losses, translated)) => {
-                ctx.attempt
-                    .set_translated(losses, translated.memory, translated.operation);
+                ctx.attempt.set_translated(
+                    losses,
+                    translated.translation_state,
+                    translated.operation,
+                );
                 let first = body.next_chunk().unwrap_or_default();
                 ctx.attempt.set_rest_of_body(body);
                 Ok(first)
@@ -181,7 +184,7 @@ fn translated_body(
         let body = passthrough_body(ctx, request, attempt, &mut losses);
         let translated = TranslatedRequest {
             body: Vec::new(),
-            memory: TranslationState::default(),
+            translation_state: TranslationState::default(),
             operation: request.operation,
         };
         (body, translated)
@@ -197,7 +200,7 @@ fn translated_body(
         );
         return Err(ApiError::invalid(message).at(dropped));
     }
-    translated.memory.conversation = ctx.route.conversation.state_for(attempt);
+    translated.translation_state.conversation = ctx.route.conversation.state_for(attempt);
     Ok((body, losses, translated))
 }
 
@@ -210,7 +213,7 @@ fn passthrough_body(
     losses: &mut Losses,
 ) -> ChunkedBytes {
     let (upstream, codec) = (&attempt.upstream, ctx.client.codec());
-    let body = request.body_for(codec, &ctx.route.body, &attempt.model, &upstream.brand);
+    let body = request.passthrough_body(codec, &ctx.route.body, &attempt.model, &upstream.brand);
     if !Signature::may_be_in(&ctx.route.body) {
         return body;
     }
@@ -239,15 +242,15 @@ fn translate_body(
         max_output_tokens: attempt.settings.settings.max_output_tokens,
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
-        pictures_only: attempt.settings.settings.is_image_model(),
+        images_only: attempt.settings.settings.is_image_model(),
     };
     let (from, to, body) = (ctx.client.format(), upstream.format, &ctx.route.body);
     let translated = if request.operation == Operation::CountTokens {
-        let question = translate::question(from, to, body, &target, losses)?;
+        let question = translate::count_tokens_request(from, to, body, &target, losses)?;
         TranslatedRequest {
             // An upstream without a counter is not asked; then only the losses matter.
             body: question.unwrap_or_default(),
-            memory: TranslationState::default(),
+            translation_state: TranslationState::default(),
             operation: Operation::CountTokens,
         }
     } else {

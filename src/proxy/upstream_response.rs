@@ -35,7 +35,7 @@ impl Gateway {
         let content_type = upstream_head::content_type(header);
         let limit = ctx.snapshot.server.body_limit;
         let chosen =
-            ResponseTranslator::choose(client, upstream, request, options, content_type, limit);
+            ResponseTranslator::new(client, upstream, request, options, content_type, limit);
         let mut translator = match chosen {
             Ok(translator) => translator,
             Err(api_error) => {
@@ -43,7 +43,7 @@ impl Gateway {
                 return Err(ctx.set_error(api_error));
             }
         };
-        translator.expect(upstream_head::content_length(header));
+        translator.expect_length(upstream_head::content_length(header));
         for name in [CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
             header.remove_header(&name);
         }
@@ -64,10 +64,10 @@ impl Gateway {
         let Some(translator) = &mut ctx.response.translator else {
             return Ok(());
         };
-        let mode = translator.kind();
-        let translated = translator.push(body, end);
-        let observed = translator.watch();
-        let (begun, sent_error) = (observed.begun, observed.api_error.clone());
+        let mode = translator.mode();
+        let translated = translator.translate_chunk(body, end);
+        let observed = translator.observer();
+        let (begun, sent_error) = (observed.has_content, observed.api_error.clone());
         if let (Some(_), Some(attempt), Some(chunk)) = (&sent_error, ctx.route.current(), &*body)
             && let Some(redacted) = redact::redact(&attempt.upstream, chunk)
         {
@@ -112,7 +112,7 @@ impl Gateway {
 fn response_options(
     ctx: &RequestContext,
     request: &RequestSummary,
-    memory: TranslationState,
+    translation_state: TranslationState,
 ) -> ResponseOptions {
     ResponseOptions {
         model: request.model.clone(),
@@ -123,8 +123,8 @@ fn response_options(
         },
         include_usage: !request.hides_usage(),
         request_id: ctx.client.request_id().to_owned(),
-        at: jiff::Timestamp::now().as_second(),
-        memory,
+        created_at: jiff::Timestamp::now().as_second(),
+        translation_state,
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::segment_cache::SegmentCache;
 use crate::config;
-use crate::formats::{ConversationCodec, Items};
+use crate::formats::{ConversationCodec, ConversationItems};
 use crate::model::{SignatureLookup, SignedParts};
 
 /// Size of a turn beside its content, when a conversation is measured against the limit.
@@ -45,11 +45,11 @@ impl StoredConversationTurn {
     /// A turn whose input was decoded before.
     pub fn from_items(
         previous: Option<String>,
-        input: &Items,
+        input: &ConversationItems,
         response: Bytes,
         codec: &dyn ConversationCodec,
     ) -> Option<StoredConversationTurn> {
-        codec.output(&response)?;
+        codec.response_items(&response)?;
         let added = [b"[", input.text.as_ref(), b"]"].concat();
         Some(StoredConversationTurn::new(
             previous,
@@ -59,9 +59,12 @@ impl StoredConversationTurn {
     }
 
     /// The items of the input, and those of the response.
-    pub fn items(&self, codec: &dyn ConversationCodec) -> [Items; 2] {
-        let input = codec.input(&self.added).unwrap_or_default();
-        [input, codec.output(&self.response).unwrap_or_default()]
+    pub fn items(&self, codec: &dyn ConversationCodec) -> [ConversationItems; 2] {
+        let input = codec.request_items(&self.added).unwrap_or_default();
+        [
+            input,
+            codec.response_items(&self.response).unwrap_or_default(),
+        ]
     }
 
     /// Its size in bytes.

@@ -36,7 +36,7 @@ impl BackgroundService for ImageTaskService {
             // An error means that the sender is gone, which is a shutdown too.
             let _ = shutdown.changed().await;
         };
-        self.queue.clone().work(self.worker.clone(), shutdown).await;
+        self.queue.clone().run(self.worker.clone(), shutdown).await;
     }
 }
 

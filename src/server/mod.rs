@@ -36,7 +36,7 @@ use store_service::StoreService;
 
 use crate::admin::{self, Admin};
 use crate::config::{AccessLogConfig, Config, Listen, TlsFiles};
-use crate::images::{Files, TaskQueue, Tasks};
+use crate::images::{FileStore, TaskQueue, TaskStore};
 use crate::metrics::Metrics;
 use crate::mock;
 use crate::proxy::{AccessLog, Gateway, HealthChecks, Listener, UpstreamPool};
@@ -121,9 +121,9 @@ pub fn run(start: StartOptions) -> Result<()> {
     let tasks = store_service
         .as_ref()
         .map(|store_service| store_service.store.clone());
-    let tasks = tasks.map_or_else(Tasks::in_memory, Tasks::Stored);
+    let tasks = tasks.map_or_else(TaskStore::in_memory, TaskStore::Database);
     let desk = Arc::new(TaskQueue::new(runtime.clone(), tasks));
-    let files = Arc::new(Files::new(runtime.snapshot().images.files.size));
+    let files = Arc::new(FileStore::new(runtime.snapshot().images.files.size));
     let gateway = || Gateway {
         runtime: runtime.clone(),
         metrics: metrics.clone(),

@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
-use crate::formats::{Codec, Watch};
+use crate::formats::{Codec, ResponseObserver};
 use crate::json::ArrayElements;
 use crate::model::ApiError;
 
@@ -31,14 +31,14 @@ impl ArrayTap {
         chunk: &Bytes,
         end: bool,
         limit: usize,
-        watch: &mut Watch,
+        observer: &mut ResponseObserver,
         out: &mut Option<Bytes>,
     ) -> Result<(), ApiError> {
         let (mut good, mut api_error) = (0, None);
         self.elements.push(chunk, |element, element_end| {
             let text = String::from_utf8_lossy(element);
             if api_error.is_none() {
-                api_error = self.codec.glance_event(&text, watch).err();
+                api_error = self.codec.observe_event(&text, observer).err();
                 good = if api_error.is_none() {
                     element_end
                 } else {
@@ -47,9 +47,9 @@ impl ArrayTap {
             }
         });
         match self.elements.closed() {
-            true if api_error.is_none() && watch.ended => {
+            true if api_error.is_none() && observer.ended => {
                 good = chunk.len();
-                watch.closed = true;
+                observer.closed = true;
             }
             closed if closed || end => {
                 let bare = || bare_error(self.codec, &[&self.waiting, &chunk[..]].concat());
@@ -87,13 +87,17 @@ mod tests {
     #[test]
     fn a_reader_of_the_array_stops_at_its_end() {
         let mut tap = ArrayTap::new(Format::Native.codec());
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
         let element = r#"[{"candidates":[{"content":{},"finishReason":"STOP"}]}"#;
         for (piece, closed) in [(element, false), ("\n", false), ("]", true), ("\n", true)] {
             let piece = Bytes::from_static(piece.as_bytes());
-            let pushed = tap.push(&piece, false, 1024, &mut watch, &mut None);
+            let pushed = tap.push(&piece, false, 1024, &mut observer, &mut None);
             pushed.expect("a good piece");
-            assert_eq!((watch.ended, watch.closed), (true, closed), "{piece:?}");
+            assert_eq!(
+                (observer.ended, observer.closed),
+                (true, closed),
+                "{piece:?}"
+            );
         }
     }
 
@@ -102,7 +106,13 @@ mod tests {
         let mut tap = ArrayTap::new(Format::Native.codec());
         let mut push = |piece: &'static str, end| {
             let piece = Bytes::from_static(piece.as_bytes());
-            tap.push(&piece, end, 1024, &mut Watch::default(), &mut None)
+            tap.push(
+                &piece,
+                end,
+                1024,
+                &mut ResponseObserver::default(),
+                &mut None,
+            )
         };
         assert_eq!(push(r#"{"error":{"code":429,"#, false), Ok(()));
         let api_error = push(r#""message":"Busy."}}"#, true).expect_err("an error");

@@ -4,7 +4,9 @@ use super::proofs;
 use super::relay::Relay;
 use super::rename::rename;
 use super::undo;
-use crate::formats::{Operation, RequestHead, ResponseOptions, SearchUse, UpstreamTarget, Watch};
+use crate::formats::{
+    Operation, RequestHead, ResponseObserver, ResponseOptions, SearchUse, UpstreamTarget,
+};
 use crate::model::{
     ApiError, FieldLocation, Format, ImageSetting, Losses, Request, Setting, SettingAliases,
     TranslationState,
@@ -14,7 +16,7 @@ use crate::model::{
 #[derive(Debug)]
 pub struct TranslatedRequest {
     pub body: Vec<u8>,
-    pub memory: TranslationState,
+    pub translation_state: TranslationState,
     /// What the upstream is asked to do with it.
     pub operation: Operation,
 }
@@ -34,10 +36,10 @@ pub fn request(
     }
     limit_search(&mut request, target.capabilities.search, losses);
     check_pictures(&request, from, to, target).map_err(|api_error| in_words_of(from, api_error))?;
-    let memory = TranslationState {
+    let translation_state = TranslationState {
         image_edit: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
-        ..rename(&mut request, to.codec().name_rule(), losses)
+        ..rename(&mut request, to.codec().tool_name_rule(), losses)
     };
     let encoded = to.codec().encode_request(&request, target, losses);
     for lost in &mut losses.0 {
@@ -46,8 +48,8 @@ pub fn request(
     match encoded {
         Ok(body) => Ok(TranslatedRequest {
             body,
-            memory,
-            operation: to.codec().operation_of(&request, target.stream),
+            translation_state,
+            operation: to.codec().upstream_operation(&request, target.stream),
         }),
         Err(mut api_error) => {
             if let Some(place) = &mut api_error.location {
@@ -75,7 +77,7 @@ fn check_pictures(
     target: &UpstreamTarget<'_>,
 ) -> Result<(), ApiError> {
     // Native models that draw do so unasked, and their clients rely on it.
-    if target.pictures_only && !request.output.images && from != Format::Native {
+    if target.images_only && !request.output.images && from != Format::Native {
         let message = "this model makes pictures: ask for them";
         let mut api_error =
             ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
@@ -143,9 +145,9 @@ pub fn error(
 /// A whole stream at once; one that breaks ends with the client format's own error.
 pub fn stream(from: Format, to: Format, bytes: &[u8], asked: &ResponseOptions) -> Vec<u8> {
     let mut relay = Relay::new(from, to, asked);
-    let mut watch = Watch::default();
+    let mut observer = ResponseObserver::default();
     let mut out = None;
-    let relayed = relay.push(bytes, true, usize::MAX, &mut watch, &mut out);
+    let relayed = relay.push(bytes, true, usize::MAX, &mut observer, &mut out);
     let mut whole = out.unwrap_or_default().to_vec();
     if let Err(api_error) = relayed {
         whole.extend_from_slice(&relay.cut(&api_error));
@@ -170,7 +172,7 @@ mod tests {
                 max_output_tokens: None,
                 capabilities: &capabilities,
                 brand: "google",
-                pictures_only: false,
+                images_only: false,
             };
             let body = format!(r#"{{"model":"m","input":"Hi","tools":[{tools}]}}"#);
             let mut losses = Losses::default();
@@ -209,8 +211,8 @@ mod tests {
             framing: Framing::Sse,
             include_usage: false,
             request_id: "req_1".to_owned(),
-            at: 1,
-            memory: crate::model::TranslationState::default(),
+            created_at: 1,
+            translation_state: crate::model::TranslationState::default(),
         };
         let bytes = bytes.concat();
         let said = stream(Format::Chat, Format::Messages, bytes.as_bytes(), &asked);

@@ -3,29 +3,31 @@
 use super::convert::in_words_of;
 use super::estimate;
 use super::rename::rename;
-use crate::formats::{Counter, Question, UpstreamTarget};
+use crate::formats::{CountTokensRequest, TokenCounter, UpstreamTarget};
 use crate::model::{ApiError, ApiErrorKind, FieldLocation, Format, Labels, Losses, Sampling};
 
 /// What the upstream's counter is asked. `None`: its format has no counter; what the upstream
 /// could not be told of the request is reported and refused all the same.
-pub fn question(
+pub fn count_tokens_request(
     from: Format,
     to: Format,
     body: &[u8],
     target: &UpstreamTarget<'_>,
     losses: &mut Losses,
 ) -> Result<Option<Vec<u8>>, ApiError> {
-    let asked = counter(from)?.decode_question(body, losses)?;
-    let Question {
+    let asked = counter(from)?.decode_count_request(body, losses)?;
+    let CountTokensRequest {
         mut request,
         within,
     } = asked;
     // How a reply is drawn and labelled costs no tokens: to leave it out is no loss.
     request.sampling = Sampling::default();
     request.labels = Labels::default();
-    rename(&mut request, to.codec().name_rule(), losses);
-    let encoded = match to.codec().counter() {
-        Some(counter) => counter.encode_question(&request, target, losses).map(Some),
+    rename(&mut request, to.codec().tool_name_rule(), losses);
+    let encoded = match to.codec().token_counter() {
+        Some(counter) => counter
+            .encode_count_request(&request, target, losses)
+            .map(Some),
         None => {
             let unasked = to.codec().encode_request(&request, target, losses);
             unasked.map(|_| None)
@@ -60,16 +62,20 @@ pub(super) fn answer(from: Format, to: Format, body: &[u8]) -> Result<Vec<u8>, A
 }
 
 /// An answer that nobody was asked for: about how many tokens the client's body has.
-pub fn estimated(client: Format, body: &[u8], losses: &mut Losses) -> Result<Vec<u8>, ApiError> {
+pub fn estimate_token_count(
+    client: Format,
+    body: &[u8],
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
     let counter = counter(client)?;
     // What could not be told to an upstream has been noted when that was tried.
-    let question = counter.decode_question(body, &mut Losses::default())?;
+    let question = counter.decode_count_request(body, &mut Losses::default())?;
     losses.approximated(FieldLocation::Path(counter.count_path().into()));
     Ok(counter.encode_count(estimate::tokens(&question.request)))
 }
 
 /// Whoever counts has asked on the path of a counter, or was chosen for having one.
-fn counter(format: Format) -> Result<&'static dyn Counter, ApiError> {
-    let counter = format.codec().counter();
+fn counter(format: Format) -> Result<&'static dyn TokenCounter, ApiError> {
+    let counter = format.codec().token_counter();
     counter.ok_or_else(|| ApiError::new(ApiErrorKind::Internal, "the format has no counter"))
 }

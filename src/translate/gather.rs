@@ -1,4 +1,4 @@
-//! Pieces made one; a single piece is never copied.
+//! ChunkedBytes made one; a single piece is never copied.
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,18 +10,18 @@ const TRUSTED_LENGTH: usize = 1 << 20;
 const SPARE: usize = 32 << 20;
 
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct BodyBuffer {
     first: Bytes,
     more: BytesMut,
     announced: usize,
 }
 
-impl Gathered {
+impl BodyBuffer {
     /// So many bytes were announced, which may or may not come.
-    pub fn expecting(announced: usize) -> Gathered {
-        Gathered {
+    pub fn with_expected_length(announced: usize) -> BodyBuffer {
+        BodyBuffer {
             announced,
-            ..Gathered::default()
+            ..BodyBuffer::default()
         }
     }
 
@@ -33,7 +33,7 @@ impl Gathered {
         self.len() == 0
     }
 
-    pub fn add(&mut self, piece: Bytes) {
+    pub fn push(&mut self, piece: Bytes) {
         if self.is_empty() {
             self.first = piece;
             return;
@@ -71,10 +71,10 @@ impl Gathered {
 mod tests {
     use super::*;
 
-    fn gathered(announced: usize, pieces: usize) -> Gathered {
-        let mut gathered = Gathered::expecting(announced);
+    fn gathered(announced: usize, pieces: usize) -> BodyBuffer {
+        let mut gathered = BodyBuffer::with_expected_length(announced);
         for piece in 0..pieces {
-            gathered.add(vec![piece as u8; 1 << 16].into());
+            gathered.push(vec![piece as u8; 1 << 16].into());
         }
         gathered
     }
@@ -93,18 +93,18 @@ mod tests {
     #[test]
     fn a_single_piece_is_not_copied() {
         let piece = Bytes::from(vec![1; 100]);
-        let mut gathered = Gathered::expecting(100);
-        gathered.add(piece.clone());
+        let mut gathered = BodyBuffer::with_expected_length(100);
+        gathered.push(piece.clone());
         assert_eq!(gathered.take().as_ptr(), piece.as_ptr());
     }
 
     #[test]
     fn what_was_not_announced_is_seldom_copied() {
-        let mut gathered = Gathered::default();
+        let mut gathered = BodyBuffer::default();
         let mut moved = 0;
         for _ in 0..20 << 4 {
             let before = gathered.more.capacity();
-            gathered.add(vec![0; 1 << 16].into());
+            gathered.push(vec![0; 1 << 16].into());
             moved += usize::from(gathered.more.capacity() != before);
         }
         // Once when there is a second piece, while it is short, and twice when it is long.

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::gather::Gathered;
+use super::gather::BodyBuffer;
 use super::reply::{bare_error, unexpected};
 use crate::formats::Codec;
 use crate::model::ApiError;
@@ -12,7 +12,7 @@ pub(super) struct Instead {
     codec: &'static dyn Codec,
     /// What the upstream calls it.
     mime: String,
-    gathered: Gathered,
+    gathered: BodyBuffer,
 }
 
 /// Errors are short: what goes on for longer is none.
@@ -23,12 +23,12 @@ impl Instead {
         Instead {
             codec,
             mime: mime.to_owned(),
-            gathered: Gathered::default(),
+            gathered: BodyBuffer::default(),
         }
     }
 
     pub(super) fn push(&mut self, bytes: Bytes, end: bool) -> Result<(), ApiError> {
-        self.gathered.add(bytes);
+        self.gathered.push(bytes);
         if !end && self.gathered.len() <= LIMIT {
             return Ok(());
         }

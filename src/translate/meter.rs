@@ -3,7 +3,7 @@
 //! A stream that breaks off has told its counts late, early or not at all. What came after the last
 //! of them is weighed by its bytes, so that a stream needs two numbers and no memory of its words.
 
-use crate::formats::{Codec, Heard, Watch};
+use crate::formats::{Codec, ContentBytes, ResponseObserver};
 use crate::model::{Arguments, Delta, Losses, PartKind, Response, Usage};
 
 /// In most languages a token takes about as many bytes, with all that stands around words.
@@ -15,16 +15,16 @@ const PICTURE: u64 = 765 * BYTES_OF_TOKEN;
 
 /// The tokens of a request and its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Metered {
+pub struct MeasuredUsage {
     pub usage: Usage,
     /// Some of it the upstream has not counted itself.
     pub estimated: bool,
 }
 
-impl Metered {
+impl MeasuredUsage {
     /// Of a request that nothing has come back for.
-    pub fn unanswered(input: u64) -> Metered {
-        Metered {
+    pub fn without_response(input: u64) -> MeasuredUsage {
+        MeasuredUsage {
             usage: Usage {
                 input,
                 ..Usage::default()
@@ -34,20 +34,20 @@ impl Metered {
     }
 }
 
-pub(super) fn of(watch: &Watch, input: impl FnOnce() -> u64) -> Metered {
-    let told = watch.usage.unwrap_or_default();
-    if watch.ended && watch.api_error.is_none() && !told.is_blank() {
+pub(super) fn of(observer: &ResponseObserver, input: impl FnOnce() -> u64) -> MeasuredUsage {
+    let told = observer.usage.unwrap_or_default();
+    if observer.ended && observer.api_error.is_none() && !told.is_blank() {
         // Final, and the same that a whole reply would tell.
-        return Metered {
+        return MeasuredUsage {
             usage: told,
             estimated: false,
         };
     }
-    let heard = watch.unmetered;
-    let thinking = heard.thought.div_ceil(BYTES_OF_TOKEN);
-    let output = thinking.saturating_add(heard.said.div_ceil(BYTES_OF_TOKEN));
+    let heard = observer.uncounted;
+    let thinking = heard.reasoning.div_ceil(BYTES_OF_TOKEN);
+    let output = thinking.saturating_add(heard.text.div_ceil(BYTES_OF_TOKEN));
     let is_input_told = told.input > 0;
-    Metered {
+    MeasuredUsage {
         estimated: !is_input_told || output > 0,
         usage: Usage {
             input: if is_input_told { told.input } else { input() },
@@ -59,33 +59,33 @@ pub(super) fn of(watch: &Watch, input: impl FnOnce() -> u64) -> Metered {
 }
 
 /// One more piece of a stream.
-pub(super) fn hear(heard: &mut Heard, thinks: bool, delta: &Delta<'_>) {
+pub(super) fn hear(heard: &mut ContentBytes, thinks: bool, delta: &Delta<'_>) {
     let (Delta::Text(text) | Delta::Arguments(text)) = delta else {
         return;
     };
     let bytes = text.len() as u64;
     match thinks {
-        true => heard.thought += bytes,
-        false => heard.said += bytes,
+        true => heard.reasoning += bytes,
+        false => heard.text += bytes,
     }
 }
 
 /// A whole reply.
-pub(super) fn heard(response: &Response<'_>) -> Heard {
-    let mut heard = Heard::default();
+pub(super) fn heard(response: &Response<'_>) -> ContentBytes {
+    let mut heard = ContentBytes::default();
     let parts = response.choices.iter().flat_map(|choice| &choice.parts);
     for part in parts {
         match &part.kind {
-            PartKind::Text(text) | PartKind::Refusal(text) => heard.said += text.len() as u64,
-            PartKind::Reasoning { text, .. } => heard.thought += text.len() as u64,
+            PartKind::Text(text) | PartKind::Refusal(text) => heard.text += text.len() as u64,
+            PartKind::Reasoning { text, .. } => heard.reasoning += text.len() as u64,
             PartKind::Call(call) => {
                 let arguments = match &call.arguments {
                     Arguments::Text(text) => text.len(),
                     Arguments::Tree(_) => call.arguments.to_text().len(),
                 };
-                heard.said += (call.name.len() + arguments) as u64;
+                heard.text += (call.name.len() + arguments) as u64;
             }
-            PartKind::Media(_) => heard.said += PICTURE,
+            PartKind::Media(_) => heard.text += PICTURE,
             PartKind::Result(_) => {}
         }
     }
@@ -102,7 +102,7 @@ fn is_picture(part: &PartKind<'_>) -> bool {
 }
 
 /// The same of one that passes unread. Only backends that count nothing make it worth the reading.
-pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> Heard {
+pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> ContentBytes {
     let response = codec.decode_response(body, &mut Losses::default());
     response.as_ref().map(heard).unwrap_or_default()
 }
@@ -112,7 +112,7 @@ pub(super) fn heard_in(codec: &dyn Codec, body: &[u8]) -> Heard {
 /// Found out by looking at a few places only: an image of 20 MiB must not be walked through to
 /// learn that it is one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bulk {
+pub struct BodyEstimate {
     text: u64,
     data: u64,
 }
@@ -128,10 +128,10 @@ const GLIMPSE: usize = 48;
 const TOKENS_OF_PAGE: u64 = 1000;
 const DATA_OF_PAGE: u64 = (64 << 10) / 3 * 4;
 
-impl Bulk {
-    pub fn of(body: &[u8]) -> Bulk {
+impl BodyEstimate {
+    pub fn of(body: &[u8]) -> BodyEstimate {
         let stretch = (body.len() / LOOKS).max(STRETCH);
-        let mut bulk = Bulk::default();
+        let mut bulk = BodyEstimate::default();
         for part in body.chunks(stretch) {
             let middle = part.len() / 2;
             let glimpse = &part[middle..part.len().min(middle + GLIMPSE)];
@@ -150,7 +150,7 @@ impl Bulk {
     }
 
     /// No less than it will be, as far as one can tell.
-    pub fn most_tokens(self) -> u64 {
+    pub fn max_tokens(self) -> u64 {
         self.text.div_ceil(FEWEST_BYTES_OF_TOKEN) + self.data_tokens()
     }
 

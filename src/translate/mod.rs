@@ -18,9 +18,9 @@ mod undo;
 mod whole;
 
 pub use convert::{TranslatedRequest, error, request, response, stream};
-pub use count::{estimated, question};
-pub use gather::Gathered;
-pub use meter::{Bulk, Metered};
+pub use count::{count_tokens_request, estimate_token_count};
+pub use gather::BodyBuffer;
+pub use meter::{BodyEstimate, MeasuredUsage};
 pub use reply::{ResponseMode, ResponseTranslator};
 
 use std::ops::Range;
@@ -37,19 +37,19 @@ pub struct RequestSummary {
     /// The id the client asked for.
     pub model: String,
     /// Where the id stands in the body; `None`: it stands in the path.
-    pub model_at: Option<Range<usize>>,
+    pub model_range: Option<Range<usize>>,
     pub operation: Operation,
     pub stream: bool,
-    ask_usage: Option<Edit>,
-    most: Option<OutputLimit>,
+    include_usage_edit: Option<Edit>,
+    output_limit: Option<OutputLimit>,
     /// Where a word in the body stands for the upstream's vendor.
     vendor_at: Vec<Range<usize>>,
     /// Takes out of the body what is said to the gateway alone.
-    aside: Option<Edit>,
+    async_removal: Option<Edit>,
     /// The reply is to be fetched later.
-    pub later: bool,
+    pub is_async: bool,
     /// In formats in which a conversation can go on from a reply that was kept.
-    pub thread: Option<ConversationState>,
+    pub conversation: Option<ConversationState>,
 }
 
 /// What a request must know of the model that it asks for.
@@ -62,14 +62,14 @@ pub struct ModelTraits<'a> {
 }
 
 impl RequestSummary {
-    pub fn of(
+    pub fn new(
         codec: &dyn Codec,
         operation: Operation,
         path_model: Option<&str>,
         body: &[u8],
     ) -> Result<RequestSummary, ApiError> {
-        let peek = codec.peek(body)?;
-        let (model, model_at) = match (path_model, peek.model) {
+        let fields = codec.decode_routing_fields(body)?;
+        let (model, model_range) = match (path_model, fields.model) {
             (Some(model), _) => (model.to_owned(), None),
             (None, Some(named)) => (named.name.into_owned(), Some(named.range)),
             (None, None) => {
@@ -80,41 +80,44 @@ impl RequestSummary {
             return Err(ApiError::invalid("model: expected the id of a model").at("model"));
         }
         let stream = match operation {
-            Operation::Generate | Operation::Edit => peek.stream,
+            Operation::Generate | Operation::Edit => fields.stream,
             Operation::Stream(_) => true,
             Operation::CountTokens => false,
         };
         Ok(RequestSummary {
             model,
-            model_at,
+            model_range,
             operation,
             stream,
-            ask_usage: peek.ask_usage.filter(|_| stream),
-            most: peek.most,
+            include_usage_edit: fields.include_usage_edit.filter(|_| stream),
+            output_limit: fields.output_limit,
             vendor_at: Vec::new(),
-            later: peek.aside.as_ref().is_some_and(|aside| aside.later),
-            aside: peek.aside.map(|aside| aside.removal),
-            thread: peek.thread,
+            is_async: fields
+                .async_option
+                .as_ref()
+                .is_some_and(|option| option.is_async),
+            async_removal: fields.async_option.map(|option| option.removal),
+            conversation: fields.conversation,
         })
     }
 
     /// What an upstream of the client's own format will get is looked through once, before the
     /// first attempt.
-    pub fn inspect(
+    pub fn check_passthrough(
         &mut self,
         codec: &dyn Codec,
         body: &[u8],
         model: &ModelTraits<'_>,
-        by_the_rules: bool,
+        strict: bool,
     ) -> Result<(), ApiError> {
         let head = self.head(model);
-        self.vendor_at = codec.inspect(&head, body, by_the_rules)?;
+        self.vendor_at = codec.check_passthrough(&head, body, strict)?;
         Ok(())
     }
 
     pub fn head<'a>(&'a self, model: &ModelTraits<'a>) -> RequestHead<'a> {
         RequestHead {
-            path_model: self.model_at.is_none().then_some(self.model.as_str()),
+            path_model: self.model_range.is_none().then_some(self.model.as_str()),
             stream: self.stream,
             text_only: model.text_only,
             sizes: model.sizes,
@@ -124,13 +127,14 @@ impl RequestSummary {
     }
 
     /// How much may come back at most, as the request itself says it.
-    pub fn most(&self, codec: &dyn Codec, body: &[u8]) -> OutputLimit {
-        self.most.unwrap_or_else(|| codec.most(body))
+    pub fn output_limit(&self, codec: &dyn Codec, body: &[u8]) -> OutputLimit {
+        self.output_limit
+            .unwrap_or_else(|| codec.output_limit(body))
     }
 
     /// The body without what is said to the gateway alone.
-    pub fn without_aside(&self, body: &Bytes) -> Bytes {
-        match &self.aside {
+    pub fn body_without_async(&self, body: &Bytes) -> Bytes {
+        match &self.async_removal {
             Some(removal) => replace(body, std::slice::from_ref(removal)),
             None => body.clone(),
         }
@@ -138,27 +142,27 @@ impl RequestSummary {
 
     /// Whether the usage of a stream is only there because we asked for it.
     pub fn hides_usage(&self) -> bool {
-        self.ask_usage.is_some()
+        self.include_usage_edit.is_some()
     }
 
     /// The body for an upstream of the client's own format: the client's bytes, but for the
     /// upstream's name of the model, its brand, and the question for usage.
-    pub fn body_for(
+    pub fn passthrough_body(
         &self,
         codec: &dyn Codec,
         body: &Bytes,
         upstream_model: &str,
         brand: &str,
     ) -> ChunkedBytes {
-        let asides = self.ask_usage.iter().chain(&self.aside);
+        let asides = self.include_usage_edit.iter().chain(&self.async_removal);
         let mut edits: Vec<Edit> = asides.cloned().collect();
         if upstream_model != self.model {
-            let with = codec.spelled(body, upstream_model);
-            edits.extend(self.model_at.clone().map(|range| Edit { range, with }));
+            let with = codec.encode_model_name(body, upstream_model);
+            edits.extend(self.model_range.clone().map(|range| Edit { range, with }));
             let counter = codec
-                .counter()
+                .token_counter()
                 .filter(|_| self.operation == Operation::CountTokens);
-            edits.extend(counter.and_then(|counter| counter.rename(body, upstream_model)));
+            edits.extend(counter.and_then(|counter| counter.rename_model(body, upstream_model)));
         }
         let brand = brand.as_bytes();
         let others = self.vendor_at.iter().filter(|range| {

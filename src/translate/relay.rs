@@ -7,7 +7,7 @@ use super::meter;
 use super::proofs::Noting;
 use super::reply::{bare_error, too_long};
 use super::undo::Undo;
-use crate::formats::{Codec, ResponseOptions, StreamDecoder, StreamEncoder, Watch};
+use crate::formats::{Codec, ResponseObserver, ResponseOptions, StreamDecoder, StreamEncoder};
 use crate::model::{ApiError, Block, Event, Format, Losses, SignedParts};
 use crate::sse::{SseFrame, SseFrames, SseWriter};
 
@@ -34,7 +34,7 @@ impl Relay {
             decoder: from.codec().stream_decoder(),
             undo: Undo::new(asked),
             thinks: false,
-            noting: (!to.codec().clients_return_proofs()).then(Noting::default),
+            noting: (!to.codec().clients_return_signatures()).then(Noting::default),
             encoder: to.codec().stream_encoder(asked),
             out: SseWriter::default(),
         }
@@ -45,7 +45,7 @@ impl Relay {
         chunk: &[u8],
         end: bool,
         limit: usize,
-        watch: &mut Watch,
+        observer: &mut ResponseObserver,
         out: &mut Option<Bytes>,
     ) -> Result<(), ApiError> {
         let mut step = Step {
@@ -57,7 +57,7 @@ impl Relay {
             noting: self.noting.as_mut(),
             encoder: &mut *self.encoder,
             out: &mut self.out,
-            watch,
+            observer,
             api_error: None,
         };
         self.frames.push(chunk, |frame| step.frame(&frame));
@@ -76,7 +76,7 @@ impl Relay {
     }
 
     /// The proofs of a reply that has come to its end.
-    pub(super) fn take_proofs(&mut self) -> Option<SignedParts> {
+    pub(super) fn take_signatures(&mut self) -> Option<SignedParts> {
         self.noting.as_mut().and_then(Noting::take)
     }
 
@@ -101,7 +101,7 @@ struct Step<'a> {
     noting: Option<&'a mut Noting>,
     encoder: &'a mut dyn StreamEncoder,
     out: &'a mut SseWriter,
-    watch: &'a mut Watch,
+    observer: &'a mut ResponseObserver,
     api_error: Option<ApiError>,
 }
 
@@ -119,29 +119,29 @@ impl Step<'_> {
 
     fn event(&mut self, data: &str) {
         let data = self.halves.join(data);
-        self.run(|decoder, out| decoder.event(&data, out));
+        self.run(|decoder, out| decoder.decode_event(&data, out));
         if self.api_error.is_some() {
             self.meter(&data);
         }
         // Told again and again in some formats; what was known already measures nothing new.
         let told = self.decoder.usage_so_far();
-        if let Some(usage) = told.filter(|_| told != self.watch.usage) {
-            self.watch.meter(usage);
+        if let Some(usage) = told.filter(|_| told != self.observer.usage) {
+            self.observer.record_usage(usage);
         }
     }
 
     /// A failure may tell what it has cost.
     fn meter(&mut self, data: &str) {
-        let mut seen = Watch::default();
-        seen.usage = self.watch.usage;
+        let mut seen = ResponseObserver::default();
+        seen.usage = self.observer.usage;
         // The event has been found wanting already.
-        if let (Ok(_), Some(usage)) = (self.codec.glance_event(data, &mut seen), seen.usage) {
-            self.watch.meter(usage);
+        if let (Ok(_), Some(usage)) = (self.codec.observe_event(data, &mut seen), seen.usage) {
+            self.observer.record_usage(usage);
         }
     }
 
     fn close(&mut self) {
-        self.run(|decoder, out| decoder.close(out));
+        self.run(|decoder, out| decoder.finish(out));
     }
 
     /// After an error nothing may follow.
@@ -152,37 +152,37 @@ impl Step<'_> {
         if self.api_error.is_some() {
             return;
         }
-        let (encoder, out, watch) = (&mut *self.encoder, &mut *self.out, &mut *self.watch);
+        let (encoder, out, observer) = (&mut *self.encoder, &mut *self.out, &mut *self.observer);
         let (undo, noting) = (&mut *self.undo, &mut self.noting);
         let thinks = &mut *self.thinks;
         let decoded = decode(self.decoder, &mut |event| {
-            note(watch, thinks, &event);
+            note(observer, thinks, &event);
             undo.event(event, &mut |event| {
                 if let Some(noting) = noting {
                     noting.event(&event);
                 }
-                encoder.event(event, out);
+                encoder.encode_event(event, out);
             });
         });
         self.api_error = decoded.err();
     }
 }
 
-fn note(watch: &mut Watch, thinks: &mut bool, event: &Event<'_>) {
+fn note(observer: &mut ResponseObserver, thinks: &mut bool, event: &Event<'_>) {
     match event {
         Event::Delta { delta, .. } => {
-            watch.begun = true;
-            meter::hear(&mut watch.unmetered, *thinks, delta);
+            observer.has_content = true;
+            meter::hear(&mut observer.uncounted, *thinks, delta);
         }
-        Event::Close { .. } | Event::Finish { .. } => watch.begun = true,
-        Event::Usage(usage) => watch.meter(*usage),
-        Event::End => (watch.ended, watch.closed) = (true, true),
-        Event::Start { .. } => watch.opened = true,
+        Event::Close { .. } | Event::Finish { .. } => observer.has_content = true,
+        Event::Usage(usage) => observer.record_usage(*usage),
+        Event::End => (observer.ended, observer.closed) = (true, true),
+        Event::Start { .. } => observer.started = true,
         // What is only opened holds nothing yet.
         Event::Open { block, .. } => {
             *thinks = matches!(block, Block::Reasoning);
             if let Block::Media(media) = block {
-                watch.pictures += u64::from(media.mime.starts_with("image/"));
+                observer.images += u64::from(media.mime.starts_with("image/"));
             }
         }
     }
@@ -202,8 +202,8 @@ mod tests {
             framing: Framing::Sse,
             include_usage: false,
             request_id: "req_1".to_owned(),
-            at: 1,
-            memory: TranslationState::default(),
+            created_at: 1,
+            translation_state: TranslationState::default(),
         };
         let failed = r#"{"type":"response.failed","response":{"id":"resp_1","status":"failed",
             "error":{"code":"server_error","message":"Gone."},"usage":{"input_tokens":5,
@@ -213,11 +213,11 @@ mod tests {
         for (from, data) in [(Format::Responses, failed), (Format::Chat, error)] {
             let data = data.replace('\n', "");
             let mut relay = Relay::new(from, Format::Messages, &asked);
-            let mut watch = Watch::default();
+            let mut observer = ResponseObserver::default();
             let bytes = format!("data: {data}\n\n");
-            let relayed = relay.push(bytes.as_bytes(), true, 9999, &mut watch, &mut None);
+            let relayed = relay.push(bytes.as_bytes(), true, 9999, &mut observer, &mut None);
             assert!(relayed.is_err());
-            let usage = watch.usage.expect("usage");
+            let usage = observer.usage.expect("usage");
             assert_eq!((usage.input, usage.output), (5, 2), "{data}");
         }
     }

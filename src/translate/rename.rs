@@ -1,6 +1,6 @@
 //! Tools under names that the upstream takes, wherever a request speaks of them.
 
-use crate::formats::NameRule;
+use crate::formats::ToolNameRule;
 use crate::model::{
     FieldLocation, Losses, PartKind, RenamedTool, Request, Text, ToolChoice, TranslationState,
 };
@@ -8,15 +8,15 @@ use crate::model::{
 /// Renames what must be renamed, and says what the reply will have to undo.
 pub(super) fn rename(
     request: &mut Request<'_>,
-    rule: NameRule,
+    rule: ToolNameRule,
     losses: &mut Losses,
 ) -> TranslationState {
-    let mut memory = TranslationState::of_tools(&request.tools);
-    memory.renamed_tools = rule.broken(names(request));
-    if !memory.renamed_tools.is_empty() {
-        apply(request, &memory.renamed_tools, losses);
+    let mut translation_state = TranslationState::of_tools(&request.tools);
+    translation_state.renamed_tools = rule.replacements(names(request));
+    if !translation_state.renamed_tools.is_empty() {
+        apply(request, &translation_state.renamed_tools, losses);
     }
-    memory
+    translation_state
 }
 
 /// Every name that a tool goes by, declared or not: a conversation may go on without the tools
@@ -97,10 +97,10 @@ mod tests {
             from.codec()
                 .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
         let mut request = decoded.expect("a request");
-        let memory = rename(&mut request, to.codec().name_rule(), &mut losses);
+        let translation_state = rename(&mut request, to.codec().tool_name_rule(), &mut losses);
         check(&request);
-        assert_eq!(losses.0.len(), memory.renamed_tools.len());
-        memory
+        assert_eq!(losses.0.len(), translation_state.renamed_tools.len());
+        translation_state
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             "tools": [{"functionDeclarations": [{"name": "a.b"}, {"name": "a:b"}]}],
             "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["a.b"]}}
         }"#;
-        let memory = renamed(Format::Native, Format::Chat, body, |request| {
+        let translation_state = renamed(Format::Native, Format::Chat, body, |request| {
             assert_eq!(request.tools[0].name, "a_b");
             assert!(request.tools[1].name.starts_with("a_b_"));
             assert_eq!(request.tool_choice, Some(ToolChoice::One("a_b".into())));
@@ -124,8 +124,8 @@ mod tests {
             });
             assert!(spoken.eq(["a_b", "a_b"]));
         });
-        assert_eq!(memory.client_name("a_b"), Some("a.b"));
-        assert_eq!(memory.client_name("a.b"), None);
+        assert_eq!(translation_state.client_name("a_b"), Some("a.b"));
+        assert_eq!(translation_state.client_name("a.b"), None);
         let same = renamed(Format::Native, Format::Native, body, |_| {});
         assert_eq!(same, TranslationState::default());
     }
@@ -137,12 +137,14 @@ mod tests {
             {"type": "function", "name": "plain__f"},
             {"type": "namespace", "name": "n s", "tools": [{"type": "function", "name": "f"}]}
         ]}"#;
-        let memory = renamed(Format::Responses, Format::Messages, body, |request| {
+        let translation_state = renamed(Format::Responses, Format::Messages, body, |request| {
             assert_eq!(request.tools[2].name, "n_s__f");
         });
-        assert!(memory.is_custom("free text") && !memory.is_custom("free_text"));
-        assert_eq!(memory.client_name("n_s__f"), Some("n s__f"));
-        assert_eq!(memory.namespace_of("n s__f"), Some("n s"));
-        assert_eq!(memory.namespace_of("plain__f"), None);
+        assert!(
+            translation_state.is_custom("free text") && !translation_state.is_custom("free_text")
+        );
+        assert_eq!(translation_state.client_name("n_s__f"), Some("n s__f"));
+        assert_eq!(translation_state.namespace_of("n s__f"), Some("n s"));
+        assert_eq!(translation_state.namespace_of("plain__f"), None);
     }
 }

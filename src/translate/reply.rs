@@ -8,12 +8,13 @@ use serde::de::IgnoredAny;
 use super::RequestSummary;
 use super::array::ArrayTap;
 use super::instead::Instead;
-use super::meter::{self, Metered};
+use super::meter::{self, MeasuredUsage};
 use super::relay::Relay;
 use super::tap::Tap;
 use super::whole::Whole;
 use crate::formats::{
-    Codec, ConversationCodec, Framing, Operation, Passed, ResponseOptions, Watch,
+    Codec, ConversationCodec, Framing, InterruptedStream, Operation, ResponseObserver,
+    ResponseOptions,
 };
 use crate::json::ChunkedBytes;
 use crate::model::{ApiError, Format, Losses, SignedParts};
@@ -23,7 +24,7 @@ use crate::sse::{SseFrames, SseWriter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMode {
     /// All of it: one JSON document with a length.
-    Whole,
+    Json,
     /// The first piece that holds content.
     Stream,
 }
@@ -33,9 +34,9 @@ pub struct ResponseTranslator {
     client: Format,
     /// The client wants its stream as a JSON array.
     array: bool,
-    watch: Watch,
+    observer: ResponseObserver,
     limit: usize,
-    keeper: Option<&'static dyn ConversationCodec>,
+    codec: Option<&'static dyn ConversationCodec>,
     kept: Option<Bytes>,
 }
 
@@ -51,7 +52,7 @@ enum Way {
 impl ResponseTranslator {
     /// From a successful header; wrong content types are found here, before anything is read,
     /// but for those that may hold an error.
-    pub fn choose(
+    pub fn new(
         client: Format,
         upstream: Format,
         wanted: &RequestSummary,
@@ -62,7 +63,7 @@ impl ResponseTranslator {
         let mime = content_type.split(';').next().unwrap_or("").trim();
         let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
         let array = wanted.operation == Operation::Stream(Framing::Array);
-        let thread = asked.memory.conversation.as_ref();
+        let thread = asked.translation_state.conversation.as_ref();
         let keeps =
             thread.is_some_and(|thread| thread.store) && wanted.operation != Operation::CountTokens;
         let way = if !wanted.stream && (is("application/json") || mime.is_empty()) {
@@ -83,26 +84,26 @@ impl ResponseTranslator {
             return Err(unexpected(mime, wanted.stream));
         };
         Ok(ResponseTranslator {
-            keeper: client.codec().keeper().filter(|_| keeps),
+            codec: client.codec().conversation_codec().filter(|_| keeps),
             kept: None,
             way,
             client,
             array,
-            watch: Watch::default(),
+            observer: ResponseObserver::default(),
             limit,
         })
     }
 
     /// What the upstream says the length is.
-    pub fn expect(&mut self, length: usize) {
+    pub fn expect_length(&mut self, length: usize) {
         if let Way::Whole(whole) = &mut self.way {
             whole.expect(length.min(self.limit));
         }
     }
 
-    pub fn kind(&self) -> ResponseMode {
+    pub fn mode(&self) -> ResponseMode {
         match self.way {
-            Way::Whole(_) | Way::Instead(_) => ResponseMode::Whole,
+            Way::Whole(_) | Way::Instead(_) => ResponseMode::Json,
             Way::Events(_) | Way::Array(_) | Way::Relay(_) => ResponseMode::Stream,
         }
     }
@@ -119,29 +120,33 @@ impl ResponseTranslator {
 
     /// Bytes of the upstream become bytes for the client, in place. `Err`: the reply is broken;
     /// bytes left in `chunk` were good and come before the break.
-    pub fn push(&mut self, chunk: &mut Option<Bytes>, end: bool) -> Result<(), ApiError> {
+    pub fn translate_chunk(
+        &mut self,
+        chunk: &mut Option<Bytes>,
+        end: bool,
+    ) -> Result<(), ApiError> {
         let bytes = chunk.take().unwrap_or_default();
         let pushed = match &mut self.way {
-            Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.watch, chunk),
-            Way::Events(tap) => tap.push(bytes, end, self.limit, &mut self.watch, chunk),
-            Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.watch, chunk),
-            Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.watch, chunk),
+            Way::Whole(whole) => whole.push(bytes, end, self.limit, &mut self.observer, chunk),
+            Way::Events(tap) => tap.push(bytes, end, self.limit, &mut self.observer, chunk),
+            Way::Array(tap) => tap.push(&bytes, end, self.limit, &mut self.observer, chunk),
+            Way::Relay(relay) => relay.push(&bytes, end, self.limit, &mut self.observer, chunk),
             Way::Instead(instead) => instead.push(bytes, end),
         };
-        if let (Some(keeper), Some(sent), true) = (self.keeper, chunk, self.watch.ended) {
+        if let (Some(codec), Some(sent), true) = (self.codec, chunk, self.observer.ended) {
             self.kept = match &mut self.way {
                 Way::Whole(whole) => Some(whole.join(sent)),
-                Way::Events(_) | Way::Relay(_) => last_reply(keeper, sent),
+                Way::Events(_) | Way::Relay(_) => last_reply(codec, sent),
                 Way::Array(_) | Way::Instead(_) => None,
             };
             // There is only one.
-            self.keeper = self.keeper.filter(|_| self.kept.is_none());
+            self.codec = self.codec.filter(|_| self.kept.is_none());
         }
         pushed
     }
 
     /// What comes after the last piece that was pushed: a long document is not put together again.
-    pub fn take_rest(&mut self) -> ChunkedBytes {
+    pub fn take_remaining(&mut self) -> ChunkedBytes {
         match &mut self.way {
             Way::Whole(whole) => whole.take_rest(),
             Way::Events(_) | Way::Array(_) | Way::Relay(_) | Way::Instead(_) => {
@@ -151,21 +156,21 @@ impl ResponseTranslator {
     }
 
     /// Whether there will be one to keep.
-    pub const fn is_to_be_kept(&self) -> bool {
-        self.keeper.is_some()
+    pub const fn stores_response(&self) -> bool {
+        self.codec.is_some()
     }
 
     /// The reply that is to be kept, once all of it is there; it is handed out once.
-    pub fn take_kept(&mut self) -> Option<Bytes> {
+    pub fn take_stored_response(&mut self) -> Option<Bytes> {
         self.kept.take()
     }
 
     /// SignedParts that the client may not send back, likewise.
-    pub fn take_proofs(&mut self) -> Option<SignedParts> {
+    pub fn take_signatures(&mut self) -> Option<SignedParts> {
         match &mut self.way {
-            _ if !self.watch.ended => None,
-            Way::Whole(whole) => whole.take_proofs(),
-            Way::Relay(relay) => relay.take_proofs(),
+            _ if !self.observer.ended => None,
+            Way::Whole(whole) => whole.take_signatures(),
+            Way::Relay(relay) => relay.take_signatures(),
             Way::Events(_) | Way::Array(_) | Way::Instead(_) => None,
         }
     }
@@ -173,14 +178,14 @@ impl ResponseTranslator {
     /// What the client's format could not say of the reply, in the words of either format.
     pub fn take_losses(&mut self) -> Losses {
         match &mut self.way {
-            Way::Whole(whole) if self.watch.ended => whole.take_losses(),
-            Way::Relay(relay) if self.watch.ended => relay.take_losses(),
+            Way::Whole(whole) if self.observer.ended => whole.take_losses(),
+            Way::Relay(relay) if self.observer.ended => relay.take_losses(),
             _ => Losses::default(),
         }
     }
 
     /// What a stream that cannot go on ends with: the client format's own error.
-    pub fn cut(&mut self, api_error: &ApiError) -> Bytes {
+    pub fn encode_stream_error(&mut self, api_error: &ApiError) -> Bytes {
         let codec = self.client.codec();
         let mut out = SseWriter::default();
         match &mut self.way {
@@ -192,8 +197,8 @@ impl ResponseTranslator {
                 out.raw(b"]");
             }
             Way::Events(tap) => {
-                let passed = Passed {
-                    watch: &self.watch,
+                let passed = InterruptedStream {
+                    observer: &self.observer,
                     model: tap.model(),
                 };
                 codec.encode_stream_error(api_error, &passed, &mut out);
@@ -205,36 +210,36 @@ impl ResponseTranslator {
 
     /// A sign of life for a client that has heard nothing for a while. Only whole events have gone
     /// out, so it stands between two of them.
-    pub fn keep_alive(&self) -> Option<Bytes> {
+    pub fn encode_keep_alive(&self) -> Option<Bytes> {
         let is_stream = match self.way {
             Way::Events(_) => true,
             Way::Relay(_) => !self.array,
             Way::Whole(_) | Way::Array(_) | Way::Instead(_) => false,
         };
         let mut out = SseWriter::default();
-        if is_stream && !self.watch.ended {
+        if is_stream && !self.observer.ended {
             let codec = self.client.codec();
-            codec.keep_alive(self.watch.opened, &mut out);
+            codec.encode_keep_alive(self.observer.started, &mut out);
         }
         Some(out.take()).filter(|sign| !sign.is_empty())
     }
 
     /// What the reply took, as far as it came; the input only where the upstream did not count it.
-    pub fn metered(&self, input: impl FnOnce() -> u64) -> Metered {
-        meter::of(&self.watch, input)
+    pub fn usage(&self, input: impl FnOnce() -> u64) -> MeasuredUsage {
+        meter::of(&self.observer, input)
     }
 
     /// What has been learned so far: usage, whether content came, whether the end was proper.
-    pub fn watch(&self) -> &Watch {
-        &self.watch
+    pub fn observer(&self) -> &ResponseObserver {
+        &self.observer
     }
 }
 
 /// Only whole events go out, so the last one is in one piece.
-fn last_reply(keeper: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
+fn last_reply(codec: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
     let mut found = None;
     SseFrames::default().push(sent, |frame| {
-        let reply = frame.data.and_then(|data| keeper.last_reply(&data));
+        let reply = frame.data.and_then(|data| codec.final_response(&data));
         found = found.take().or(reply);
     });
     found
@@ -290,28 +295,30 @@ mod tests {
             framing: Framing::Sse,
             include_usage: true,
             request_id: "req_1".to_owned(),
-            at: 1,
-            memory: crate::model::TranslationState::default(),
+            created_at: 1,
+            translation_state: crate::model::TranslationState::default(),
         }
     }
 
     fn passing(format: Format) -> ResponseTranslator {
-        let wanted = RequestSummary::of(
+        let wanted = RequestSummary::new(
             Format::Native.codec(),
             Operation::Stream(Framing::Sse),
             Some("m"),
             b"{}",
         );
         let wanted = wanted.expect("a request");
-        ResponseTranslator::choose(format, format, &wanted, asked(), "text/event-stream", 1024)
+        ResponseTranslator::new(format, format, &wanted, asked(), "text/event-stream", 1024)
             .expect("a stream of the client's own")
     }
 
     /// What goes out for a piece, and the sign of life that would follow it.
     fn after(reply: &mut ResponseTranslator, piece: &'static str) -> (Bytes, Option<Bytes>) {
         let mut chunk = Some(Bytes::from_static(piece.as_bytes()));
-        reply.push(&mut chunk, false).expect("a good piece");
-        (chunk.unwrap_or_default(), reply.keep_alive())
+        reply
+            .translate_chunk(&mut chunk, false)
+            .expect("a good piece");
+        (chunk.unwrap_or_default(), reply.encode_keep_alive())
     }
 
     #[test]
@@ -361,21 +368,15 @@ mod tests {
         ] {
             let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
             let codec = Format::Chat.codec();
-            let wanted = RequestSummary::of(codec, Operation::Generate, None, asking.as_bytes());
+            let wanted = RequestSummary::new(codec, Operation::Generate, None, asking.as_bytes());
             let wanted = wanted.expect("a request");
-            let reply = ResponseTranslator::choose(
-                Format::Chat,
-                Format::Native,
-                &wanted,
-                asked(),
-                mime,
-                1024,
-            );
+            let reply =
+                ResponseTranslator::new(Format::Chat, Format::Native, &wanted, asked(), mime, 1024);
             let mut reply = reply.expect("a reply");
-            let pushed = reply.push(&mut Some(sent.into()), false);
+            let pushed = reply.translate_chunk(&mut Some(sent.into()), false);
             pushed.expect("a good piece");
             assert_eq!(reply.take_losses(), Losses::default());
-            reply.push(&mut None, true).expect("a good end");
+            reply.translate_chunk(&mut None, true).expect("a good end");
             assert_eq!(reply.take_losses().0.len(), 1, "{mime}");
             assert_eq!(reply.take_losses(), Losses::default());
         }

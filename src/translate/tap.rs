@@ -6,7 +6,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::reply::{bare_error, cut_short, too_long};
-use crate::formats::{Codec, Watch, quoted};
+use crate::formats::{Codec, ResponseObserver, to_json_string};
 use crate::model::ApiError;
 use crate::sse::{SseFrame, SseFrames};
 
@@ -27,7 +27,7 @@ impl Tap {
             codec,
             frames: SseFrames::default(),
             model: model.to_owned(),
-            name: quoted(model),
+            name: to_json_string(model),
             hide_usage,
             left_out: false,
         }
@@ -42,7 +42,7 @@ impl Tap {
         mut chunk: Bytes,
         end: bool,
         limit: usize,
-        watch: &mut Watch,
+        observer: &mut ResponseObserver,
         out: &mut Option<Bytes>,
     ) -> Result<(), ApiError> {
         let mut passing = Passing {
@@ -50,7 +50,7 @@ impl Tap {
             name: &self.name,
             hide_usage: self.hide_usage,
             left_out: &mut self.left_out,
-            watch,
+            observer,
             chunk: &chunk,
             untouched: (self.frames.buffered() == 0).then_some(0),
             copied: BytesMut::new(),
@@ -72,7 +72,7 @@ impl Tap {
         match api_error {
             Some(api_error) => Err(api_error),
             None if self.frames.buffered() > limit => Err(too_long(limit)),
-            None if end && !watch.ended => Err(cut_short()),
+            None if end && !observer.ended => Err(cut_short()),
             None => Ok(()),
         }
     }
@@ -84,7 +84,7 @@ struct Passing<'a> {
     name: &'a [u8],
     hide_usage: bool,
     left_out: &'a mut bool,
-    watch: &'a mut Watch,
+    observer: &'a mut ResponseObserver,
     chunk: &'a [u8],
     /// How many leading bytes of the chunk go out as they are; `None`: output is being copied.
     untouched: Option<usize>,
@@ -105,20 +105,20 @@ impl Passing<'_> {
             return match self.api_error {
                 Some(_) => {}
                 // A blank line alone may be the second half of the one before it.
-                None if self.codec.takes_comments() || frame.raw.trim_ascii().is_empty() => {
+                None if self.codec.allows_comments() || frame.raw.trim_ascii().is_empty() => {
                     self.pass(frame.raw);
                 }
                 None => self.leave_out(frame),
             };
         };
-        let glance = match self.codec.glance_event(data, self.watch) {
-            Ok(glance) => glance,
+        let observation = match self.codec.observe_event(data, self.observer) {
+            Ok(observation) => observation,
             Err(api_error) => return self.api_error = Some(api_error),
         };
-        if glance.is_foreign || (glance.usage_only && self.hide_usage) {
+        if observation.is_foreign || (observation.usage_only && self.hide_usage) {
             return self.leave_out(frame);
         }
-        match (glance.model, frame.data_at) {
+        match (observation.model, frame.data_at) {
             (Some(range), Some(at)) if data.as_bytes()[range.clone()] != *self.name => {
                 self.copy_what_was_untouched();
                 self.copied
@@ -137,9 +137,9 @@ impl Passing<'_> {
             return;
         }
         self.copy_what_was_untouched();
-        let (complete, ended) = (self.copied.len(), self.watch.ended);
+        let (complete, ended) = (self.copied.len(), self.observer.ended);
         frames.finish(|frame| self.frame(&frame));
-        if !self.watch.ended {
+        if !self.observer.ended {
             self.copied.truncate(complete);
         }
         if ended {
@@ -175,11 +175,11 @@ mod tests {
 
     fn passed(pieces: &[&[u8]]) -> Vec<u8> {
         let mut tap = Tap::new(Format::Chat.codec(), "m", true);
-        let (mut watch, mut passed) = (Watch::default(), Vec::new());
+        let (mut observer, mut passed) = (ResponseObserver::default(), Vec::new());
         for (number, piece) in pieces.iter().enumerate() {
             let (chunk, end) = (Bytes::copy_from_slice(piece), number + 1 == pieces.len());
             let mut out = None;
-            let pushed = tap.push(chunk, end, usize::MAX, &mut watch, &mut out);
+            let pushed = tap.push(chunk, end, usize::MAX, &mut observer, &mut out);
             pushed.expect("a stream");
             passed.extend_from_slice(&out.unwrap_or_default());
         }
@@ -191,8 +191,8 @@ mod tests {
         let said = r#"data: {"candidates":[{"finishReason":"STOP"}]}"#;
         let stream = format!("{said}\n\ndata: [DONE]\n\n");
         let mut tap = Tap::new(Format::Native.codec(), "m", false);
-        let (mut watch, mut out) = (Watch::default(), None);
-        let pushed = tap.push(stream.into(), true, usize::MAX, &mut watch, &mut out);
+        let (mut observer, mut out) = (ResponseObserver::default(), None);
+        let pushed = tap.push(stream.into(), true, usize::MAX, &mut observer, &mut out);
         pushed.expect("a whole stream");
         assert_eq!(out.expect("an event"), format!("{said}\n\n"));
     }

@@ -9,29 +9,29 @@ use crate::model::{
 };
 
 pub(super) fn whole(response: &mut Response<'_>, asked: &ResponseOptions) {
-    let memory = &asked.memory;
+    let translation_state = &asked.translation_state;
     if response.id.is_empty() {
         response.id = asked.request_id.clone().into();
     }
-    if memory.think_tags {
+    if translation_state.think_tags {
         think::whole(response);
     }
-    if memory.is_identity() {
+    if translation_state.is_identity() {
         return;
     }
     let choices = response.choices.iter_mut();
     for part in choices.flat_map(|choice| &mut choice.parts) {
         if let PartKind::Call(call) = &mut part.kind {
-            undo_call(call, memory);
+            undo_call(call, translation_state);
         }
     }
 }
 
-fn undo_call(call: &mut Call<'_>, memory: &TranslationState) {
-    if let Some(name) = memory.client_name(&call.name) {
+fn undo_call(call: &mut Call<'_>, translation_state: &TranslationState) {
+    if let Some(name) = translation_state.client_name(&call.name) {
         call.name = name.to_owned().into();
     }
-    if call.kind == ToolKind::Function && memory.is_custom(&call.name) {
+    if call.kind == ToolKind::Function && translation_state.is_custom(&call.name) {
         call.kind = ToolKind::Custom;
         if let Some(text) = unwrap_free_text(&call.arguments.to_text()) {
             call.arguments = Arguments::Text(text.into());
@@ -41,7 +41,7 @@ fn undo_call(call: &mut Call<'_>, memory: &TranslationState) {
 
 /// The same for a reply in pieces.
 pub(super) struct Undo {
-    memory: TranslationState,
+    translation_state: TranslationState,
     request_id: String,
     think: Option<Think>,
     /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
@@ -51,11 +51,11 @@ pub(super) struct Undo {
 
 impl Undo {
     pub(super) fn new(asked: &ResponseOptions) -> Undo {
-        let memory = &asked.memory;
+        let translation_state = &asked.translation_state;
         Undo {
-            memory: memory.clone(),
+            translation_state: translation_state.clone(),
             request_id: asked.request_id.clone(),
-            think: memory.think_tags.then(Think::default),
+            think: translation_state.think_tags.then(Think::default),
             waiting: Vec::new(),
         }
     }
@@ -81,7 +81,7 @@ impl Undo {
     }
 
     fn calls(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
-        if self.memory.is_identity() {
+        if self.translation_state.is_identity() {
             return out(event);
         }
         match event {
@@ -89,7 +89,7 @@ impl Undo {
                 choice,
                 block: Block::Call { id, name, kind },
             } => {
-                let name = match self.memory.client_name(&name) {
+                let name = match self.translation_state.client_name(&name) {
                     Some(name) => name.to_owned().into(),
                     None => name,
                 };
@@ -122,7 +122,7 @@ impl Undo {
 
     /// What kind of call the client gets to see.
     fn open(&mut self, choice: u32, name: &str, kind: ToolKind) -> ToolKind {
-        if kind == ToolKind::Function && self.memory.is_custom(name) {
+        if kind == ToolKind::Function && self.translation_state.is_custom(name) {
             self.waiting.push((choice, String::new()));
             return ToolKind::Custom;
         }
@@ -140,7 +140,7 @@ mod tests {
     use crate::formats::Framing;
     use crate::model::{Choice, Finish, Fold, Part, RenamedTool};
 
-    fn memory() -> TranslationState {
+    fn translation_state() -> TranslationState {
         TranslationState {
             renamed_tools: vec![RenamedTool {
                 client: "a.b".into(),
@@ -158,8 +158,8 @@ mod tests {
             framing: Framing::Sse,
             include_usage: true,
             request_id: "req_1".to_owned(),
-            at: 1,
-            memory: memory(),
+            created_at: 1,
+            translation_state: translation_state(),
         }
     }
 

@@ -4,18 +4,18 @@ use bytes::Bytes;
 
 use super::RequestSummary;
 use super::count;
-use super::gather::Gathered;
+use super::gather::BodyBuffer;
 use super::meter;
 use super::proofs;
 use super::reply::too_long;
 use super::undo;
-use crate::formats::{Operation, ResponseOptions, Watch, quoted};
+use crate::formats::{Operation, ResponseObserver, ResponseOptions, to_json_string};
 use crate::json::{ChunkedBytes, Edit, splice};
 use crate::model::{ApiError, Format, Losses, SignedParts};
 
 pub(super) struct Whole {
     reading: Reading,
-    gathered: Gathered,
+    gathered: BodyBuffer,
     proofs: Option<SignedParts>,
     losses: Losses,
     /// What comes after the first piece of a long one.
@@ -48,7 +48,7 @@ impl Whole {
                 to: client,
             }
         } else if client == upstream {
-            Reading::Same(client, quoted(&wanted.model))
+            Reading::Same(client, to_json_string(&wanted.model))
         } else {
             Reading::Translated {
                 from: upstream,
@@ -58,7 +58,7 @@ impl Whole {
         };
         Whole {
             reading,
-            gathered: Gathered::default(),
+            gathered: BodyBuffer::default(),
             proofs: None,
             losses: Losses::default(),
             rest: ChunkedBytes::default(),
@@ -66,7 +66,7 @@ impl Whole {
     }
 
     pub(super) fn expect(&mut self, length: usize) {
-        self.gathered = Gathered::expecting(length);
+        self.gathered = BodyBuffer::with_expected_length(length);
     }
 
     pub(super) fn is_translated(&self) -> bool {
@@ -82,15 +82,15 @@ impl Whole {
         bytes: Bytes,
         end: bool,
         limit: usize,
-        watch: &mut Watch,
+        observer: &mut ResponseObserver,
         out: &mut Option<Bytes>,
     ) -> Result<(), ApiError> {
-        self.gathered.add(bytes);
+        self.gathered.push(bytes);
         if self.gathered.len() > limit {
             return Err(too_long(limit));
         }
         if end {
-            let mut pieces = self.finish(watch)?;
+            let mut pieces = self.finish(observer)?;
             *out = pieces.next_chunk();
             self.rest = pieces;
         }
@@ -110,7 +110,7 @@ impl Whole {
         std::mem::take(&mut self.rest)
     }
 
-    pub(super) fn take_proofs(&mut self) -> Option<SignedParts> {
+    pub(super) fn take_signatures(&mut self) -> Option<SignedParts> {
         self.proofs.take()
     }
 
@@ -118,7 +118,7 @@ impl Whole {
         std::mem::take(&mut self.losses)
     }
 
-    fn finish(&mut self, watch: &mut Watch) -> Result<ChunkedBytes, ApiError> {
+    fn finish(&mut self, observer: &mut ResponseObserver) -> Result<ChunkedBytes, ApiError> {
         let body = self.gathered.take();
         match &self.reading {
             Reading::Counted { from, to } => {
@@ -129,11 +129,11 @@ impl Whole {
                 }))
             }
             Reading::Same(format, name) => {
-                let glance = format.codec().glance_reply(&body, watch)?;
-                if watch.usage.unwrap_or_default().is_blank() {
-                    watch.unmetered = meter::heard_in(format.codec(), &body);
+                let observation = format.codec().observe_response(&body, observer)?;
+                if observer.usage.unwrap_or_default().is_blank() {
+                    observer.uncounted = meter::heard_in(format.codec(), &body);
                 }
-                Ok(match glance.model {
+                Ok(match observation.model {
                     Some(range) if body[range.clone()] != **name => {
                         let with = name.clone();
                         splice(&body, &[Edit { range, with }])
@@ -145,14 +145,14 @@ impl Whole {
                 let mut losses = Losses::default();
                 let mut response = from.codec().decode_response(&body, &mut losses)?;
                 undo::whole(&mut response, asked);
-                watch.usage = response.usage;
-                watch.pictures = meter::pictures(&response);
-                to.codec().accept_response(&response)?;
-                if watch.usage.unwrap_or_default().is_blank() {
-                    watch.unmetered = meter::heard(&response);
+                observer.usage = response.usage;
+                observer.images = meter::pictures(&response);
+                to.codec().check_response(&response)?;
+                if observer.usage.unwrap_or_default().is_blank() {
+                    observer.uncounted = meter::heard(&response);
                 }
-                (watch.begun, watch.ended) = (true, true);
-                if !to.codec().clients_return_proofs() {
+                (observer.has_content, observer.ended) = (true, true);
+                if !to.codec().clients_return_signatures() {
                     self.proofs = proofs::of_reply(&response);
                 }
                 let translated = to.codec().encode_response(&response, asked, &mut losses);

@@ -8,7 +8,7 @@ use omniglot::model::{
 };
 use omniglot::runtime::Prices;
 use omniglot::sse::SseWriter;
-use omniglot::translate::{Metered, RequestSummary, ResponseTranslator};
+use omniglot::translate::{MeasuredUsage, RequestSummary, ResponseTranslator};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -25,8 +25,8 @@ fn asked(stream: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
-        at: 1,
-        memory: TranslationState::default(),
+        created_at: 1,
+        translation_state: TranslationState::default(),
     }
 }
 
@@ -49,13 +49,13 @@ fn response(usage: Usage) -> Response<'static> {
 }
 
 /// What the gateway counts when an upstream's bytes pass through it, in pieces.
-fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) -> Metered {
+fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) -> MeasuredUsage {
     let (asked, response) = (asked(stream), response(usage));
     let codec = from.codec();
     let (kind, bytes) = if stream {
         let mut out = SseWriter::default();
         let mut encoder = codec.stream_encoder(&asked);
-        response.unfold(&mut |event| encoder.event(event, &mut out));
+        response.unfold(&mut |event| encoder.encode_event(event, &mut out));
         ("text/event-stream", out.take().to_vec())
     } else {
         let body = codec.encode_response(&response, &asked, &mut Losses::default());
@@ -65,15 +65,19 @@ fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) ->
         true => Operation::Stream(Framing::Sse),
         false => Operation::Generate,
     };
-    let wanted = RequestSummary::of(to.codec(), operation, Some("m"), b"{}").expect("a request");
-    let reply = ResponseTranslator::choose(to, from, &wanted, asked, kind, usize::MAX);
+    let wanted = RequestSummary::new(to.codec(), operation, Some("m"), b"{}").expect("a request");
+    let reply = ResponseTranslator::new(to, from, &wanted, asked, kind, usize::MAX);
     let mut reply = reply.expect("a reply");
     for piece in pieces(&bytes, cuts) {
         let mut chunk = Some(Bytes::copy_from_slice(piece));
-        reply.push(&mut chunk, false).expect("a good piece");
+        reply
+            .translate_chunk(&mut chunk, false)
+            .expect("a good piece");
     }
-    reply.push(&mut None, true).expect("a proper end");
-    reply.metered(|| panic!("the upstream has counted"))
+    reply
+        .translate_chunk(&mut None, true)
+        .expect("a proper end");
+    reply.usage(|| panic!("the upstream has counted"))
 }
 
 /// Counts with shares that fit into their whole, as far as a format can tell them.
@@ -185,7 +189,7 @@ proptest! {
     ) {
         let whole = metered(from, to, usage, false, &[]);
         let streamed = metered(from, to, usage, true, &cuts);
-        prop_assert_eq!(whole, Metered { usage, estimated: false });
+        prop_assert_eq!(whole, MeasuredUsage { usage, estimated: false });
         prop_assert_eq!(streamed, whole);
         let cost = Prices::from_pricing(&pricing(prices)).map(|prices| {
             prices.cost(&streamed.usage, milliseconds).to_string()

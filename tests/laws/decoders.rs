@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use omniglot::formats::{Capabilities, Operation, RequestHead, UpstreamTarget, Watch};
+use omniglot::formats::{Capabilities, Operation, RequestHead, ResponseObserver, UpstreamTarget};
 use omniglot::model::{Format, Losses, Request};
 use omniglot::translate::{self, RequestSummary};
 use proptest::collection::vec;
@@ -146,29 +146,29 @@ fn read(format: Format, bytes: &[u8]) {
         encode(&request, losses);
     }
     let _ = codec.decode_error(500, bytes);
-    let _ = codec.glance_reply(bytes, &mut Watch::default());
-    let _ = codec.peek(bytes);
-    let _ = RequestSummary::of(codec, Operation::Generate, None, bytes);
+    let _ = codec.observe_response(bytes, &mut ResponseObserver::default());
+    let _ = codec.decode_routing_fields(bytes);
+    let _ = RequestSummary::new(codec, Operation::Generate, None, bytes);
     if let Ok(response) = codec.decode_response(bytes, losses) {
         for to in Format::EVERY {
             let asked = crate::round_trips::asked(false);
             let _ = to.codec().encode_response(&response, &asked, losses);
         }
     }
-    if let Some(counter) = codec.counter() {
+    if let Some(counter) = codec.token_counter() {
         let _ = counter.decode_count(bytes);
-        let _ = counter.rename(bytes, "n");
-        let _ = translate::estimated(format, bytes, losses);
-        if let Ok(question) = counter.decode_question(bytes, losses) {
+        let _ = counter.rename_model(bytes, "n");
+        let _ = translate::estimate_token_count(format, bytes, losses);
+        if let Ok(question) = counter.decode_count_request(bytes, losses) {
             encode(&question.request, losses);
         }
     }
     let text = String::from_utf8_lossy(bytes);
-    let _ = codec.glance_event(&text, &mut Watch::default());
+    let _ = codec.observe_event(&text, &mut ResponseObserver::default());
     let mut decoder = codec.stream_decoder();
-    let _ = decoder.event(&text, &mut |_| {});
-    let _ = decoder.event(&text, &mut |_| {});
-    let _ = decoder.close(&mut |_| {});
+    let _ = decoder.decode_event(&text, &mut |_| {});
+    let _ = decoder.decode_event(&text, &mut |_| {});
+    let _ = decoder.finish(&mut |_| {});
 }
 
 /// What was read can be said or refused by every format.
@@ -180,12 +180,12 @@ fn encode(request: &Request<'_>, losses: &mut Losses) {
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     };
     for to in Format::EVERY {
         let _ = to.codec().encode_request(request, &target, losses);
-        if let Some(counter) = to.codec().counter() {
-            let _ = counter.encode_question(request, &target, losses);
+        if let Some(counter) = to.codec().token_counter() {
+            let _ = counter.encode_count_request(request, &target, losses);
         }
     }
 }
@@ -203,7 +203,7 @@ proptest! {
         read(Format::Images, &bytes);
         let codec = Format::Images.codec();
         let _ = codec.content_type(&bytes);
-        let _ = codec.most(&bytes);
+        let _ = codec.output_limit(&bytes);
     }
 
     #[test]

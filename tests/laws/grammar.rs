@@ -32,9 +32,9 @@ fn written(
             encoder.encode_error(&api_error, &mut out);
         }
         if number < cut && silent >> (number % 64) & 1 == 1 {
-            format.codec().keep_alive(number > 0, &mut out);
+            format.codec().encode_keep_alive(number > 0, &mut out);
         }
-        encoder.event(event.clone(), &mut out);
+        encoder.encode_event(event.clone(), &mut out);
     }
     // After its end a stream has nothing to say, not even this.
     encoder.encode_error(&api_error, &mut out);

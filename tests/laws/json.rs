@@ -79,17 +79,17 @@ proptest! {
     fn a_request_that_passes_changes_only_where_it_must(body in bodies(), name in select(&["m", "new \"name\"\\", "é"][..])) {
         let body = Bytes::from(body);
         let codec = Format::Chat.codec();
-        let wanted = RequestSummary::of(codec, Operation::Generate, None, &body).expect("a request");
+        let wanted = RequestSummary::new(codec, Operation::Generate, None, &body).expect("a request");
         let before: Value = serde_json::from_slice(&body).expect("JSON");
         prop_assert_eq!(&before["model"], &wanted.model);
-        let edited = wanted.body_for(codec, &body, name, "google").into_bytes();
+        let edited = wanted.passthrough_body(codec, &body, name, "google").into_bytes();
         let mut after: Value = serde_json::from_slice(&edited).expect("JSON");
         prop_assert_eq!(&after["model"], name);
         if wanted.stream {
             prop_assert_eq!(&after["stream_options"]["include_usage"], true);
         }
         if !wanted.hides_usage() {
-            let place = wanted.model_at.clone().expect("a place");
+            let place = wanted.model_range.clone().expect("a place");
             prop_assert_eq!(&edited[..place.start], &body[..place.start]);
             prop_assert!(edited.ends_with(&body[place.end..]));
         }

@@ -16,8 +16,8 @@ pub fn asked(stream: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
-        at: 1_760_000_000,
-        memory: omniglot::model::TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: omniglot::model::TranslationState::default(),
     }
 }
 
@@ -69,16 +69,16 @@ fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
 fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
     let mut encoder = format.codec().stream_encoder(&asked(true));
     let mut out = SseWriter::default();
-    response.unfold(&mut |event| encoder.event(event, &mut out));
+    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
     let mut decoder = format.codec().stream_decoder();
     let mut fold = Fold::default();
     SseFrames::default().push(&out.take(), |frame| {
         let data = frame.data.expect("every event has a payload");
-        let read = decoder.event(&data, &mut |event| fold.push(event));
+        let read = decoder.decode_event(&data, &mut |event| fold.push(event));
         read.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
     });
     decoder
-        .close(&mut |event| fold.push(event))
+        .finish(&mut |event| fold.push(event))
         .expect("a proper end");
     fold.finish()
 }

@@ -76,8 +76,8 @@ pub fn asked(model: &str, stream: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
-        at: 1_760_000_000,
-        memory: omniglot::model::TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: omniglot::model::TranslationState::default(),
     }
 }
 

@@ -68,7 +68,10 @@ fn every_framing_says_the_same() {
 fn told(name: &str, whole: &Passed, end: End, api_error: Option<&str>) {
     // An error that the upstream told in its own words passes with them.
     match (
-        whole.api_error.as_ref().or(whole.watch.api_error.as_ref()),
+        whole
+            .api_error
+            .as_ref()
+            .or(whole.observer.api_error.as_ref()),
         api_error,
     ) {
         (None, None) => assert_ne!(end, End::Error, "{name}"),
@@ -90,7 +93,10 @@ fn words(format: Format, bytes: &[u8]) -> String {
     let mut decoder = format.codec().stream_decoder();
     let mut fold = Fold::default();
     for (_, data) in events(bytes) {
-        if decoder.event(&data, &mut |event| fold.push(event)).is_err() {
+        if decoder
+            .decode_event(&data, &mut |event| fold.push(event))
+            .is_err()
+        {
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! Every recorded JSON reply is read, metered and said again in every format.
 
 use bytes::Bytes;
-use omniglot::formats::{Framing, Operation, Watch, quoted};
+use omniglot::formats::{Framing, Operation, ResponseObserver, to_json_string};
 use omniglot::json::{Edit, replace};
 use omniglot::model::{Format, Losses, PartKind, Response};
 use omniglot::translate;
@@ -114,24 +114,26 @@ fn replies_that_pass_are_metered_and_keep_their_bytes() {
             continue;
         }
         let (codec, name) = (recording.format.codec(), &recording.name);
-        let mut watch = Watch::default();
-        let Ok(glance) = codec.glance_reply(&body, &mut watch) else {
+        let mut observer = ResponseObserver::default();
+        let Ok(observation) = codec.observe_response(&body, &mut observer) else {
             panic!("{name} does not pass");
         };
         assert_eq!(
-            pair(watch.usage),
+            pair(observer.usage),
             counted(recording.format, [&value]),
             "{name}"
         );
         if let Ok(response) = codec.decode_response(&body, &mut Losses::default()) {
-            assert_eq!(watch.usage, response.usage, "{name}");
+            assert_eq!(observer.usage, response.usage, "{name}");
             // The native format says which version answered, not which model was asked.
             let named = recording.format != Format::Native && !response.model.is_empty();
-            assert_eq!(glance.model.is_some(), named, "{name}");
+            assert_eq!(observation.model.is_some(), named, "{name}");
         }
-        let Some(range) = glance.model else { continue };
+        let Some(range) = observation.model else {
+            continue;
+        };
         let same = body[range.clone()].to_vec();
-        let other = quoted("another");
+        let other = to_json_string("another");
         let passed = replace(
             &body,
             &[Edit {
@@ -171,6 +173,10 @@ fn a_stream_that_is_an_array_passes_wherever_it_is_cut() {
         let whole = cut_anywhere(name, &body, Cuts::Many, &start);
         assert_eq!(whole.out, body, "{name}");
         assert_eq!(whole.api_error, None, "{name}");
-        assert_eq!(pair(whole.watch.usage), counted(format, elements), "{name}");
+        assert_eq!(
+            pair(whole.observer.usage),
+            counted(format, elements),
+            "{name}"
+        );
     }
 }

@@ -63,7 +63,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "vendor",
-            pictures_only: false,
+            images_only: false,
         };
         let mut losses = Losses::default();
         let (from, head) = (recording.format, head(recording));
@@ -138,7 +138,7 @@ fn what_an_upstream_took_is_within_the_rules() {
         let inspected = recording
             .format
             .codec()
-            .inspect(&head(&recording), body, true);
+            .check_passthrough(&head(&recording), body, true);
         if let Err(api_error) = inspected
             && !is_right(BEYOND_THE_RULES, recording.format, &api_error)
         {
@@ -153,7 +153,7 @@ fn every_request_can_be_counted_wherever_it_can_be_said() {
     let capabilities = Capabilities::default();
     for recording in recordings() {
         let (from, name) = (recording.format, &recording.name);
-        let (Some(body), Some(_)) = (&recording.request, from.codec().counter()) else {
+        let (Some(body), Some(_)) = (&recording.request, from.codec().token_counter()) else {
             continue;
         };
         let target = UpstreamTarget {
@@ -162,22 +162,22 @@ fn every_request_can_be_counted_wherever_it_can_be_said() {
             max_output_tokens: None,
             capabilities: &capabilities,
             brand: "vendor",
-            pictures_only: false,
+            images_only: false,
         };
         for to in others(from) {
             let (head, losses) = (head(&recording), &mut Losses::default());
             let said = translate::request(from, to, &head, body, &target, losses).map(drop);
-            let asked = translate::question(from, to, body, &target, losses);
+            let asked = translate::count_tokens_request(from, to, body, &target, losses);
             assert_eq!(asked.as_ref().err(), said.as_ref().err(), "{name} {to:?}");
-            if let (Ok(Some(asked)), Some(counter)) = (asked, to.codec().counter()) {
-                let again = counter.decode_question(&asked, losses);
+            if let (Ok(Some(asked)), Some(counter)) = (asked, to.codec().token_counter()) {
+                let again = counter.decode_count_request(&asked, losses);
                 assert!(again.is_ok(), "{name} {to:?}: {again:?}");
             }
         }
         let read = from
             .codec()
             .decode_request(&head(&recording), body, &mut Losses::default());
-        let estimated = translate::estimated(from, body, &mut Losses::default());
+        let estimated = translate::estimate_token_count(from, body, &mut Losses::default());
         assert_eq!(estimated.is_ok(), read.is_ok(), "{name}");
     }
 }
@@ -190,22 +190,22 @@ fn pass_through_changes_no_byte_but_what_it_must() {
         };
         let (codec, name) = (recording.format.codec(), &recording.name);
         let path_model = (recording.format == Format::Native).then_some("m");
-        let wanted = RequestSummary::of(codec, Operation::Generate, path_model, &body)
+        let wanted = RequestSummary::new(codec, Operation::Generate, path_model, &body)
             .unwrap_or_else(|api_error| panic!("{name}: {api_error:?}"));
         let same = wanted
-            .body_for(codec, &body, &wanted.model, "vendor")
+            .passthrough_body(codec, &body, &wanted.model, "vendor")
             .into_bytes();
         assert_eq!(same == body, !wanted.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
         let renamed = wanted
-            .body_for(codec, &body, "an \"other\"", "vendor")
+            .passthrough_body(codec, &body, "an \"other\"", "vendor")
             .into_bytes();
         let mut renamed: Value = serde_json::from_slice(&renamed).expect("JSON");
         if wanted.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");
             renamed["stream_options"] = original["stream_options"].clone();
         }
-        if wanted.model_at.is_some() {
+        if wanted.model_range.is_some() {
             assert_eq!(renamed["model"], "an \"other\"", "{name}");
             renamed["model"] = original["model"].clone();
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use omniglot::formats::{Framing, Operation, Watch};
+use omniglot::formats::{Framing, Operation, ResponseObserver};
 use omniglot::model::{ApiError, Format, Usage};
 use omniglot::sse::SseFrames;
 use omniglot::translate::{RequestSummary, ResponseTranslator};
@@ -22,7 +22,7 @@ const SHORT: usize = 4 << 10;
 pub struct Passed {
     pub out: Vec<u8>,
     pub api_error: Option<ApiError>,
-    pub watch: Watch,
+    pub observer: ResponseObserver,
 }
 
 impl Passed {
@@ -33,26 +33,26 @@ impl Passed {
         mime: &str,
     ) -> ResponseTranslator {
         let asked = asked(&wanted.model, true);
-        ResponseTranslator::choose(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
+        ResponseTranslator::new(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
     }
 
     fn of(mut reply: ResponseTranslator, pieces: &[Bytes]) -> Passed {
         let (mut out, mut api_error) = (Vec::new(), None);
         for (number, piece) in pieces.iter().enumerate() {
             let mut chunk = Some(piece.clone());
-            let pushed = reply.push(&mut chunk, number + 1 == pieces.len());
+            let pushed = reply.translate_chunk(&mut chunk, number + 1 == pieces.len());
             out.extend_from_slice(&chunk.unwrap_or_default());
             if let Err(broken) = pushed {
-                out.extend_from_slice(&reply.cut(&broken));
+                out.extend_from_slice(&reply.encode_stream_error(&broken));
                 api_error = Some(broken);
                 break;
             }
         }
-        let watch = reply.watch().clone();
+        let observer = reply.observer().clone();
         Passed {
             out,
             api_error,
-            watch,
+            observer,
         }
     }
 }
@@ -90,7 +90,7 @@ pub fn wanted(format: Format, operation: Operation, model: &str) -> RequestSumma
     });
     let path_model = (format == Format::Native).then_some(model);
     let body = body.to_string();
-    RequestSummary::of(format.codec(), operation, path_model, body.as_bytes()).expect("a request")
+    RequestSummary::new(format.codec(), operation, path_model, body.as_bytes()).expect("a request")
 }
 
 pub fn streamed(format: Format, model: &str) -> RequestSummary {
@@ -116,8 +116,10 @@ pub fn events(bytes: &[u8]) -> Vec<(String, String)> {
 /// The upstream's own names for the model, as the stream says them.
 fn models_in(format: Format, events: &[(String, String)]) -> BTreeSet<String> {
     let model = |(_, data): &(String, String)| {
-        let glance = format.codec().glance_event(data, &mut Watch::default());
-        serde_json::from_str(&data[glance.ok()?.model?]).ok()
+        let observation = format
+            .codec()
+            .observe_event(data, &mut ResponseObserver::default());
+        serde_json::from_str(&data[observation.ok()?.model?]).ok()
     };
     events.iter().filter_map(model).collect()
 }
@@ -147,7 +149,7 @@ fn every_stream_passes_wherever_it_is_cut() {
             .filter_map(|(_, data)| serde_json::from_str(data).ok())
             .collect();
         assert_eq!(
-            pair(whole.watch.usage),
+            pair(whole.observer.usage),
             counted(format, &payloads),
             "{name}"
         );
@@ -167,7 +169,9 @@ fn every_stream_is_relayed_wherever_it_is_cut() {
         let told = {
             let wanted = streamed(format, "m");
             let reply = Passed::start(format, format, &wanted, "text/event-stream");
-            Passed::of(reply, std::slice::from_ref(&bytes)).watch.usage
+            Passed::of(reply, std::slice::from_ref(&bytes))
+                .observer
+                .usage
         };
         for (turn, to) in others(format).enumerate() {
             let name = format!("{} in {}", recording.name, to.name());
@@ -200,8 +204,8 @@ fn ended(
 ) -> Option<String> {
     let recorded = String::from_utf8_lossy(bytes);
     match (&whole.api_error, ending(to, &whole.out)) {
-        (None, End::Proper) if whole.watch.usage == told => None,
-        (None, End::Proper) => Some(format!("usage {:?} for {told:?}", whole.watch.usage)),
+        (None, End::Proper) if whole.observer.usage == told => None,
+        (None, End::Proper) => Some(format!("usage {:?} for {told:?}", whole.observer.usage)),
         (Some(api_error), End::Error)
             if is_right(BROKEN, from, api_error) || recorded.contains(&api_error.message) =>
         {

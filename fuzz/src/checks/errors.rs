@@ -1,6 +1,6 @@
 //! Errors of upstreams: whatever they say, every client is told in its own words, whole and in a stream.
 
-use crate::formats::{Passed, Watch};
+use crate::formats::{InterruptedStream, ResponseObserver};
 use crate::model::Format;
 use crate::sse::{SseFrames, SseWriter};
 use crate::translate;
@@ -22,8 +22,8 @@ pub fn check(data: &[u8]) {
         // One format says in front of it that a prompt is too long.
         assert!(read.message.ends_with(&api_error.message), "{}", to.name());
         let mut out = SseWriter::default();
-        let passed = Passed {
-            watch: &Watch::default(),
+        let passed = InterruptedStream {
+            observer: &ResponseObserver::default(),
             model: "m",
         };
         codec.encode_stream_error(&api_error, &passed, &mut out);

@@ -58,8 +58,8 @@ pub fn asked(stream: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: TranslationState::default(),
     }
 }
 
@@ -68,7 +68,7 @@ pub fn wanted(format: Format, operation: Operation, stream: bool) -> RequestSumm
     let body =
         format!(r#"{{"model":"m","stream":{stream},"stream_options":{{"include_usage":true}}}}"#);
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = RequestSummary::of(format.codec(), operation, path_model, body.as_bytes());
+    let wanted = RequestSummary::new(format.codec(), operation, path_model, body.as_bytes());
     wanted.expect("a request")
 }
 

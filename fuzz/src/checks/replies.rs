@@ -45,7 +45,7 @@ fn whole(to: Format, response: &Response<'_>) {
 fn in_pieces(to: Format, response: &Response<'_>) {
     let mut encoder = to.codec().stream_encoder(&asked(true));
     let mut out = SseWriter::default();
-    response.unfold(&mut |event| encoder.event(event, &mut out));
+    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
     accepted(to, &out.take());
 }
 
@@ -53,12 +53,12 @@ fn in_pieces(to: Format, response: &Response<'_>) {
 fn passes(format: Format, body: &[u8]) {
     let wanted = wanted(format, Operation::Generate, false);
     let json = "application/json";
-    let reply = ResponseTranslator::choose(format, format, &wanted, asked(false), json, usize::MAX);
+    let reply = ResponseTranslator::new(format, format, &wanted, asked(false), json, usize::MAX);
     let (mut reply, mut chunk) = (reply.expect("JSON"), Some(Bytes::copy_from_slice(body)));
-    if reply.push(&mut chunk, true).is_err() {
+    if reply.translate_chunk(&mut chunk, true).is_err() {
         return;
     }
-    let rest = reply.take_rest().into_bytes();
+    let rest = reply.take_remaining().into_bytes();
     let passed = [&*chunk.expect("a body"), &*rest].concat();
     // What is no text passes as well; nothing of it can be compared.
     let Ok(mut before) = serde_json::from_slice::<Value>(body) else {

@@ -1,6 +1,6 @@
 //! Requests: whatever is read can be said to every upstream, or is refused in the client's words.
 
-use crate::formats::{Capabilities, Items, Operation, RequestHead, UpstreamTarget};
+use crate::formats::{Capabilities, ConversationItems, Operation, RequestHead, UpstreamTarget};
 use crate::model::{ApiError, Format, Losses};
 use crate::translate::{self, ModelTraits, RequestSummary};
 use bytes::Bytes;
@@ -50,7 +50,7 @@ fn translated(from: Format, to: Format, body: &[u8], capabilities: &Capabilities
         max_output_tokens: None,
         capabilities,
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let outcome = translate::request(from, to, &head(stream), body, &target, &mut losses);
@@ -84,17 +84,22 @@ fn refused(client: Format, api_error: &ApiError) {
 
 /// A request that goes on from a reply holds what was said before, and then its own input.
 fn goes_on(format: Format, body: &[u8]) {
-    let (Some(keeper), Ok(peek)) = (format.codec().keeper(), format.codec().peek(body)) else {
+    let (Some(codec), Ok(fields)) = (
+        format.codec().conversation_codec(),
+        format.codec().decode_routing_fields(body),
+    ) else {
         return;
     };
-    let added = peek.thread.map_or(0..0, |thread| thread.input_range);
-    let before = Items {
+    let added = fields
+        .conversation
+        .map_or(0..0, |conversation| conversation.input_range);
+    let before = ConversationItems {
         text: Bytes::from_static(b"{\"role\":\"user\",\"content\":\"a\"},{}"),
         count: 2,
     };
     let (own, resumed) = match (
-        keeper.input(&body[added]),
-        keeper.resume(body, std::slice::from_ref(&before)),
+        codec.request_items(&body[added]),
+        codec.resume(body, std::slice::from_ref(&before)),
     ) {
         (Ok(own), Ok(resumed)) => (own, resumed),
         (Err(api_error), Err(_)) => return refused(format, &api_error),
@@ -109,21 +114,21 @@ fn goes_on(format: Format, body: &[u8]) {
     assert_eq!(input.len(), before.count + own.count);
     assert_eq!(input[1], Value::Object(Map::new()));
     assert!(whole["previous_response_id"].is_null());
-    let page = keeper.page("resp_1", &[before, own], Some("limit=100"));
+    let page = codec.encode_items("resp_1", &[before, own], Some("limit=100"));
     object(&page.expect("a page"));
 }
 
 /// A request for an upstream of the client's own format changes only where it must.
 fn passes(format: Format, body: &[u8]) {
     let path_model = (format == Format::Native).then_some("m");
-    let wanted = match RequestSummary::of(format.codec(), Operation::Generate, path_model, body) {
+    let wanted = match RequestSummary::new(format.codec(), Operation::Generate, path_model, body) {
         Ok(wanted) => wanted,
         Err(api_error) => return refused(format, &api_error),
     };
     let looked_through =
         wanted
             .clone()
-            .inspect(format.codec(), body, &ModelTraits::default(), true);
+            .check_passthrough(format.codec(), body, &ModelTraits::default(), true);
     if let Err(api_error) = looked_through {
         let head = wanted.head(&ModelTraits::default());
         let decoded = format
@@ -137,10 +142,10 @@ fn passes(format: Format, body: &[u8]) {
         return;
     };
     let body = Bytes::copy_from_slice(body);
-    let edited = wanted.body_for(format.codec(), &body, "new \"name\"\\é", "vendor");
+    let edited = wanted.passthrough_body(format.codec(), &body, "new \"name\"\\é", "vendor");
     let edited = edited.into_bytes();
     let mut after = object(&edited);
-    if let Some(place) = &wanted.model_at {
+    if let Some(place) = &wanted.model_range {
         assert_eq!(before["model"], wanted.model);
         assert_eq!(after["model"], "new \"name\"\\é");
         if !wanted.hides_usage() {
@@ -153,7 +158,7 @@ fn passes(format: Format, body: &[u8]) {
     }
     for tree in [&mut before, &mut after] {
         let fields = tree.as_object_mut().expect("an object");
-        if wanted.model_at.is_some() {
+        if wanted.model_range.is_some() {
             fields.remove("model");
         }
         if wanted.hides_usage() {

@@ -41,7 +41,7 @@ fn start(from: Format, to: Format, framing: Framing, mime: &str) -> ResponseTran
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
     let wanted = wanted(to, operation, true);
-    let reply = ResponseTranslator::choose(to, from, &wanted, asked(true), mime, usize::MAX);
+    let reply = ResponseTranslator::new(to, from, &wanted, asked(true), mime, usize::MAX);
     reply.unwrap_or_else(|api_error| panic!("{api_error:?}"))
 }
 
@@ -50,10 +50,10 @@ fn run(mut reply: ResponseTranslator, pieces: &[&[u8]]) -> (Vec<u8>, Option<ApiE
     let mut out = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
         let mut chunk = Some(Bytes::copy_from_slice(piece));
-        let pushed = reply.push(&mut chunk, number + 1 == pieces.len());
+        let pushed = reply.translate_chunk(&mut chunk, number + 1 == pieces.len());
         out.extend_from_slice(&chunk.unwrap_or_default());
         if let Err(api_error) = pushed {
-            out.extend_from_slice(&reply.cut(&api_error));
+            out.extend_from_slice(&reply.encode_stream_error(&api_error));
             return (out, Some(api_error));
         }
     }
@@ -87,11 +87,11 @@ fn decoded(format: Format, body: &[u8]) {
     SseFrames::default().push(body, |frame| {
         if let Some(data) = frame.data.filter(|data| !data.is_empty() && !broken) {
             broken = decoder
-                .event(&data, &mut |event| grammar.check(&event))
+                .decode_event(&data, &mut |event| grammar.check(&event))
                 .is_err();
         }
     });
-    if !broken && decoder.close(&mut |event| grammar.check(&event)).is_ok() {
+    if !broken && decoder.finish(&mut |event| grammar.check(&event)).is_ok() {
         assert!(grammar.ended, "closed without an end");
     }
 }
@@ -119,10 +119,10 @@ pub fn accepted(format: Format, bytes: &[u8]) {
         panic!("{}: {api_error:?}\n{said}", format.name())
     };
     payloads(bytes, |data| {
-        let read = decoder.event(data, &mut |event| grammar.check(&event));
+        let read = decoder.decode_event(data, &mut |event| grammar.check(&event));
         read.unwrap_or_else(&mut refuse);
     });
-    let closed = decoder.close(&mut |event| grammar.check(&event));
+    let closed = decoder.finish(&mut |event| grammar.check(&event));
     closed.unwrap_or_else(refuse);
     assert!(grammar.ended);
 }

@@ -7,7 +7,7 @@ use super::reader::{one_of, required};
 use super::role::MessageRole;
 use super::text::non_empty;
 use super::tools::TOOL_KINDS;
-use crate::formats::identity::past_call_id;
+use crate::formats::ids::past_call_id;
 use crate::json::{Fields, Node, from_json};
 use crate::model::{
     ApiError, Arguments, Call, Json, Losses, PartKind, Role, Text, ToolKind, ToolResult, Turn,

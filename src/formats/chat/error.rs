@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::words_of;
+use crate::formats::error_message;
 use crate::model::{ApiError, ApiErrorKind, FieldLocation};
 use crate::sse::SseWriter;
 
@@ -94,7 +94,7 @@ pub(in crate::formats) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
         api_error.status = status_seen;
     }
     let message = error["message"].as_str().or(error.as_str());
-    api_error.message = words_of(message, &body).to_owned();
+    api_error.message = error_message(message, &body).to_owned();
     // The text that the model produced instead of a call explains the error.
     if let Some(failed) = text("failed_generation").filter(|text| !text.is_empty()) {
         api_error.message = format!("{} (failed_generation: {failed})", api_error.message);
@@ -213,7 +213,7 @@ mod tests {
                 let api_error = format.codec().decode_error(500, body.as_bytes());
                 assert_eq!(
                     api_error.message,
-                    crate::formats::NO_WORDS,
+                    crate::formats::body::DEFAULT_ERROR_MESSAGE,
                     "{format:?} {body}"
                 );
             }

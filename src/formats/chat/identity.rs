@@ -1,7 +1,7 @@
 //! The fields that a response and every chunk of a stream repeat.
 
 use crate::formats::ResponseOptions;
-use crate::formats::identity::reply_id;
+use crate::formats::ids::response_id;
 
 /// The `id`, `created` and `model` of a response.
 #[derive(Debug, Default)]
@@ -29,8 +29,12 @@ impl ChatIdentity {
             .into_iter()
             .find(|name| !name.is_empty());
         ChatIdentity {
-            id: reply_id("chatcmpl-", id),
-            created: if created == 0 { options.at } else { created },
+            id: response_id("chatcmpl-", id),
+            created: if created == 0 {
+                options.created_at
+            } else {
+                created
+            },
             model: named.unwrap_or_default().to_owned(),
         }
     }

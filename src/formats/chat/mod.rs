@@ -40,8 +40,8 @@ pub(in crate::formats) use request::decode_metadata;
 use http::HeaderName;
 
 use super::{
-    Codec, Glance, HeaderFields, NameRule, Operation, Passed, Peek, RequestHead, ResponseOptions,
-    StreamDecoder, StreamEncoder, UpstreamTarget, Watch,
+    Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
+    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -67,8 +67,8 @@ impl Codec for Chat {
         request::decode_request(body, losses)
     }
 
-    fn name_rule(&self) -> NameRule {
-        NameRule::up_to(64)
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(64)
     }
 
     fn encode_request(
@@ -117,35 +117,48 @@ impl Codec for Chat {
         error::encode_error(api_error)
     }
 
-    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
         error::encode_stream_error(api_error, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        passthrough::peek(body)
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        passthrough::decode_routing_fields(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_reply(body, watch)
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_response(body, observer)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_event(data, watch)
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_event(data, observer)
     }
 
     fn upstream_path(&self, _operation: Operation, _model: &str) -> String {
         "/chat/completions".to_owned()
     }
 
-    fn own_headers(&self) -> &'static [HeaderName] {
+    fn passthrough_headers(&self) -> &'static [HeaderName] {
         &OWN_HEADERS
     }
 
-    fn clients_return_proofs(&self) -> bool {
+    fn clients_return_signatures(&self) -> bool {
         false
     }
 
-    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
+    fn encode_rate_limits(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         rate_limit_headers::encode_rate_limit_headers(allowance, fields);
     }
 

@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::error::unsupported_content;
 use super::reader::{one_of, required};
 use super::role::MessageRole;
-use crate::formats::address::Address;
 use crate::formats::base64_text;
-use crate::formats::media_kind::{MediaKind, small_letters};
+use crate::formats::media_kind::{MediaKind, lowercase_mime};
+use crate::formats::media_url::MediaUrl;
 use crate::json::{Fields, Path};
 use crate::model::{
     ApiError, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Source, Text,
@@ -153,17 +153,17 @@ fn encode_media_part<'a>(
     location: &FieldLocation,
     losses: &mut Losses,
 ) -> Result<ChatContentPart<'a>, ApiError> {
-    match (&media.source, MediaKind::of_type(&media.mime)) {
+    match (&media.source, MediaKind::of_mime(&media.mime)) {
         (Source::Plain(text), _) => {
             losses.approximated(location.clone());
             Ok(ChatContentPart::Text { text })
         }
-        (Source::Url(url), MediaKind::Image) => Ok(encode_image(Address::Url(url), media)),
-        (Source::Url(url), MediaKind::Unknown) => match MediaKind::of_address(url) {
-            MediaKind::Image => Ok(encode_image(Address::Url(url), media)),
+        (Source::Url(url), MediaKind::Image) => Ok(encode_image(MediaUrl::Url(url), media)),
+        (Source::Url(url), MediaKind::Unknown) => match MediaKind::of_url(url) {
+            MediaKind::Image => Ok(encode_image(MediaUrl::Url(url), media)),
             MediaKind::Unknown => {
                 losses.approximated(location.clone());
-                Ok(encode_image(Address::Url(url), media))
+                Ok(encode_image(MediaUrl::Url(url), media))
             }
             _ => Err(unsupported_content(
                 location,
@@ -205,10 +205,10 @@ fn encode_media_part<'a>(
     }
 }
 
-fn data_url<'a>(media: &'a Media<'_>, data: &'a str) -> Address<'a> {
-    Address::Data {
+fn data_url<'a>(media: &'a Media<'_>, data: &'a str) -> MediaUrl<'a> {
+    MediaUrl::Data {
         mime: &media.mime,
-        data: base64_text::standard(data),
+        data: base64_text::to_standard(data),
     }
 }
 
@@ -216,7 +216,7 @@ fn data_url<'a>(media: &'a Media<'_>, data: &'a str) -> Address<'a> {
 fn decode_data_url(url: Text<'_>) -> Option<(Text<'_>, Text<'_>)> {
     match url {
         Text::Borrowed(url) => {
-            split_data_url(url).map(|(mime, data)| (small_letters(mime.into()), data.into()))
+            split_data_url(url).map(|(mime, data)| (lowercase_mime(mime.into()), data.into()))
         }
         Text::Owned(url) => split_data_url(&url)
             .map(|(mime, data)| (mime.to_ascii_lowercase().into(), data.to_owned().into())),
@@ -256,12 +256,12 @@ pub(super) fn decode_image<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>,
 
 #[derive(Debug, Serialize)]
 pub(super) struct ChatImageUrl<'a> {
-    url: Address<'a>,
+    url: MediaUrl<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'static str>,
 }
 
-fn encode_image<'a>(url: Address<'a>, media: &Media<'_>) -> ChatContentPart<'a> {
+fn encode_image<'a>(url: MediaUrl<'a>, media: &Media<'_>) -> ChatContentPart<'a> {
     let detail = media.detail.map(|detail| match detail {
         Detail::Auto => "auto",
         Detail::Low => "low",
@@ -300,7 +300,7 @@ fn encode_audio<'a>(
         "audio/mpeg" | "audio/mp3" => "mp3",
         _ => return Err(unsupported_content(location, "audio must be wav or mp3")),
     };
-    let data = base64_text::standard(data);
+    let data = base64_text::to_standard(data);
     let input_audio = ChatInputAudio { data, format };
     Ok(ChatContentPart::InputAudio { input_audio })
 }
@@ -326,7 +326,7 @@ fn decode_file<'a>(fields: &mut Fields<'a, '_>) -> Result<Media<'a>, ApiError> {
 #[derive(Debug, Serialize)]
 pub(super) struct ChatFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<Address<'a>>,
+    file_data: Option<MediaUrl<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,8 @@ use super::error::decode_error;
 use super::usage::CompletionUsage;
 use crate::formats::few::Few;
 use crate::formats::{
-    Glance, Heard, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
+    decode_event_data, decode_request_body, decode_response_body, missing_content,
 };
 use crate::json::{Edit, Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
@@ -29,8 +30,8 @@ from_json! {
 }
 
 /// Decodes the fields of a request that routing and metering need.
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let request: PeekedRequest<'_> = read_request(body)?;
+pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let request: PeekedRequest<'_> = decode_request_body(body)?;
     let model = request
         .model
         .map(|raw| decode_model_name(body, raw))
@@ -42,13 +43,13 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
         None
     };
     let longest = request.max_completion_tokens.or(request.max_tokens);
-    Ok(Peek {
+    Ok(RoutingFields {
         model,
         stream,
-        ask_usage: usage_edit,
-        most: Some(OutputLimit::of(longest, request.n)),
-        thread: None,
-        aside: None,
+        include_usage_edit: usage_edit,
+        output_limit: Some(OutputLimit::of(longest, request.n)),
+        conversation: None,
+        async_option: None,
     })
 }
 
@@ -56,9 +57,9 @@ pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
 pub(in crate::formats) fn decode_model_name<'a>(
     body: &[u8],
     raw: RawJson<'a>,
-) -> Result<Named<'a>, ApiError> {
+) -> Result<ModelField<'a>, ApiError> {
     let name = raw.text();
-    Ok(Named {
+    Ok(ModelField {
         name: name.ok_or_else(|| ApiError::invalid("model: expected a string").at("model"))?,
         range: raw.range_in(body),
     })
@@ -155,18 +156,18 @@ impl PeekedDelta<'_> {
             || self.audio.is_some()
     }
 
-    fn count(&self, heard: &mut Heard) {
-        heard.say(self.content);
-        heard.say(self.refusal);
+    fn count(&self, uncounted: &mut ContentBytes) {
+        uncounted.add_text(self.content);
+        uncounted.add_text(self.refusal);
         // Backends that send both fields send the same text in each.
-        heard.think(self.reasoning_content.or(self.reasoning));
+        uncounted.add_reasoning(self.reasoning_content.or(self.reasoning));
         let calls = self.tool_calls.map(RawJson::get);
         // Anything else passes through uncounted.
         let calls = calls.and_then(|calls| decode_json(calls).ok());
         let calls: Few<PeekedCall<'_>> = calls.unwrap_or_default();
         for function in calls.iter().filter_map(|call| call.function.as_ref()) {
-            heard.say(function.name);
-            heard.say(function.arguments);
+            uncounted.add_text(function.name);
+            uncounted.add_text(function.arguments);
         }
     }
 }
@@ -178,67 +179,73 @@ from_json! {
 }
 
 /// Meters a JSON response that passes through.
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let chunk: PeekedChunk<'_> = read_reply(body)?;
+pub(super) fn observe_response(
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let chunk: PeekedChunk<'_> = decode_response_body(body)?;
     if chunk.error.is_some() && chunk.choices.is_none() {
         return Err(decode_error(200, body));
     }
     if chunk.choices.is_none() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
-    note_usage(&chunk, watch);
-    (watch.begun, watch.ended) = (true, true);
-    Ok(Glance {
+    note_usage(&chunk, observer);
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation {
         model: chunk.model.map(|raw| raw.range_in(body)),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
 /// Meters one event of a stream that passes through.
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
     if data == "[DONE]" {
-        if watch.appeared == 0 && watch.api_error.is_none() {
-            return Err(no_answer());
+        if observer.appeared == 0 && observer.api_error.is_none() {
+            return Err(missing_content());
         }
-        (watch.ended, watch.closed) = (true, true);
-        return Ok(Glance::default());
+        (observer.ended, observer.closed) = (true, true);
+        return Ok(Observation::default());
     }
-    let chunk: PeekedChunk<'_> = read_event(data)?;
+    let chunk: PeekedChunk<'_> = decode_event_data(data)?;
     let choices = chunk.choices.iter().flat_map(Few::iter);
     for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
-        delta.count(&mut watch.unmetered);
+        delta.count(&mut observer.uncounted);
     }
-    note_usage(&chunk, watch);
+    note_usage(&chunk, observer);
     let model = chunk.model.map(|raw| raw.range_in(data.as_bytes()));
     if chunk.error.is_some() {
-        watch.api_error = Some(decode_error(200, data.as_bytes()));
-        watch.ended = true;
-        return Ok(Glance {
+        observer.api_error = Some(decode_error(200, data.as_bytes()));
+        observer.ended = true;
+        return Ok(Observation {
             model,
-            ..Glance::default()
+            ..Observation::default()
         });
     }
     let choices = chunk.choices.unwrap_or_default();
     for choice in choices.iter() {
-        watch.begun |= choice
+        observer.has_content |= choice
             .delta
             .as_ref()
             .is_some_and(PeekedDelta::holds_content);
         // One backend sends an empty reason in every chunk, the last included.
         let finish = choice.finish_reason.filter(|reason| reason.get() != "\"\"");
-        watch.choice(choice.index.unwrap_or(0), finish.is_some());
+        observer.observe_choice(choice.index.unwrap_or(0), finish.is_some());
     }
-    Ok(Glance {
+    Ok(Observation {
         model,
         usage_only: choices.is_empty() && chunk.usage.is_some(),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
-fn note_usage(chunk: &PeekedChunk<'_>, watch: &mut Watch) {
+fn note_usage(chunk: &PeekedChunk<'_>, observer: &mut ResponseObserver) {
     let groq_usage = chunk.x_groq.as_ref().and_then(|groq| groq.usage.as_ref());
     if let Some(usage) = chunk.usage.as_ref().or(groq_usage) {
-        watch.meter(usage.to_usage());
+        observer.record_usage(usage.to_usage());
     }
 }
 
@@ -250,11 +257,11 @@ mod tests {
     #[test]
     fn a_chunk_with_an_error_is_metered_and_its_model_is_found() {
         let chunk = r#"{"model":"m","error":{"message":"no"},"usage":{"prompt_tokens":4}}"#;
-        let mut watch = Watch::default();
-        let glance = glance_event(chunk, &mut watch).expect("a chunk");
-        assert_eq!(&chunk[glance.model.expect("a name")], "\"m\"");
-        assert_eq!(watch.usage.map(|usage| usage.input), Some(4));
-        assert!(watch.api_error.is_some() && watch.ended);
+        let mut observer = ResponseObserver::default();
+        let observation = observe_event(chunk, &mut observer).expect("a chunk");
+        assert_eq!(&chunk[observation.model.expect("a name")], "\"m\"");
+        assert_eq!(observer.usage.map(|usage| usage.input), Some(4));
+        assert!(observer.api_error.is_some() && observer.ended);
     }
 
     #[test]
@@ -285,7 +292,10 @@ mod tests {
                 r#"{"stream":true,"stream_options":{"include_usage":true}}"#,
             ),
         ] {
-            let edit = peek(body.as_bytes()).expect(body).ask_usage.expect(body);
+            let edit = decode_routing_fields(body.as_bytes())
+                .expect(body)
+                .include_usage_edit
+                .expect(body);
             assert_eq!(replace(body.as_bytes(), &[edit]), want);
         }
         for body in [
@@ -293,24 +303,29 @@ mod tests {
             r#"{"stream":false}"#,
             r#"{"stream":null,"stream_options":null}"#,
         ] {
-            assert_eq!(peek(body.as_bytes()).expect(body).ask_usage, None);
+            assert_eq!(
+                decode_routing_fields(body.as_bytes())
+                    .expect(body)
+                    .include_usage_edit,
+                None
+            );
         }
     }
 
     #[test]
     fn a_stream_without_a_choice_is_an_error() {
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
         let usage = r#"{"choices":[],"usage":{"prompt_tokens":1}}"#;
-        glance_event(usage, &mut watch).expect("a chunk");
-        assert!(glance_event("[DONE]", &mut watch).is_err());
+        observe_event(usage, &mut observer).expect("a chunk");
+        assert!(observe_event("[DONE]", &mut observer).is_err());
     }
 
     fn ended(events: &[&str]) -> bool {
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
         for event in events {
-            glance_event(event, &mut watch).expect("from_json");
+            observe_event(event, &mut observer).expect("from_json");
         }
-        watch.ended
+        observer.ended
     }
 
     #[test]

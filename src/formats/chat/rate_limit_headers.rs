@@ -27,8 +27,8 @@ pub(in crate::formats) fn encode_rate_limit_headers(
     let mut encode = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
-        fields.measure(limit, rate.limit, "");
-        fields.measure(remaining, rate.remaining, "");
+        fields.insert_number(limit, rate.limit, "");
+        fields.insert_number(remaining, rate.remaining, "");
         encode_duration(rate.reset, reset, fields);
     };
     encode(allowance.requests, REQUESTS);
@@ -39,12 +39,12 @@ pub(in crate::formats) fn encode_rate_limit_headers(
 fn encode_duration(duration: Duration, name: HeaderName, fields: &mut HeaderFields) {
     let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     match milliseconds {
-        0..1000 => fields.measure(name, milliseconds, "ms"),
-        1000..60_000 => fields.say(name, format_args!("{}s", milliseconds as f64 / 1000.0)),
+        0..1000 => fields.insert_number(name, milliseconds, "ms"),
+        1000..60_000 => fields.insert(name, format_args!("{}s", milliseconds as f64 / 1000.0)),
         _ => {
             let seconds = milliseconds.div_ceil(1000);
             let (minutes, seconds) = (seconds / 60, seconds % 60);
-            fields.say(name, format_args!("{minutes}m{seconds}s"));
+            fields.insert(name, format_args!("{minutes}m{seconds}s"));
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
         let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
         super::encode_rate_limit_headers(allowance, &mut fields);
         fields
-            .put_into(&mut headers)
+            .insert_into(&mut headers)
             .expect("values that may be sent");
         headers
     }

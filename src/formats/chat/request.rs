@@ -18,7 +18,7 @@ use super::tools::{
 use super::turns::{ChatMessage, decode_turns, encode_turns};
 use super::web_search::{ChatWebSearchOptions, decode_web_search, encode_web_search};
 use crate::formats::UpstreamTarget;
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, FieldLocation, Json, Labels, Losses, Request, Setting, SettingAliases,
@@ -143,7 +143,7 @@ pub(super) fn encode_request(
             include_usage: true,
         }),
     };
-    Ok(written(&body, request.size()))
+    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Decodes the fields that label a request: `user`, `prompt_cache_key`, `service_tier`, `metadata`.

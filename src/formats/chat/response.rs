@@ -14,9 +14,9 @@ use super::output_media::{AUDIO_TYPE, ChatOutputAudio, ChatOutputImage, ChatOutp
 use super::reasoning::ChatReasoningDetail;
 use super::text::append_text;
 use super::usage::ChatUsage;
-use crate::formats::identity::call_id;
-use crate::formats::written::written;
-use crate::formats::{ResponseOptions, no_answer, read_reply};
+use crate::formats::ids::call_id;
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{ResponseOptions, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Call, Choice, Citation, FieldLocation, Finish, Losses, Part, PartKind, Response,
     Signature, Text, ToolKind,
@@ -31,13 +31,13 @@ pub(super) fn decode_response<'a>(
     if body.trim_ascii_start().starts_with(b"[") {
         return Err(decode_error(200, body));
     }
-    let mut completion: Completion<'a> = read_reply(body)?;
+    let mut completion: Completion<'a> = decode_response_body(body)?;
     let Some(choices) = completion
         .choices
         .take()
         .filter(|choices| !choices.is_empty())
     else {
-        return Err(completion.api_error().unwrap_or_else(no_answer));
+        return Err(completion.api_error().unwrap_or_else(missing_content));
     };
     let is_prompt_blocked = completion.is_prompt_blocked();
     let mut numbered = Vec::with_capacity(choices.len());
@@ -245,7 +245,7 @@ pub(super) fn encode_response(
             .collect(),
         usage: response.usage.map(ChatUsage::from),
     };
-    written(&body, response.size())
+    to_json_bytes(&body, response.size())
 }
 
 /// Reports what the format cannot express of a choice.

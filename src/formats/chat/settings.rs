@@ -217,7 +217,7 @@ pub(super) fn encode_reasoning_effort(
         losses.dropped(LOCATION);
         return None;
     }
-    let nearest = capabilities.nearest(effort);
+    let nearest = capabilities.nearest_effort(effort);
     if is_exact && nearest == effort {
         report_shown_reasoning(thinking, losses);
     } else {

@@ -1,6 +1,6 @@
 //! Strips the signatures of other vendors from a history that passes through unchanged.
 
-use crate::formats::sealed::{is_wrapped, thinned};
+use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Text};
 
@@ -25,7 +25,8 @@ from_json! {
 
 fn has_wrapped_signature(detail: &str) -> bool {
     decode_json::<HistoryReasoningDetail<'_>>(detail).is_ok_and(|detail| {
-        is_wrapped(detail.signature.as_ref()) || is_wrapped(detail.data.as_ref())
+        is_wrapped_signature(detail.signature.as_ref())
+            || is_wrapped_signature(detail.data.as_ref())
     })
 }
 
@@ -37,8 +38,8 @@ pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<E
     for (turn, message) in (0..).zip(history.messages) {
         let message: HistoryMessage<'_> = decode_json(message.get()).unwrap_or_default();
         let details = message.reasoning_details;
-        let edit =
-            details.and_then(|raw| thinned(raw, body.as_bytes(), has_wrapped_signature, |_| {}));
+        let edit = details
+            .and_then(|raw| remove_elements(raw, body.as_bytes(), has_wrapped_signature, |_| {}));
         if edit.is_some() {
             losses.dropped(FieldLocation::Turn { turn: Some(turn) });
         }

@@ -2,38 +2,38 @@
 
 use serde::Serialize;
 
-use crate::formats::told::Told;
+use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::Usage;
 
 from_json! {
     /// The `usage` of a response or a chunk.
     pub(super) struct CompletionUsage {
-        "prompt_tokens" => prompt_tokens: Told,
-        "completion_tokens" => completion_tokens: Told,
-        "total_tokens" => total_tokens: Option<Told>,
+        "prompt_tokens" => prompt_tokens: TokenCount,
+        "completion_tokens" => completion_tokens: TokenCount,
+        "total_tokens" => total_tokens: Option<TokenCount>,
         "prompt_tokens_details" => prompt_tokens_details: Option<CompletionPromptDetails>,
         "completion_tokens_details" => completion_tokens_details: Option<CompletionOutputDetails>,
-        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<Told>,
-        "cached_tokens" => cached_tokens: Option<Told>,
-        "num_cached_tokens" => num_cached_tokens: Option<Told>,
+        "prompt_cache_hit_tokens" => prompt_cache_hit_tokens: Option<TokenCount>,
+        "cached_tokens" => cached_tokens: Option<TokenCount>,
+        "num_cached_tokens" => num_cached_tokens: Option<TokenCount>,
     }
 }
 
 from_json! {
     struct CompletionPromptDetails {
-        "cached_tokens" => cached_tokens: Option<Told>,
-        "cache_write_tokens" => cache_write_tokens: Option<Told>,
-        "audio_tokens" => audio_tokens: Option<Told>,
-        "image_tokens" => image_tokens: Option<Told>,
+        "cached_tokens" => cached_tokens: Option<TokenCount>,
+        "cache_write_tokens" => cache_write_tokens: Option<TokenCount>,
+        "audio_tokens" => audio_tokens: Option<TokenCount>,
+        "image_tokens" => image_tokens: Option<TokenCount>,
     }
 }
 
 from_json! {
     struct CompletionOutputDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<Told>,
-        "audio_tokens" => audio_tokens: Option<Told>,
-        "image_tokens" => image_tokens: Option<Told>,
+        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
+        "audio_tokens" => audio_tokens: Option<TokenCount>,
+        "image_tokens" => image_tokens: Option<TokenCount>,
     }
 }
 

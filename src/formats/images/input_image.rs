@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
 use super::image_header::{ImageHeader, decode_base64_header, decode_header};
-use crate::formats::address::Address;
 use crate::formats::base64_text;
+use crate::formats::media_url::MediaUrl;
 use crate::json::Node;
 use crate::model::{ApiError, ApiErrorKind, Json, Media, Source, Text, split_data_url};
 
@@ -117,8 +117,8 @@ pub(super) fn image_source(url: Text<'_>) -> Option<Source<'_>> {
         Text::Owned(url) => Text::Owned(split_data_url(&url)?.1.to_owned()),
     };
     Some(Source::Base64(match data {
-        Text::Borrowed(data) => base64_text::standard(data),
-        Text::Owned(data) => Text::Owned(base64_text::standard(&data).into_owned()),
+        Text::Borrowed(data) => base64_text::to_standard(data),
+        Text::Owned(data) => Text::Owned(base64_text::to_standard(&data).into_owned()),
     }))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn image_source(url: Text<'_>) -> Option<Source<'_>> {
 #[derive(Serialize)]
 pub(super) struct EncodedInputImage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    image_url: Option<Address<'a>>,
+    image_url: Option<MediaUrl<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_id: Option<&'a str>,
 }
@@ -134,14 +134,14 @@ pub(super) struct EncodedInputImage<'a> {
 /// Encodes an image; `None` if the media is a plain text.
 pub(super) fn encode_input_image<'a>(media: &'a Media<'_>) -> Option<EncodedInputImage<'a>> {
     let (image_url, file_id) = match &media.source {
-        Source::Url(url) => (Some(Address::Url(url)), None),
+        Source::Url(url) => (Some(MediaUrl::Url(url)), None),
         Source::Base64(data) => {
             let mime = match &*media.mime {
                 "" | "image/*" => "image/png",
                 mime => mime,
             };
-            let data: Cow<'_, str> = base64_text::standard(data);
-            (Some(Address::Data { mime, data }), None)
+            let data: Cow<'_, str> = base64_text::to_standard(data);
+            (Some(MediaUrl::Data { mime, data }), None)
         }
         Source::File(id) => (None, Some(&**id)),
         Source::Plain(_) => return None,

@@ -24,8 +24,9 @@ use std::ops::Range;
 use http::HeaderName;
 
 use super::{
-    Codec, Glance, HeaderFields, NameRule, Operation, Passed, Peek, RequestHead, ResponseOptions,
-    StreamDecoder, StreamEncoder, UpstreamTarget, Watch, quoted,
+    Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
+    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
+    to_json_string,
 };
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
 use crate::sse::SseWriter;
@@ -44,8 +45,8 @@ impl Codec for Images {
     }
 
     /// The format has no tools, so the rule is never used.
-    fn name_rule(&self) -> NameRule {
-        NameRule::up_to(64)
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(64)
     }
 
     fn encode_request(
@@ -94,16 +95,21 @@ impl Codec for Images {
         error::encode(api_error)
     }
 
-    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
         error::encode_in_stream(api_error, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        passthrough::peek(body)
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        passthrough::decode_routing_fields(body)
     }
 
     /// Checks the parameters and the input images, so that the upstream does not charge for a bad request.
-    fn inspect(
+    fn check_passthrough(
         &self,
         head: &RequestHead<'_>,
         body: &[u8],
@@ -113,12 +119,20 @@ impl Codec for Images {
         Ok(Vec::new())
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_reply(body, watch)
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_response(body, observer)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_event(data, watch)
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_event(data, observer)
     }
 
     fn content_type(&self, body: &[u8]) -> Cow<'static, str> {
@@ -128,14 +142,14 @@ impl Codec for Images {
         }
     }
 
-    fn spelled(&self, body: &[u8], name: &str) -> Vec<u8> {
+    fn encode_model_name(&self, body: &[u8], name: &str) -> Vec<u8> {
         match multipart::is_multipart(body) {
             true => name.as_bytes().to_vec(),
-            false => quoted(name),
+            false => to_json_string(name),
         }
     }
 
-    fn accept_response(&self, response: &Response<'_>) -> Result<(), ApiError> {
+    fn check_response(&self, response: &Response<'_>) -> Result<(), ApiError> {
         response::accept(response)
     }
 
@@ -146,15 +160,15 @@ impl Codec for Images {
         }
     }
 
-    fn operation_of(&self, request: &Request<'_>, _stream: bool) -> Operation {
-        request::operation_of(request)
+    fn upstream_operation(&self, request: &Request<'_>, _stream: bool) -> Operation {
+        request::upstream_operation(request)
     }
 
-    fn own_headers(&self) -> &'static [HeaderName] {
+    fn passthrough_headers(&self) -> &'static [HeaderName] {
         &super::chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
+    fn encode_rate_limits(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         super::chat::encode_rate_limit_headers(allowance, fields);
     }
 }

@@ -11,7 +11,8 @@ use super::stream::{ImageEventType, RawImageEvent};
 use super::usage::{add_usage, decode_usage};
 use crate::formats::chat::decode_model_name;
 use crate::formats::{
-    Aside, Glance, Named, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    AsyncOption, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
+    decode_event_data, decode_request_body, decode_response_body, missing_content,
 };
 use crate::json::{Edit, RawJson, from_json};
 use crate::model::ApiError;
@@ -26,30 +27,30 @@ from_json! {
 }
 
 /// Reads the fields of a request that routing needs.
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
+pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     if multipart::is_multipart(body) {
         return peek_multipart(body);
     }
-    let request: ImageRequestFields<'_> = read_request(body)?;
-    let aside = request.r#async.map(|raw| {
-        let later = match raw.get() {
+    let request: ImageRequestFields<'_> = decode_request_body(body)?;
+    let async_option = request.r#async.map(|raw| {
+        let is_async = match raw.get() {
             "true" => true,
             "false" => false,
             _ => return Err(invalid_async()),
         };
         let removal = without_member(body, raw.range_in(body));
-        Ok(Aside { later, removal })
+        Ok(AsyncOption { is_async, removal })
     });
-    Ok(Peek {
+    Ok(RoutingFields {
         model: request
             .model
             .map(|raw| decode_model_name(body, raw))
             .transpose()?,
         stream: request.stream.unwrap_or(false),
-        ask_usage: None,
-        most: Some(OutputLimit::of(None, request.n)),
-        thread: None,
-        aside: aside.transpose()?,
+        include_usage_edit: None,
+        output_limit: Some(OutputLimit::of(None, request.n)),
+        conversation: None,
+        async_option: async_option.transpose()?,
     })
 }
 
@@ -57,21 +58,21 @@ fn invalid_async() -> ApiError {
     ApiError::invalid("async: expected true or false").at("async")
 }
 
-fn peek_multipart(body: &[u8]) -> Result<Peek<'_>, ApiError> {
+fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     let fields = multipart::decode(body)?;
     let find = |name: &str| fields.iter().find(|field| field.name == name);
     let model = find("model").map(|field| {
         let name = std::str::from_utf8(field.value);
         let wrong = |_| ApiError::invalid("model: expected text").at("model");
         let range = field.value_range.clone();
-        name.map_err(wrong).map(|name| Named {
+        name.map_err(wrong).map(|name| ModelField {
             name: name.into(),
             range,
         })
     });
     let is_true = |field: &MultipartField<'_>| matches!(field.value, b"true" | b"True" | b"1");
-    let aside = find("async").map(|field| Aside {
-        later: is_true(field),
+    let async_option = find("async").map(|field| AsyncOption {
+        is_async: is_true(field),
         removal: Edit {
             range: field.range.clone(),
             with: Vec::new(),
@@ -79,16 +80,16 @@ fn peek_multipart(body: &[u8]) -> Result<Peek<'_>, ApiError> {
     });
     let count = find("n").and_then(|field| std::str::from_utf8(field.value).ok());
     let count = count.and_then(|count| count.trim().parse().ok());
-    Ok(Peek {
+    Ok(RoutingFields {
         model: model.transpose()?,
         stream: find("stream").is_some_and(is_true),
-        ask_usage: None,
-        most: Some(OutputLimit {
+        include_usage_edit: None,
+        output_limit: Some(OutputLimit {
             output: None,
             choices: count.unwrap_or(1).max(1),
         }),
-        thread: None,
-        aside,
+        conversation: None,
+        async_option,
     })
 }
 
@@ -116,45 +117,51 @@ fn without_member(body: &[u8], value: Range<usize>) -> Edit {
 }
 
 /// Observes a JSON response.
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let response: RawImageResponse<'_> = read_reply(body)?;
+pub(super) fn observe_response(
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let response: RawImageResponse<'_> = decode_response_body(body)?;
     let images = response.data.iter().flatten();
-    watch.pictures = images.filter(|image| image.is_present()).count() as u64;
-    if watch.pictures == 0 {
+    observer.images = images.filter(|image| image.is_present()).count() as u64;
+    if observer.images == 0 {
         return Err(match response.error {
             Some(_) => error::decode(200, body),
-            None => no_answer(),
+            None => missing_content(),
         });
     }
     if let Some(usage) = &response.usage {
-        watch.meter(decode_usage(usage));
+        observer.record_usage(decode_usage(usage));
     }
-    (watch.begun, watch.ended) = (true, true);
-    Ok(Glance::default())
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation::default())
 }
 
 /// Observes one event of a stream.
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
     if data == "[DONE]" {
-        return Ok(Glance::default());
+        return Ok(Observation::default());
     }
-    let event: RawImageEvent<'_> = read_event(data)?;
+    let event: RawImageEvent<'_> = decode_event_data(data)?;
     if let Some(usage) = &event.usage {
-        watch.meter(add_usage(watch.usage, decode_usage(usage)));
+        observer.record_usage(add_usage(observer.usage, decode_usage(usage)));
     }
     match event.event_type() {
         ImageEventType::Other => {}
-        ImageEventType::PartialImage => watch.begun = true,
+        ImageEventType::PartialImage => observer.has_content = true,
         ImageEventType::Completed => {
-            watch.pictures += 1;
-            (watch.begun, watch.ended) = (true, true);
+            observer.images += 1;
+            (observer.has_content, observer.ended) = (true, true);
         }
         ImageEventType::Error => {
-            watch.api_error = Some(error::decode_in_stream(data));
-            watch.ended = true;
+            observer.api_error = Some(error::decode_in_stream(data));
+            observer.ended = true;
         }
     }
-    Ok(Glance::default())
+    Ok(Observation::default())
 }
 
 #[cfg(test)]
@@ -164,31 +171,36 @@ mod tests {
 
     #[test]
     fn async_is_removed_from_the_body() {
-        for (body, rest, later) in [
+        for (body, rest, is_async) in [
             (r#"{"async":true}"#, "{}", true),
             (r#"{"async": true, "n":1}"#, r#"{ "n":1}"#, true),
             (r#"{"n":1 , "async" :false }"#, r#"{"n":1  }"#, false),
             (r#"{"n":1,"async":true,"m":2}"#, r#"{"n":1,"m":2}"#, true),
         ] {
-            let aside = peek(body.as_bytes()).expect(body).aside.expect(body);
-            assert_eq!(replace(body.as_bytes(), &[aside.removal]), rest);
-            assert_eq!(aside.later, later);
+            let async_option = decode_routing_fields(body.as_bytes())
+                .expect(body)
+                .async_option
+                .expect(body);
+            assert_eq!(replace(body.as_bytes(), &[async_option.removal]), rest);
+            assert_eq!(async_option.is_async, is_async);
         }
-        assert!(peek(br#"{"async":"yes"}"#).is_err());
+        assert!(decode_routing_fields(br#"{"async":"yes"}"#).is_err());
         assert_eq!(
-            peek(br#"{"n":1,"async":null}"#).expect("a body").aside,
+            decode_routing_fields(br#"{"n":1,"async":null}"#)
+                .expect("a body")
+                .async_option,
             None
         );
         let part = |name: &str, value: &str| {
             format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
         };
-        let [model, later] = [part("model", "m"), part("async", "true")];
-        let body = format!("{model}{later}--b--\r\n");
-        let peek = peek(body.as_bytes()).expect("a form");
-        assert_eq!(&body[peek.model.expect("a model").range], "m");
-        let aside = peek.aside.expect("a word");
-        assert!(aside.later);
-        let rest = replace(body.as_bytes(), &[aside.removal]);
+        let [model, is_async] = [part("model", "m"), part("async", "true")];
+        let body = format!("{model}{is_async}--b--\r\n");
+        let fields = decode_routing_fields(body.as_bytes()).expect("a form");
+        assert_eq!(&body[fields.model.expect("a model").range], "m");
+        let async_option = fields.async_option.expect("a word");
+        assert!(async_option.is_async);
+        let rest = replace(body.as_bytes(), &[async_option.removal]);
         assert_eq!(rest, format!("{model}--b--\r\n"));
     }
 
@@ -196,20 +208,23 @@ mod tests {
     fn images_are_counted_and_their_usage_is_added_up() {
         let usage = r#""usage":{"input_tokens":5,"output_tokens":7,"total_tokens":12}"#;
         let event = format!(r#"{{"type":"image_generation.completed","b64_json":"AA==",{usage}}}"#);
-        let mut watch = Watch::default();
-        glance_event(&event, &mut watch).expect("an event");
-        glance_event(&event, &mut watch).expect("an event");
-        let counted = watch.usage.expect("usage");
-        assert_eq!((counted.input, counted.output, watch.pictures), (10, 14, 2));
-        assert!(watch.begun && watch.ended);
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
+        observe_event(&event, &mut observer).expect("an event");
+        observe_event(&event, &mut observer).expect("an event");
+        let counted = observer.usage.expect("usage");
+        assert_eq!(
+            (counted.input, counted.output, observer.images),
+            (10, 14, 2)
+        );
+        assert!(observer.has_content && observer.ended);
+        let mut observer = ResponseObserver::default();
         let body = format!(r#"{{"created":1,"data":[{{"b64_json":"AA=="}}],{usage}}}"#);
-        glance_reply(body.as_bytes(), &mut watch).expect("a reply");
-        assert_eq!((watch.pictures, watch.ended), (1, true));
+        observe_response(body.as_bytes(), &mut observer).expect("a reply");
+        assert_eq!((observer.images, observer.ended), (1, true));
         for empty in [r#"{"data":[]}"#, r#"{"data":[{}]}"#, "{}"] {
-            let mut watch = Watch::default();
+            let mut observer = ResponseObserver::default();
             assert!(
-                glance_reply(empty.as_bytes(), &mut watch).is_err(),
+                observe_response(empty.as_bytes(), &mut observer).is_err(),
                 "{empty}"
             );
         }

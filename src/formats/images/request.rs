@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::input_image::{EncodedInputImage, encode_input_image};
 use super::parameters::{ImageParameters, decode_parameters};
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{Operation, RequestHead, UpstreamTarget};
 use crate::model::{
     ApiError, Depth, FieldLocation, ImageOptions, ImageSetting, ImageSize, Labels, Losses, Media,
@@ -147,11 +147,11 @@ pub(super) fn encode(
         stream: target.stream.then_some(true),
         partial_images: options.partial_images.filter(|_| target.stream),
     };
-    Ok(written(&body, request.size()))
+    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// The operation of an encoded request: an edit if it has input images.
-pub(super) fn operation_of(request: &Request<'_>) -> Operation {
+pub(super) fn upstream_operation(request: &Request<'_>) -> Operation {
     let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
     match parts.any(|part| matches!(part.kind, PartKind::Media(_))) {
         true => Operation::Edit,

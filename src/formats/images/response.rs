@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::image_header::{ImageHeader, decode_base64_header};
 use super::usage::{ImageUsage, RawImageUsage, decode_usage, encode_usage};
 use crate::formats::base64_text;
-use crate::formats::written::written;
-use crate::formats::{ResponseOptions, no_answer, read_reply};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{ResponseOptions, decode_response_body, missing_content};
 use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Choice, Finish, Media, Part, PartKind, Response, Source, Text, truncated,
@@ -41,7 +41,7 @@ impl RawImage<'_> {
 
 /// The URLs of a response's images, with their ranges in the body, quotes included.
 pub fn image_urls(body: &[u8]) -> Vec<(Range<usize>, String)> {
-    let response: Option<RawImageResponse<'_>> = read_reply(body).ok();
+    let response: Option<RawImageResponse<'_>> = decode_response_body(body).ok();
     let images = response.and_then(|response| response.data);
     let urls = images.unwrap_or_default().into_iter();
     let urls = urls.filter_map(|image| image.url);
@@ -72,11 +72,11 @@ pub(super) fn decode_image<'a>(
 
 /// Decodes a response.
 pub(super) fn decode(body: &[u8]) -> Result<Response<'_>, ApiError> {
-    let response: RawImageResponse<'_> = read_reply(body)?;
+    let response: RawImageResponse<'_> = decode_response_body(body)?;
     let Some(data) = response.data else {
         return Err(match response.error {
             Some(_) => super::error::decode(200, body),
-            None => no_answer(),
+            None => missing_content(),
         });
     };
     let images: Vec<_> = data
@@ -88,7 +88,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Response<'_>, ApiError> {
         })
         .collect();
     if images.is_empty() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
     let created = response.created.unwrap_or_default();
     Ok(Response {
@@ -129,7 +129,7 @@ pub(super) struct EncodedImage<'a> {
 /// Encodes an image; `None` if the media is no image data.
 pub(super) fn encode_image<'a>(media: &'a Media<'_>) -> Option<EncodedImage<'a>> {
     let (b64_json, url) = match &media.source {
-        Source::Base64(data) => (Some(base64_text::standard(data)), None),
+        Source::Base64(data) => (Some(base64_text::to_standard(data)), None),
         Source::Url(url) => (None, Some(&**url)),
         Source::File(_) | Source::Plain(_) => return None,
     };
@@ -182,14 +182,14 @@ pub(super) fn encode(response: &Response<'_>, options: &ResponseOptions) -> Vec<
     let properties = images(response).next().map(ImageProperties::of);
     let body = ImageResponse {
         created: match response.created {
-            0 => options.at,
+            0 => options.created_at,
             created => created,
         },
         properties: properties.unwrap_or_default(),
         data: images(response).filter_map(encode_image).collect(),
         usage: response.usage.map(encode_usage),
     };
-    written(&body, response.size())
+    to_json_bytes(&body, response.size())
 }
 
 /// Refuses a response without an image, whatever text it has.

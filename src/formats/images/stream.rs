@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::error;
 use super::response::{EncodedImage, ImageProperties, decode_image, encode_image, no_image};
 use super::usage::{ImageUsage, RawImageUsage, add_usage, decode_usage, encode_usage};
-use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, read_event};
+use crate::formats::{ResponseOptions, StreamDecoder, StreamEncoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Block, Delta, Event, Finish, Media, Text, Usage};
 use crate::sse::SseWriter;
@@ -54,11 +54,11 @@ pub(super) struct ImageStreamDecoder {
 }
 
 impl StreamDecoder for ImageStreamDecoder {
-    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if data == "[DONE]" {
             return Ok(());
         }
-        let event: RawImageEvent<'_> = read_event(data)?;
+        let event: RawImageEvent<'_> = decode_event_data(data)?;
         match event.event_type() {
             ImageEventType::Error => return Err(error::decode_in_stream(data)),
             ImageEventType::PartialImage | ImageEventType::Other => return Ok(()),
@@ -86,7 +86,7 @@ impl StreamDecoder for ImageStreamDecoder {
         Ok(())
     }
 
-    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if !self.complete {
             let message = "the upstream's stream broke off before its end";
             return Err(ApiError::bad_gateway(message));
@@ -133,11 +133,11 @@ const MAX_TEXT_BYTES: usize = 1000;
 impl ImageStreamEncoder {
     pub(super) fn new(options: &ResponseOptions) -> ImageStreamEncoder {
         ImageStreamEncoder {
-            event_name: match options.memory.image_edit {
+            event_name: match options.translation_state.image_edit {
                 true => "image_edit.completed",
                 false => "image_generation.completed",
             },
-            created: options.at,
+            created: options.created_at,
             images: Vec::new(),
             text: String::new(),
             filtered: false,
@@ -170,7 +170,7 @@ impl ImageStreamEncoder {
 }
 
 impl StreamEncoder for ImageStreamEncoder {
-    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         match event {
             Event::Start { created, .. } if created > 0 => self.created = created,
             Event::Open {

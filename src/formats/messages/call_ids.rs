@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::formats::identity;
+use crate::formats::ids;
 use crate::model::Text;
 
 /// The id of a response's call: the upstream's, or one derived from the response's id (`source`) and
@@ -16,7 +16,7 @@ pub(super) fn response_call_id<'a>(
 ) -> Cow<'a, str> {
     match id {
         Some(id) if !id.is_empty() => Cow::Borrowed(id),
-        _ => Cow::Owned(identity::call_id(source, 0, ordinal)),
+        _ => Cow::Owned(ids::call_id(source, 0, ordinal)),
     }
 }
 

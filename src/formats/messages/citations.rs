@@ -1,6 +1,6 @@
 //! Citations in an upstream's text blocks. Only those of web pages have a URL, which other formats need.
 
-use crate::formats::read_event;
+use crate::formats::decode_event_data;
 use crate::json::{Node, RawJson, from_json};
 use crate::model::{ApiError, Citation, FieldLocation, Losses, Text};
 
@@ -45,7 +45,7 @@ from_json! {
 
 /// Decodes the URL and the title of a citation in a stream. `None`: it has no URL.
 pub(super) fn decode_streamed_citation(raw: RawJson<'_>) -> Option<(String, Option<String>)> {
-    let citation: RawCitation<'_> = read_event(raw.get()).ok()?;
+    let citation: RawCitation<'_> = decode_event_data(raw.get()).ok()?;
     let url = citation.url.filter(|_| citation.kind == WEB_PAGE)?;
     Some((url.into_owned(), citation.title.map(Text::into_owned)))
 }

@@ -11,7 +11,7 @@ use super::thinking_blocks::{
     decode_redacted_thinking, decode_thinking_block, encode_own_reasoning,
 };
 use super::turn_order::{DraftBlock, MessagesRole};
-use crate::formats::identity;
+use crate::formats::ids;
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, ToolResult,
@@ -186,7 +186,7 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
                 encoded
             }
             None => {
-                let id = identity::past_call_id(turn, ordinal, &call.name);
+                let id = ids::past_call_id(turn, ordinal, &call.name);
                 self.pending.push((&call.name, id.clone()));
                 Cow::Owned(id)
             }

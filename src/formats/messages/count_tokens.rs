@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{error, request};
-use crate::formats::written::written;
-use crate::formats::{Counter, Question, UpstreamTarget, read_reply};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{CountTokensRequest, TokenCounter, UpstreamTarget, decode_response_body};
 use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
@@ -23,29 +23,29 @@ from_json! {
     }
 }
 
-impl Counter for MessagesTokenCounter {
-    fn decode_question<'a>(
+impl TokenCounter for MessagesTokenCounter {
+    fn decode_count_request<'a>(
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, ApiError> {
+    ) -> Result<CountTokensRequest<'a>, ApiError> {
         let request = request::decode(body, losses)?;
         let within = None;
-        Ok(Question { request, within })
+        Ok(CountTokensRequest { request, within })
     }
 
-    fn encode_question(
+    fn encode_count_request(
         &self,
         request: &Request<'_>,
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
         let (prompt, _) = request::encode_prompt(request, target, losses)?;
-        Ok(written(&prompt, request.size()))
+        Ok(to_json_bytes(&prompt, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        match read_reply(body)? {
+        match decode_response_body(body)? {
             RawMessagesTokenCount { error: Some(_), .. } => Err(error::decode(200, body)),
             RawMessagesTokenCount { input_tokens, .. } => input_tokens
                 .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),

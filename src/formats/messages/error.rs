@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::words_of;
+use crate::formats::error_message;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -90,7 +90,7 @@ pub(super) fn decode(status: u16, bytes: &[u8]) -> ApiError {
     if status >= 400 && !kind.has_canonical_status() {
         api_error.status = status;
     }
-    api_error.message = words_of(message, &body).to_owned();
+    api_error.message = error_message(message, &body).to_owned();
     api_error
 }
 

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::block_fields::{required_text, unexpected_block};
 use super::blocks::{BlockSource, ContentBlock};
 use crate::formats::base64_text;
-use crate::formats::media_kind::{MediaKind, type_of_address};
+use crate::formats::media_kind::{MediaKind, mime_of_url};
 use crate::json::{Fields, Path};
 use crate::model::{ApiError, FieldLocation, Json, Losses, Media, PartField, Source, Text};
 
@@ -226,8 +226,8 @@ fn encode_untyped_url<'a>(
     losses: &mut Losses,
 ) -> Result<ContentBlock<'a>, ApiError> {
     let is_file = !media.mime.is_empty();
-    let known = type_of_address(url);
-    let is_image = match (MediaKind::of_address(url), known) {
+    let known = mime_of_url(url);
+    let is_image = match (MediaKind::of_url(url), known) {
         (MediaKind::Image, _) => true,
         (_, Some(PDF)) => false,
         (MediaKind::Unknown, _) => !is_file,
@@ -259,11 +259,11 @@ fn text_source(data: Cow<'_, str>) -> BlockSource<'_> {
 fn base64_source<'a>(media_type: &'static str, data: &'a str) -> BlockSource<'a> {
     BlockSource::Base64 {
         media_type,
-        data: base64_text::standard(data),
+        data: base64_text::to_standard(data),
     }
 }
 
 fn decode_base64_text(data: &str) -> Option<String> {
-    let bytes = STANDARD.decode(&*base64_text::standard(data)).ok()?;
+    let bytes = STANDARD.decode(&*base64_text::to_standard(data)).ok()?;
     String::from_utf8(bytes).ok()
 }

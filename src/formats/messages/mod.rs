@@ -34,9 +34,9 @@ mod usage;
 use http::HeaderName;
 
 use super::{
-    Capabilities, Codec, Counter, Glance, HeaderFields, MessagesVersion, NameRule, Operation,
-    Passed, Peek, RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget,
-    Watch,
+    Capabilities, Codec, HeaderFields, InterruptedStream, MessagesVersion, Observation, Operation,
+    RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
+    TokenCounter, ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -55,8 +55,8 @@ impl Codec for Messages {
         request::decode(body, losses)
     }
 
-    fn name_rule(&self) -> NameRule {
-        NameRule::up_to(128)
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(128)
     }
 
     fn encode_request(
@@ -105,12 +105,17 @@ impl Codec for Messages {
         error::encode(api_error, request_id)
     }
 
-    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
         error::encode_in_stream(api_error, out);
     }
 
     /// A `ping` event; before `message_start` a comment, because clients expect that event first.
-    fn keep_alive(&self, opened: bool, out: &mut SseWriter) {
+    fn encode_keep_alive(&self, opened: bool, out: &mut SseWriter) {
         #[derive(serde::Serialize)]
         struct Ping {
             r#type: &'static str,
@@ -121,16 +126,24 @@ impl Codec for Messages {
         }
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        passthrough::peek(body)
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        passthrough::decode_routing_fields(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_reply(body, watch)
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_response(body, observer)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_event(data, watch)
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_event(data, observer)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
@@ -141,7 +154,7 @@ impl Codec for Messages {
         .to_owned()
     }
 
-    fn standing_header(&self, capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
+    fn required_header(&self, capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
         let version = match capabilities.messages_version {
             MessagesVersion::First => "2023-06-01",
             MessagesVersion::Second => "2026-10-21",
@@ -149,7 +162,7 @@ impl Codec for Messages {
         Some((HeaderName::from_static("anthropic-version"), version))
     }
 
-    fn own_headers(&self) -> &'static [HeaderName] {
+    fn passthrough_headers(&self) -> &'static [HeaderName] {
         static OWN: [HeaderName; 3] = [
             HeaderName::from_static("anthropic-version"),
             HeaderName::from_static("anthropic-beta"),
@@ -162,11 +175,11 @@ impl Codec for Messages {
         Some(const { HeaderName::from_static("request-id") })
     }
 
-    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
+    fn encode_rate_limits(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         rate_limit_headers::encode_rate_limits(allowance, jiff::Timestamp::now(), fields);
     }
 
-    fn counter(&self) -> Option<&'static dyn Counter> {
+    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         Some(&count_tokens::MessagesTokenCounter)
     }
 

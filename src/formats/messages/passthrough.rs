@@ -2,7 +2,8 @@
 
 use super::usage::RawMessagesUsage;
 use crate::formats::{
-    Glance, OutputLimit, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+    Observation, OutputLimit, ResponseObserver, RoutingFields, chat, decode_event_data,
+    decode_request_body, decode_response_body, missing_content,
 };
 use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text};
@@ -16,18 +17,18 @@ from_json! {
 }
 
 /// Reads the fields of a request that routing needs.
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let request: MessagesRequestFields<'_> = read_request(body)?;
-    Ok(Peek {
+pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let request: MessagesRequestFields<'_> = decode_request_body(body)?;
+    Ok(RoutingFields {
         model: request
             .model
             .map(|raw| chat::decode_model_name(body, raw))
             .transpose()?,
         stream: request.stream.unwrap_or(false),
-        ask_usage: None,
-        most: Some(OutputLimit::of(request.max_tokens, None)),
-        thread: None,
-        aside: None,
+        include_usage_edit: None,
+        output_limit: Some(OutputLimit::of(request.max_tokens, None)),
+        conversation: None,
+        async_option: None,
     })
 }
 
@@ -71,58 +72,68 @@ impl<'a> FromJson<'a> for MessagesDeltaText<'a> {
 }
 
 /// Observes a JSON response.
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let response: MessagesResponseFields<'_> = read_reply(body)?;
+pub(super) fn observe_response(
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let response: MessagesResponseFields<'_> = decode_response_body(body)?;
     if response.error.is_some() {
         return Err(super::error::decode(200, body));
     }
     if response.content.is_none() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
-    watch.usage = response.usage.map(|usage| usage.merge(None));
-    (watch.begun, watch.ended) = (true, true);
-    Ok(Glance {
+    observer.usage = response.usage.map(|usage| usage.merge(None));
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation {
         model: response.model.map(|raw| raw.range_in(body)),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
 /// Observes one event of a stream.
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-    let event: MessagesEventFields<'_> = read_event(data)?;
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let event: MessagesEventFields<'_> = decode_event_data(data)?;
     match event.kind.as_ref() {
         "error" => {
-            watch.api_error = Some(super::error::decode(200, data.as_bytes()));
-            watch.ended = true;
+            observer.api_error = Some(super::error::decode(200, data.as_bytes()));
+            observer.ended = true;
         }
-        "message_start" => watch.opened = true,
-        "content_block_delta" | "content_block_stop" | "message_delta" => watch.begun = true,
-        "message_stop" => (watch.begun, watch.ended, watch.closed) = (true, true, true),
+        "message_start" => observer.started = true,
+        "content_block_delta" | "content_block_stop" | "message_delta" => {
+            observer.has_content = true
+        }
+        "message_stop" => {
+            (observer.has_content, observer.ended, observer.closed) = (true, true, true)
+        }
         _ => {}
     }
-    watch.unmetered.say(event.delta.text);
-    watch.unmetered.think(event.delta.reasoning);
+    observer.uncounted.add_text(event.delta.text);
+    observer.uncounted.add_reasoning(event.delta.reasoning);
     let (model, start) = match event.message {
         Some(message) => (message.model, message.usage),
         None => (None, None),
     };
     if let Some(usage) = event.usage.or(start) {
-        watch.meter(usage.merge(watch.usage));
+        observer.record_usage(usage.merge(observer.usage));
     }
-    Ok(Glance {
+    Ok(Observation {
         model: model.map(|raw| raw.range_in(data.as_bytes())),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::Heard;
+    use crate::formats::ContentBytes;
 
     #[test]
     fn deltas_are_measured_and_anything_else_is_skipped() {
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
         for delta in [
             r#"{"type":"text_delta","text":"four"}"#,
             r#"{"type":"input_json_delta","partial_json":"{\"a\""}"#,
@@ -138,12 +149,12 @@ mod tests {
             "1.5",
         ] {
             let event = format!(r#"{{"type":"content_block_delta","index":0,"delta":{delta}}}"#);
-            glance_event(&event, &mut watch).expect(delta);
+            observe_event(&event, &mut observer).expect(delta);
         }
-        let heard = Heard {
-            said: 4 + 6,
-            thought: 2,
+        let uncounted = ContentBytes {
+            text: 4 + 6,
+            reasoning: 2,
         };
-        assert_eq!(watch.unmetered, heard);
+        assert_eq!(observer.uncounted, uncounted);
     }
 }

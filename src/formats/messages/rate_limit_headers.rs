@@ -26,12 +26,12 @@ pub(super) fn encode_rate_limits(
     let mut encode = |rate: Option<RateLimit>, names: [HeaderName; 3]| {
         let Some(rate) = rate else { return };
         let [limit, remaining, reset] = names;
-        fields.measure(limit, rate.limit, "");
-        fields.measure(remaining, rate.remaining, "");
+        fields.insert_number(limit, rate.limit, "");
+        fields.insert_number(remaining, rate.remaining, "");
         let wait = SignedDuration::from_secs(rate.reset.as_secs_f64().ceil() as i64);
         let full = now.checked_add(wait).unwrap_or(now);
         // Whole seconds: a timestamp is formatted with its fraction.
-        fields.say(
+        fields.insert(
             reset,
             Timestamp::from_second(full.as_second()).unwrap_or(full),
         );
@@ -62,7 +62,7 @@ mod tests {
         let (mut fields, mut headers) = (HeaderFields::default(), HeaderMap::new());
         encode_rate_limits(&allowance, now, &mut fields);
         fields
-            .put_into(&mut headers)
+            .insert_into(&mut headers)
             .expect("values that may be sent");
         assert_eq!(headers["anthropic-ratelimit-tokens-limit"], "200000");
         assert_eq!(headers["anthropic-ratelimit-tokens-remaining"], "150000");

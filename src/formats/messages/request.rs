@@ -14,7 +14,7 @@ use super::tools::{MessagesTool, decode_tools, encode_tools};
 use super::turn_order::MessagesTurn;
 use super::turns::{decode_turns, encode_turns};
 use crate::formats::UpstreamTarget;
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Request, Setting};
 
@@ -113,7 +113,7 @@ pub(super) fn encode(
         stream: target.stream,
     };
     report_unsupported(&request.sampling, losses);
-    Ok(written(&body, request.size()))
+    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the prompt, and computes a `max_tokens` that leaves room for the reasoning.

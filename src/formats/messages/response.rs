@@ -9,8 +9,8 @@ use super::citations::decode_citation;
 use super::stop_reason::{StopReason, decode_stop_reason, encode_stop_reason};
 use super::thinking_blocks::{decode_signature, encode_reasoning, encode_redacted_thinking};
 use super::usage::{MessagesUsage, decode_usage, encode_usage};
-use crate::formats::written::written;
-use crate::formats::{ResponseOptions, identity, no_answer};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{ResponseOptions, ids, missing_content};
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, Choice, FieldLocation, Finish, Issuer, Losses, Part, PartKind, Response, Text,
@@ -46,7 +46,7 @@ fn decode_fields<'a>(
         finish: decode_stop_reason(fields, losses)?,
     };
     let mut characters = 0;
-    let content = fields.node("content").ok_or_else(no_answer)?;
+    let content = fields.node("content").ok_or_else(missing_content)?;
     content.each(|at, node| decode_block(at, node, &mut choice, &mut characters, losses))?;
     Ok(Response {
         id: fields.text("id")?.unwrap_or_default(),
@@ -125,7 +125,7 @@ impl<'a> MessagesResponse<'a> {
         };
         MessagesResponse {
             model,
-            id: identity::reply_id("msg_", source),
+            id: ids::response_id("msg_", source),
             r#type: "message",
             role: "assistant",
             content: Vec::new(),
@@ -178,7 +178,7 @@ pub(super) fn encode(
         losses.dropped(FieldLocation::Path("usage: tokens of sound".into()));
     }
     message.usage = encode_usage(response.usage);
-    written(&message, response.size())
+    to_json_bytes(&message, response.size())
 }
 
 fn has(choice: &Choice<'_>, is: fn(&PartKind<'_>) -> bool) -> bool {

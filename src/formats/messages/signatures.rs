@@ -1,7 +1,7 @@
 //! Strips the signatures of other formats from a request that goes to an upstream of this one.
 
 use super::turns::CONTINUED;
-use crate::formats::sealed::{is_wrapped, thinned};
+use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Setting, Text};
 
@@ -27,8 +27,9 @@ from_json! {
 }
 
 fn has_foreign_signature(block: &str) -> bool {
-    decode_json::<HistoryBlock<'_>>(block)
-        .is_ok_and(|block| is_wrapped(block.signature.as_ref()) || is_wrapped(block.data.as_ref()))
+    decode_json::<HistoryBlock<'_>>(block).is_ok_and(|block| {
+        is_wrapped_signature(block.signature.as_ref()) || is_wrapped_signature(block.data.as_ref())
+    })
 }
 
 fn has_type(kind: &str, block: RawJson<'_>) -> bool {
@@ -54,8 +55,9 @@ pub(super) fn strip_foreign(body: &str, losses: &mut Losses) -> Vec<Edit> {
                 part: Some(part),
             });
         };
-        let edit = content
-            .and_then(|blocks| thinned(blocks, body.as_bytes(), has_foreign_signature, report));
+        let edit = content.and_then(|blocks| {
+            remove_elements(blocks, body.as_bytes(), has_foreign_signature, report)
+        });
         edits.extend(edit.map(|mut edit| {
             last_edited = turn + 1;
             if edit.with == b"[]" {

@@ -146,7 +146,7 @@ pub(super) fn encode_thinking(
 ) -> ThinkingPlan {
     let known_limit = request.sampling.max_tokens.or(target.max_output_tokens);
     let (mut thinking, effort) = match target.capabilities.messages_thinking {
-        ThinkingStyle::Words => encode_as_effort(request, target.capabilities, losses),
+        ThinkingStyle::Effort => encode_as_effort(request, target.capabilities, losses),
         ThinkingStyle::Budget => (encode_as_budget(request, known_limit, losses), None),
     };
     let refused = match thinking {
@@ -204,7 +204,7 @@ fn encode_as_effort(
             effort_of_budget(tokens)
         }
     };
-    let supported = capabilities.nearest(requested);
+    let supported = capabilities.nearest_effort(requested);
     if supported != requested {
         losses.approximated(FieldLocation::Setting(Setting::Thinking));
     }

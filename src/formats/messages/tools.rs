@@ -11,7 +11,7 @@ use super::hosted_tools::{
 use super::schema::conforms;
 use super::tool_choice::{MessagesToolChoice, decode_tool_choice, encode_tool_choice};
 use crate::formats::Capabilities;
-use crate::formats::free_text::grammar_in_words;
+use crate::formats::free_text::describe_grammar;
 use crate::json::{Fields, Path};
 use crate::model::{
     ApiError, FieldLocation, HostedTool, Json, Losses, PartKind, Request, Setting, Text, Tool,
@@ -198,7 +198,7 @@ fn object_schema<'a>(schema: Option<&'a Json<'_>>) -> Cow<'a, Json<'a>> {
 /// grammar becomes the property's description.
 fn free_text_schema<'a>(grammar: Option<&'a Json<'_>>) -> Json<'a> {
     let mut input = vec![("type", Json::Str("string".into()))];
-    if let Some(words) = grammar.and_then(grammar_in_words) {
+    if let Some(words) = grammar.and_then(describe_grammar) {
         input.push(("description", Json::Str(words.into())));
     }
     object(vec![

@@ -1,6 +1,6 @@
 //! Ids of calls and results, for clients that leave them out.
 
-use crate::formats::identity::past_call_id;
+use crate::formats::ids::past_call_id;
 use crate::model::{PartKind, Role, Text, Turn};
 
 /// A call without a result so far.

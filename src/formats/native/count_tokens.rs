@@ -4,8 +4,11 @@ use serde::Serialize;
 
 use super::request::{NativeRequest, decode_fields, encode_fields};
 use super::{error, field_names, validation};
-use crate::formats::written::written;
-use crate::formats::{Counter, Question, UpstreamTarget, quoted, read_reply, read_request};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{
+    CountTokensRequest, TokenCounter, UpstreamTarget, decode_request_body, decode_response_body,
+    to_json_string,
+};
 use crate::json::{Edit, Present, RawJson, from_json};
 use crate::model::{ApiError, Losses, Request};
 
@@ -57,18 +60,18 @@ from_json! {
     }
 }
 
-impl Counter for NativeTokenCounter {
-    fn decode_question<'a>(
+impl TokenCounter for NativeTokenCounter {
+    fn decode_count_request<'a>(
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, ApiError> {
+    ) -> Result<CountTokensRequest<'a>, ApiError> {
         let mut fields = validation::parse(body, false)?;
         let wrapped = field_names::take(&mut fields, field_names::GENERATE_CONTENT_REQUEST);
         let Some(wrapped) = wrapped else {
             let request = decode_fields(fields, losses)?;
             let within = None;
-            return Ok(Question { request, within });
+            return Ok(CountTokensRequest { request, within });
         };
         let request = wrapped.fields(|fields| decode_fields(fields, losses))?;
         if let Some(node) = fields.node("contents") {
@@ -76,10 +79,10 @@ impl Counter for NativeTokenCounter {
         }
         fields.finish(losses);
         let within = field_names::GENERATE_CONTENT_REQUEST.first().copied();
-        Ok(Question { request, within })
+        Ok(CountTokensRequest { request, within })
     }
 
-    fn encode_question(
+    fn encode_count_request(
         &self,
         request: &Request<'_>,
         target: &UpstreamTarget<'_>,
@@ -88,7 +91,7 @@ impl Counter for NativeTokenCounter {
         let body = encode_fields(request, target, losses)?;
         // Some upstreams accept no other field than `contents` here.
         if body.has_only_contents() {
-            return Ok(written(&body, request.size()));
+            return Ok(to_json_bytes(&body, request.size()));
         }
         let counted = NativeCountTokensRequest {
             generate_content_request: CountedRequest {
@@ -96,11 +99,11 @@ impl Counter for NativeTokenCounter {
                 request: &body,
             },
         };
-        Ok(written(&counted, request.size()))
+        Ok(to_json_bytes(&counted, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        let response: UpstreamTokenCount = read_reply(body)?;
+        let response: UpstreamTokenCount = decode_response_body(body)?;
         match response.error {
             Some(_) => Err(error::decode_error(200, body)),
             None => Ok(response.total_tokens),
@@ -118,11 +121,11 @@ impl Counter for NativeTokenCounter {
         "totalTokens"
     }
 
-    fn rename(&self, body: &[u8], model: &str) -> Option<Edit> {
-        let renamed: RenamedRequest<'_> = read_request(body).ok()?;
+    fn rename_model(&self, body: &[u8], model: &str) -> Option<Edit> {
+        let renamed: RenamedRequest<'_> = decode_request_body(body).ok()?;
         Some(Edit {
             range: renamed.request?.model?.range_in(body),
-            with: quoted(&resource_name(model)),
+            with: to_json_string(&resource_name(model)),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::formats::words_of;
+use crate::formats::error_message;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::sse::SseWriter;
 
@@ -130,7 +130,7 @@ pub(super) fn decode_error(status: u16, bytes: &[u8]) -> ApiError {
     if !kind.has_canonical_status() {
         api_error.status = status;
     }
-    api_error.message = words_of(message, &body).to_owned();
+    api_error.message = error_message(message, &body).to_owned();
     api_error.retry_after = elements(&error["details"]).find_map(|detail| {
         let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?;
         Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::field_names;
 use crate::formats::base64_text;
-use crate::formats::media_kind::{small_letters, type_of_address, type_of_name};
+use crate::formats::media_kind::{lowercase_mime, mime_of_filename, mime_of_url};
 use crate::formats::public_address::is_public_https;
 use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Losses, Media, Source, Text};
@@ -30,7 +30,7 @@ pub(super) fn decode_inline_data<'a>(
     losses: &mut Losses,
 ) -> Result<Media<'a>, ApiError> {
     let mime = field_names::take_text(&mut fields, field_names::MIME_TYPE)?;
-    let mime = small_letters(fields.need("mimeType", mime)?);
+    let mime = lowercase_mime(fields.need("mimeType", mime)?);
     let data = fields.text("data")?.map(to_standard_base64);
     let data = fields.need("data", data)?;
     let name = field_names::take_text(&mut fields, field_names::DISPLAY_NAME)?;
@@ -51,7 +51,7 @@ pub(super) fn decode_inline_data<'a>(
 
 /// Converts base64 of either alphabet to the standard one with padding.
 fn to_standard_base64(text: Text<'_>) -> Text<'_> {
-    match base64_text::standard(&text) {
+    match base64_text::to_standard(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(clean) => Cow::Owned(clean),
     }
@@ -73,7 +73,7 @@ pub(super) fn decode_file_data<'a>(
     let name = field_names::take_text(&mut fields, field_names::DISPLAY_NAME)?;
     fields.finish(losses);
     Ok(Media {
-        mime: small_letters(mime.unwrap_or_default()),
+        mime: lowercase_mime(mime.unwrap_or_default()),
         source: Source::Url(uri),
         name,
         detail: None,
@@ -114,9 +114,9 @@ pub(super) fn encode_media<'a>(
     let inline = |mime_type, data| MediaPayload::InlineData(InlineData { mime_type, data });
     match &media.source {
         Source::Base64(data) => {
-            let by_name = || media.name.as_deref().and_then(type_of_name);
+            let by_name = || media.name.as_deref().and_then(mime_of_filename);
             match concrete_mime_type(&media.mime).or_else(by_name) {
-                Some(mime_type) => Ok(inline(mime_type, base64_text::standard(data))),
+                Some(mime_type) => Ok(inline(mime_type, base64_text::to_standard(data))),
                 None => refuse("the type of the data must be given for this model"),
             }
         }
@@ -153,7 +153,7 @@ fn concrete_mime_type(mime: &str) -> Option<&str> {
 
 /// The MIME type by the extension of a URL's path, if it agrees with an open type like `image/*`.
 fn mime_type_of_address(address: &str, mime: &str) -> Option<&'static str> {
-    type_of_address(address).filter(|found| mime != "image/*" || found.starts_with("image/"))
+    mime_of_url(address).filter(|found| mime != "image/*" || found.starts_with("image/"))
 }
 
 fn default_mime_type(mime: &str) -> &'static str {

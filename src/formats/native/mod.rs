@@ -42,8 +42,9 @@ use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Codec, Counter, Glance, NameRule, Operation, OutputLimit, Passed, Peek, RequestHead,
-    ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch,
+    Codec, InterruptedStream, Observation, Operation, OutputLimit, RequestHead, ResponseObserver,
+    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule,
+    UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -80,11 +81,11 @@ impl Codec for Native {
         request::decode_request(head, body, losses)
     }
 
-    fn name_rule(&self) -> NameRule {
-        NameRule {
-            longest: 128,
-            more_letters: &['.', ':'],
-            begins_with_letter: true,
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule {
+            max_length: 128,
+            extra_characters: &['.', ':'],
+            starts_with_letter: true,
         }
     }
 
@@ -134,19 +135,24 @@ impl Codec for Native {
         error::encode_error(api_error)
     }
 
-    fn encode_stream_error(&self, api_error: &ApiError, _: &Passed<'_>, out: &mut SseWriter) {
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        _: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
         error::encode_stream_error(api_error, out);
     }
 
-    fn takes_comments(&self) -> bool {
+    fn allows_comments(&self) -> bool {
         false
     }
 
-    fn peek<'a>(&self, _body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
+    fn decode_routing_fields<'a>(&self, _body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         Ok(passthrough::PEEK)
     }
 
-    fn inspect(
+    fn check_passthrough(
         &self,
         head: &RequestHead<'_>,
         body: &[u8],
@@ -158,16 +164,24 @@ impl Codec for Native {
         }
     }
 
-    fn most(&self, body: &[u8]) -> OutputLimit {
+    fn output_limit(&self, body: &[u8]) -> OutputLimit {
         passthrough::output_limit(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::observe_response(body, watch)
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_response(body, observer)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::observe_event(data, watch)
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_event(data, observer)
     }
 
     fn upstream_path(&self, operation: Operation, model: &str) -> String {
@@ -184,16 +198,16 @@ impl Codec for Native {
         stream.then_some("alt=sse")
     }
 
-    fn own_headers(&self) -> &'static [HeaderName] {
+    fn passthrough_headers(&self) -> &'static [HeaderName] {
         &[]
     }
 
     /// Some clients send calls back, but not the thoughts with their signatures.
-    fn clients_return_proofs(&self) -> bool {
+    fn clients_return_signatures(&self) -> bool {
         false
     }
 
-    fn counter(&self) -> Option<&'static dyn Counter> {
+    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         Some(&count_tokens::NativeTokenCounter)
     }
 

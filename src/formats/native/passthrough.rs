@@ -6,19 +6,20 @@ use super::stream::DONE;
 use super::usage::UpstreamUsage;
 use crate::formats::few::Few;
 use crate::formats::{
-    Glance, Heard, OutputLimit, Peek, Watch, no_answer, read_event, read_reply, read_request,
+    ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
+    decode_request_body, decode_response_body, missing_content,
 };
 use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
 /// A peek at a request. The model and whether to stream stand in the path, not in the body.
-pub(super) const PEEK: Peek<'static> = Peek {
+pub(super) const PEEK: RoutingFields<'static> = RoutingFields {
     model: None,
     stream: false,
-    ask_usage: None,
-    most: None,
-    thread: None,
-    aside: None,
+    include_usage_edit: None,
+    output_limit: None,
+    conversation: None,
+    async_option: None,
 };
 
 from_json! {
@@ -36,7 +37,7 @@ from_json! {
 
 /// Finds the output limit of a request.
 pub(super) fn output_limit(body: &[u8]) -> OutputLimit {
-    let limited: LimitedRequest<'_> = read_request(body).unwrap_or_default();
+    let limited: LimitedRequest<'_> = decode_request_body(body).unwrap_or_default();
     let limits = limited.config.unwrap_or_default();
     OutputLimit::of(limits.output, limits.choices)
 }
@@ -74,17 +75,17 @@ from_json! {
 
 impl ObservedCandidate<'_> {
     /// Counts the bytes of the content, for responses without usage.
-    fn count(&self, heard: &mut Heard) {
+    fn count(&self, uncounted: &mut ContentBytes) {
         let content = self.content.map(RawJson::get);
         // Content that cannot be decoded counts nothing, but passes.
         let content = content.and_then(|content| decode_json(content).ok());
         let parts = content.and_then(|content: ObservedContent<'_>| content.parts);
         for part in parts.iter().flat_map(Few::iter) {
             match part.thought.map(RawJson::get) {
-                Some("true") => heard.think(part.text),
-                _ => heard.say(part.text),
+                Some("true") => uncounted.add_reasoning(part.text),
+                _ => uncounted.add_text(part.text),
             }
-            heard.said += part.function_call.map_or(0, |call| call.get().len() as u64);
+            uncounted.text += part.function_call.map_or(0, |call| call.get().len() as u64);
         }
     }
 }
@@ -96,58 +97,64 @@ from_json! {
 }
 
 /// Observes a JSON response.
-pub(super) fn observe_response(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
+pub(super) fn observe_response(
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
     if error::is_error_list(body) {
         return Err(error::decode_error(200, body));
     }
-    let response: ObservedResponse<'_> = read_reply(body)?;
+    let response: ObservedResponse<'_> = decode_response_body(body)?;
     if response.error.is_some() {
         return Err(error::decode_error(200, body));
     }
     if response.candidates.is_none() && response.prompt_feedback.is_none() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
-    record(&response, watch);
-    (watch.begun, watch.ended) = (true, true);
-    Ok(Glance::default())
+    record(&response, observer);
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation::default())
 }
 
 /// Observes one event of a stream.
-pub(super) fn observe_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
     if data == DONE {
-        return Ok(Glance {
+        return Ok(Observation {
             is_foreign: true,
-            ..Glance::default()
+            ..Observation::default()
         });
     }
-    let response: ObservedResponse<'_> = read_event(data)?;
+    let response: ObservedResponse<'_> = decode_event_data(data)?;
     if response.error.is_some() {
-        watch.api_error = Some(error::decode_error(200, data.as_bytes()));
-        watch.ended = true;
+        observer.api_error = Some(error::decode_error(200, data.as_bytes()));
+        observer.ended = true;
     }
-    record(&response, watch);
-    Ok(Glance::default())
+    record(&response, observer);
+    Ok(Observation::default())
 }
 
 /// Records the usage, the content and the end that a response or a chunk holds.
-fn record(response: &ObservedResponse<'_>, watch: &mut Watch) {
+fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
     match &response.usage_metadata {
-        Some(usage) => watch.meter(usage.decode()),
+        Some(usage) => observer.record_usage(usage.decode()),
         None => {
             let candidates = response.candidates.iter().flat_map(Few::iter);
-            candidates.for_each(|candidate| candidate.count(&mut watch.unmetered));
+            candidates.for_each(|candidate| candidate.count(&mut observer.uncounted));
         }
     }
     for candidate in response.candidates.iter().flat_map(Few::iter) {
-        watch.begun |= candidate.content.is_some();
-        watch.choice(
+        observer.has_content |= candidate.content.is_some();
+        observer.observe_choice(
             candidate.index.unwrap_or(0),
             candidate.finish_reason.is_some(),
         );
     }
-    watch.ended |= response
+    observer.ended |= response
         .prompt_feedback
         .as_ref()
         .is_some_and(|feedback| feedback.block_reason.is_some());
-    watch.begun |= watch.ended && watch.api_error.is_none();
+    observer.has_content |= observer.ended && observer.api_error.is_none();
 }

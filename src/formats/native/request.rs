@@ -10,7 +10,7 @@ use super::field_names::{self, FieldNames, not_available};
 use super::generation_config::{self, GenerationConfig};
 use super::tools::{self, NativeTool, ToolConfig};
 use super::{call_ids, validation};
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{RequestHead, UpstreamTarget};
 use crate::json::{Fields, Node};
 use crate::model::{ApiError, FieldLocation, Labels, Losses, Request, Setting, Text};
@@ -112,7 +112,7 @@ pub(super) fn encode_request(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, ApiError> {
     let body = encode_fields(request, target, losses)?;
-    Ok(written(&body, request.size()))
+    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the fields of a request, which a `countTokens` body may wrap.

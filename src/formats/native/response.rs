@@ -9,8 +9,8 @@ use super::finish_reason::report_encoded_reason;
 use super::response_parts::part_location;
 use super::usage::{UpstreamUsage, UsageMetadata};
 use crate::formats::few::Few;
-use crate::formats::written::written;
-use crate::formats::{ResponseOptions, read_reply};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{ResponseOptions, decode_response_body};
 use crate::json::{Present, from_json};
 use crate::model::{
     ApiError, Choice, FieldLocation, Finish, Losses, PROMPT_BLOCKED, PartKind, Response, Text,
@@ -58,7 +58,7 @@ pub(super) fn decode_response<'a>(
     if error::is_error_list(body) {
         return Err(error::decode_error(200, body));
     }
-    let mut response: NativeUpstreamResponse<'a> = read_reply(body)?;
+    let mut response: NativeUpstreamResponse<'a> = decode_response_body(body)?;
     if response.error.is_some() {
         return Err(error::decode_error(200, body));
     }
@@ -146,7 +146,7 @@ pub(super) fn encode_response(
     report_losses(response, losses);
     let block_reason = response.blocked_prompt();
     let created = if response.created == 0 {
-        options.at
+        options.created_at
     } else {
         response.created
     };
@@ -167,7 +167,7 @@ pub(super) fn encode_response(
             or_default(&response.id, &options.request_id),
         ),
     };
-    written(&encoded, response.size())
+    to_json_bytes(&encoded, response.size())
 }
 
 fn or_default<'a>(value: &'a str, default: &'a str) -> &'a str {

@@ -2,7 +2,7 @@
 //! through to an upstream of this format.
 
 use super::contents::PLACEHOLDER_TEXT;
-use crate::formats::sealed::{is_wrapped, thinned};
+use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Losses, Text};
 
@@ -27,8 +27,9 @@ from_json! {
 
 /// Whether a part is a thought with the wrapped signature of another format.
 fn has_foreign_signature(part: &str) -> bool {
-    decode_json::<SignedThought<'_>>(part)
-        .is_ok_and(|part| part.thought == Some(true) && is_wrapped(part.thought_signature.as_ref()))
+    decode_json::<SignedThought<'_>>(part).is_ok_and(|part| {
+        part.thought == Some(true) && is_wrapped_signature(part.thought_signature.as_ref())
+    })
 }
 
 /// Finds the edits that remove the thoughts with foreign signatures.
@@ -44,8 +45,9 @@ pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<E
             });
         };
         let parts = content.parts;
-        let edit =
-            parts.and_then(|parts| thinned(parts, body.as_bytes(), has_foreign_signature, report));
+        let edit = parts.and_then(|parts| {
+            remove_elements(parts, body.as_bytes(), has_foreign_signature, report)
+        });
         edits.extend(edit.map(|mut edit| {
             if edit.with == b"[]" {
                 edit.with = format!(r#"[{{"text":"{PLACEHOLDER_TEXT}"}}]"#).into_bytes();

@@ -76,8 +76,8 @@ pub(super) fn encode_thinking_config(
             config.thinking_level = Some(level_for(effort));
             effort <= Effort::High
         }
-        (Depth::Budget(tokens), Some(ThinkingStyle::Words)) => {
-            let effort = capabilities.nearest(effort_for(tokens));
+        (Depth::Budget(tokens), Some(ThinkingStyle::Effort)) => {
+            let effort = capabilities.nearest_effort(effort_for(tokens));
             config.thinking_level = Some(level_for(effort));
             false
         }
@@ -96,9 +96,9 @@ pub(super) fn encode_thinking_config(
 /// Finds the depth that the model supports in place of the requested one.
 fn supported_depth(requested: Depth, capabilities: &Capabilities) -> Depth {
     match requested {
-        Depth::Effort(effort) => Depth::Effort(capabilities.nearest(effort)),
+        Depth::Effort(effort) => Depth::Effort(capabilities.nearest_effort(effort)),
         Depth::Off if !capabilities.off_effort => {
-            Depth::Effort(capabilities.nearest(Effort::Minimal))
+            Depth::Effort(capabilities.nearest_effort(Effort::Minimal))
         }
         other => other,
     }

@@ -8,7 +8,7 @@ use super::enum_values::FUNCTION_CALLING_MODES;
 use super::field_names::{self, FieldNames, not_available};
 use super::field_paths::tool_index;
 use super::schema::{EncodedSchema, decode_schema, encode_schema, report_inexact};
-use crate::formats::free_text::grammar_in_words;
+use crate::formats::free_text::describe_grammar;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, FieldLocation, Json, Losses, Request, Search, Setting, Text, Tool, ToolChoice,
@@ -229,7 +229,7 @@ fn parameters_object(schema: Json<'_>) -> Option<Json<'_>> {
 fn free_text_parameters<'a>(grammar: Option<&Json<'_>>) -> Json<'a> {
     let object = |entries: Vec<(&'a str, Json<'a>)>| Json::Object(entries.into());
     let mut input = vec![("type", "STRING".into())];
-    if let Some(description) = grammar.and_then(grammar_in_words) {
+    if let Some(description) = grammar.and_then(describe_grammar) {
         input.push(("description", Json::Str(description.into())));
     }
     object(vec![

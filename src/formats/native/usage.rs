@@ -2,18 +2,18 @@
 
 use serde::Serialize;
 
-use crate::formats::told::Told;
+use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::{Text, Usage};
 
 from_json! {
     /// The counts of an upstream, which leaves zero and unknown out or sends null.
     pub(super) struct UpstreamUsage<'a> {
-        "promptTokenCount" => prompt_token_count: Option<Told>,
-        "cachedContentTokenCount" => cached_content_token_count: Option<Told>,
-        "candidatesTokenCount" => candidates_token_count: Option<Told>,
-        "thoughtsTokenCount" => thoughts_token_count: Option<Told>,
-        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<Told>,
+        "promptTokenCount" => prompt_token_count: Option<TokenCount>,
+        "cachedContentTokenCount" => cached_content_token_count: Option<TokenCount>,
+        "candidatesTokenCount" => candidates_token_count: Option<TokenCount>,
+        "thoughtsTokenCount" => thoughts_token_count: Option<TokenCount>,
+        "toolUsePromptTokenCount" => tool_use_prompt_token_count: Option<TokenCount>,
         "promptTokensDetails" => prompt_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
         "candidatesTokensDetails" => candidates_tokens_details: Option<Vec<UpstreamModalityCount<'a>>>,
     }
@@ -22,7 +22,7 @@ from_json! {
 from_json! {
     struct UpstreamModalityCount<'a> {
         "modality" => modality: Option<Text<'a>>,
-        "tokenCount" => token_count: Option<Told>,
+        "tokenCount" => token_count: Option<TokenCount>,
     }
 }
 
@@ -42,8 +42,8 @@ fn tokens_of(modality: &str, details: Option<&Vec<UpstreamModalityCount<'_>>>) -
 
 impl UpstreamUsage<'_> {
     pub(super) fn decode(&self) -> Usage {
-        let sum = |first: Option<Told>, second: Option<Told>| {
-            let (Told(first), Told(second)) =
+        let sum = |first: Option<TokenCount>, second: Option<TokenCount>| {
+            let (TokenCount(first), TokenCount(second)) =
                 (first.unwrap_or_default(), second.unwrap_or_default());
             first.saturating_add(second)
         };

@@ -1,6 +1,6 @@
 //! Ids of tool calls: which output answers which call, and the id that both have at the upstream.
 
-use crate::formats::identity::{past_call_id, replaced_call_id};
+use crate::formats::ids::{past_call_id, replaced_call_id};
 use crate::model::{Call, PartKind, Text, ToolKind, Turn};
 
 /// The calls and the outputs of a conversation, each in the order of the turns.

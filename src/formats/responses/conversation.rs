@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::request::previous_response_not_found;
-use crate::formats::{ConversationCodec, Items, identity, read_event, read_reply, read_request};
+use crate::formats::{
+    ConversationCodec, ConversationItems, decode_event_data, decode_request_body,
+    decode_response_body, ids,
+};
 use crate::json::{Edit, JsonReader, Present, RawJson, decode_json, from_json, replace};
 use crate::model::{ApiError, FieldLocation, Text, truncated};
 
@@ -45,17 +48,17 @@ struct InputItemsPage<'a> {
 }
 
 impl ConversationCodec for ResponsesConversation {
-    fn input(&self, added: &[u8]) -> Result<Items, ApiError> {
+    fn request_items(&self, added: &[u8]) -> Result<ConversationItems, ApiError> {
         let added = str::from_utf8(added).unwrap_or_default();
         match decode_json(added) {
             Ok(input) => decode_input(input),
             // The request has no `input`.
-            Err(_) => Ok(Items::default()),
+            Err(_) => Ok(ConversationItems::default()),
         }
     }
 
-    fn resume(&self, body: &[u8], before: &[Items]) -> Result<Bytes, ApiError> {
-        let request: ContinuedRequest<'_> = read_request(body)?;
+    fn resume(&self, body: &[u8], before: &[ConversationItems]) -> Result<Bytes, ApiError> {
+        let request: ContinuedRequest<'_> = decode_request_body(body)?;
         let own = request.input.written().map(decode_input).transpose()?;
         let own = own.unwrap_or_default();
         let all = before.iter().chain([&own]);
@@ -91,7 +94,7 @@ impl ConversationCodec for ResponsesConversation {
         Ok(replace(body, &edits))
     }
 
-    fn id(&self, body: &[u8]) -> Option<String> {
+    fn response_id(&self, body: &[u8]) -> Option<String> {
         let (mut id, mut reader) = (None, JsonReader::new(str::from_utf8(body).ok()?));
         let _ = reader.object(|reader, key| {
             if key != "id" {
@@ -104,26 +107,26 @@ impl ConversationCodec for ResponsesConversation {
         id
     }
 
-    fn output(&self, body: &Bytes) -> Option<Items> {
-        let response: StoredOutput<'_> = read_reply(body).ok()?;
+    fn response_items(&self, body: &Bytes) -> Option<ConversationItems> {
+        let response: StoredOutput<'_> = decode_response_body(body).ok()?;
         let range = response.output.range_in(body);
         let count = count(response.output)?;
         let text = body.slice(range.start + 1..range.end - 1);
-        Some(Items { text, count })
+        Some(ConversationItems { text, count })
     }
 
-    fn last_reply(&self, data: &str) -> Option<Bytes> {
-        let event: FinalEvent<'_> = read_event(data).ok()?;
+    fn final_response(&self, data: &str) -> Option<Bytes> {
+        let event: FinalEvent<'_> = decode_event_data(data).ok()?;
         let is_last = matches!(&*event.kind, "response.completed" | "response.incomplete");
         let response = event.response.written().filter(|_| is_last)?;
         Some(Bytes::copy_from_slice(response.get().as_bytes()))
     }
 
-    fn broken(&self, id: &str) -> ApiError {
+    fn missing_response(&self, id: &str) -> ApiError {
         previous_response_not_found(id)
     }
 
-    fn own_place(&self, location: &FieldLocation, before: usize) -> Option<FieldLocation> {
+    fn client_location(&self, location: &FieldLocation, before: usize) -> Option<FieldLocation> {
         let shifted = |turn: u32| turn.checked_sub(u32::try_from(before).ok()?);
         Some(match location {
             FieldLocation::Turn { turn: Some(turn) } => FieldLocation::Turn {
@@ -146,7 +149,12 @@ impl ConversationCodec for ResponsesConversation {
         })
     }
 
-    fn page(&self, id: &str, items: &[Items], query: Option<&str>) -> Result<Vec<u8>, ApiError> {
+    fn encode_items(
+        &self,
+        id: &str,
+        items: &[ConversationItems],
+        query: Option<&str>,
+    ) -> Result<Vec<u8>, ApiError> {
         let mut all = Vec::new();
         for list in items {
             let json = [b"[", list.text.as_ref(), b"]"].concat();
@@ -180,7 +188,7 @@ impl ConversationCodec for ResponsesConversation {
         Ok(serde_json::to_vec(&page).expect("JSON values always serialise"))
     }
 
-    fn deleted(&self, id: &str) -> Vec<u8> {
+    fn encode_deletion(&self, id: &str) -> Vec<u8> {
         let answer = json!({"id": id, "object": "response", "deleted": true});
         answer.to_string().into_bytes()
     }
@@ -194,23 +202,23 @@ fn count(list: RawJson<'_>) -> Option<usize> {
 }
 
 /// Decodes `input` into items; a string is a message of the user.
-fn decode_input(input: RawJson<'_>) -> Result<Items, ApiError> {
+fn decode_input(input: RawJson<'_>) -> Result<ConversationItems, ApiError> {
     let text = input.get();
     if text.starts_with('"') {
         let text = format!(r#"{{"type":"message","role":"user","content":{text}}}"#);
-        return Ok(Items {
+        return Ok(ConversationItems {
             text: text.into(),
             count: 1,
         });
     }
     if text == "null" {
-        return Ok(Items::default());
+        return Ok(ConversationItems::default());
     }
     let Some(count) = count(input) else {
         return Err(ApiError::invalid("input: expected a string or an array").at("input"));
     };
     let inside = &text[1..text.len() - 1];
-    Ok(Items {
+    Ok(ConversationItems {
         text: Bytes::copy_from_slice(inside.trim().as_bytes()),
         count,
     })
@@ -237,7 +245,7 @@ fn complete_item(item: &mut Value, response_id: &str, number: usize) {
     };
     let id = fields.entry("id").or_insert(Value::Null);
     if !id.is_string() {
-        *id = identity::reply_id(prefix, &format!("{response_id}_{number}")).into();
+        *id = ids::response_id(prefix, &format!("{response_id}_{number}")).into();
     }
     let is_from_model = fields.get("role").is_some_and(|role| role == "assistant");
     if let Some(content) = fields.get_mut("content")

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::request;
-use crate::formats::written::written;
-use crate::formats::{Counter, Question, UpstreamTarget, chat, read_reply};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{
+    CountTokensRequest, TokenCounter, UpstreamTarget, chat, decode_response_body,
+};
 use crate::json::{Present, from_json};
 use crate::model::{ApiError, Losses, Request};
 
@@ -26,29 +28,29 @@ from_json! {
     }
 }
 
-impl Counter for ResponsesTokenCounter {
-    fn decode_question<'a>(
+impl TokenCounter for ResponsesTokenCounter {
+    fn decode_count_request<'a>(
         &self,
         body: &'a [u8],
         losses: &mut Losses,
-    ) -> Result<Question<'a>, ApiError> {
+    ) -> Result<CountTokensRequest<'a>, ApiError> {
         let request = request::decode(body, false, losses)?;
         let within = None;
-        Ok(Question { request, within })
+        Ok(CountTokensRequest { request, within })
     }
 
-    fn encode_question(
+    fn encode_count_request(
         &self,
         request: &Request<'_>,
         target: &UpstreamTarget<'_>,
         losses: &mut Losses,
     ) -> Result<Vec<u8>, ApiError> {
         let (prompt, _) = request::encode_prompt(request, target, losses)?;
-        Ok(written(&prompt, request.size()))
+        Ok(to_json_bytes(&prompt, request.size()))
     }
 
     fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError> {
-        match read_reply(body)? {
+        match decode_response_body(body)? {
             ReceivedInputTokens { error: Some(_), .. } => Err(chat::decode_error(200, body)),
             ReceivedInputTokens { input_tokens, .. } => input_tokens
                 .ok_or_else(|| ApiError::bad_gateway("the upstream's count has no input_tokens")),

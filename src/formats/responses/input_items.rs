@@ -167,7 +167,7 @@ pub(super) fn encode_image<'r>(media: &'r Media<'_>, position: usize) -> Option<
     let data = image_data(media)?;
     Some(InputItem::ImageGenerationCall {
         id: format!("ig_{position}"),
-        result: base64_text::standard(data),
+        result: base64_text::to_standard(data),
         status: COMPLETED,
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::formats::base64_text;
-use crate::formats::media_kind::{MediaKind, small_letters};
+use crate::formats::media_kind::{MediaKind, lowercase_mime};
 use crate::json::{Fields, Node};
 use crate::model::{ApiError, Detail, FieldLocation, Losses, Media, Source, Text, split_data_url};
 
@@ -164,7 +164,7 @@ fn decode_url<'a>(
 fn split_data_url_text(text: Text<'_>) -> Result<(Text<'_>, Source<'_>), Text<'_>> {
     match text {
         Text::Borrowed(borrowed) => match split_data_url(borrowed) {
-            Some((mime, data)) => Ok((small_letters(mime.into()), Source::Base64(data.into()))),
+            Some((mime, data)) => Ok((lowercase_mime(mime.into()), Source::Base64(data.into()))),
             None => Err(text),
         },
         Text::Owned(owned) => match split_data_url(&owned) {
@@ -206,7 +206,7 @@ impl Serialize for InputMediaUrl<'_> {
 fn data_url<'r>(media: &'r Media<'_>, data: &'r str) -> InputMediaUrl<'r> {
     InputMediaUrl::Data {
         mime: &media.mime,
-        base64: base64_text::standard(data),
+        base64: base64_text::to_standard(data),
     }
 }
 
@@ -223,9 +223,9 @@ pub(super) fn kind_of(
     location: &FieldLocation,
     losses: &mut Losses,
 ) -> InputMediaKind {
-    let found = match (MediaKind::of_type(&media.mime), &media.source) {
+    let found = match (MediaKind::of_mime(&media.mime), &media.source) {
         // Formats that name no media type for a URL mean an image or a document.
-        (MediaKind::Unknown, Source::Url(url)) => match MediaKind::of_address(url) {
+        (MediaKind::Unknown, Source::Url(url)) => match MediaKind::of_url(url) {
             MediaKind::Unknown => {
                 losses.approximated(location.clone());
                 MediaKind::Image

@@ -35,8 +35,9 @@ use http::HeaderName;
 
 use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
 use super::{
-    Codec, ConversationCodec, Counter, Glance, HeaderFields, NameRule, Operation, Passed, Peek,
-    RequestHead, ResponseOptions, StreamDecoder, StreamEncoder, UpstreamTarget, Watch, chat,
+    Codec, ConversationCodec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead,
+    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
+    ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -55,8 +56,8 @@ impl Codec for Responses {
         request::decode(body, head.keeps, losses)
     }
 
-    fn name_rule(&self) -> NameRule {
-        NameRule::up_to(64)
+    fn tool_name_rule(&self) -> ToolNameRule {
+        ToolNameRule::with_max_length(64)
     }
 
     fn encode_request(
@@ -105,20 +106,33 @@ impl Codec for Responses {
         chat::encode_error(api_error)
     }
 
-    fn encode_stream_error(&self, api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        passed: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    ) {
         passthrough::encode_error(api_error, passed, out);
     }
 
-    fn peek<'a>(&self, body: &'a [u8]) -> Result<Peek<'a>, ApiError> {
-        passthrough::peek(body)
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        passthrough::decode_routing_fields(body)
     }
 
-    fn glance_reply(&self, body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_reply(body, watch)
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_response(body, observer)
     }
 
-    fn glance_event(&self, data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
-        passthrough::glance_event(data, watch)
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError> {
+        passthrough::observe_event(data, observer)
     }
 
     fn upstream_path(&self, operation: Operation, _model: &str) -> String {
@@ -129,19 +143,19 @@ impl Codec for Responses {
         .to_owned()
     }
 
-    fn own_headers(&self) -> &'static [HeaderName] {
+    fn passthrough_headers(&self) -> &'static [HeaderName] {
         &chat::OWN_HEADERS
     }
 
-    fn allowance_headers(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
+    fn encode_rate_limits(&self, allowance: &RateLimitStatus, fields: &mut HeaderFields) {
         chat::encode_rate_limit_headers(allowance, fields);
     }
 
-    fn counter(&self) -> Option<&'static dyn Counter> {
+    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
         Some(&count_tokens::ResponsesTokenCounter)
     }
 
-    fn keeper(&self) -> Option<&'static dyn ConversationCodec> {
+    fn conversation_codec(&self) -> Option<&'static dyn ConversationCodec> {
         Some(&conversation::ResponsesConversation)
     }
 

@@ -7,7 +7,8 @@ use super::response_object::ResponseObject;
 use super::stream::events::{EventBody, SequenceNumbers};
 use super::usage::ReceivedUsage;
 use crate::formats::{
-    Glance, OutputLimit, Passed, Peek, Watch, chat, no_answer, read_event, read_reply, read_request,
+    InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
+    decode_event_data, decode_request_body, decode_response_body, missing_content,
 };
 use crate::json::{Present, RawJson, from_json};
 use crate::model::{ApiError, ConversationState, Text};
@@ -25,18 +26,18 @@ from_json! {
 }
 
 /// Decodes what routing needs of a request.
-pub(super) fn peek(body: &[u8]) -> Result<Peek<'_>, ApiError> {
-    let request: PeekedResponsesRequest<'_> = read_request(body)?;
-    Ok(Peek {
+pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let request: PeekedResponsesRequest<'_> = decode_request_body(body)?;
+    Ok(RoutingFields {
         model: request
             .model
             .map(|raw| chat::decode_model_name(body, raw))
             .transpose()?,
         stream: request.stream.unwrap_or(false),
-        ask_usage: None,
-        most: Some(OutputLimit::of(request.max_output_tokens, None)),
-        aside: None,
-        thread: Some(ConversationState {
+        include_usage_edit: None,
+        output_limit: Some(OutputLimit::of(request.max_output_tokens, None)),
+        async_option: None,
+        conversation: Some(ConversationState {
             previous_response_id: request.previous_response_id.map(Cow::into_owned),
             // The format stores responses by default.
             store: request.store.unwrap_or(true),
@@ -66,31 +67,37 @@ from_json! {
 }
 
 /// Decodes what metering needs of a JSON response.
-pub(super) fn glance_reply(body: &[u8], watch: &mut Watch) -> Result<Glance, ApiError> {
-    let response: PeekedResponseObject<'_> = read_reply(body)?;
+pub(super) fn observe_response(
+    body: &[u8],
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
+    let response: PeekedResponseObject<'_> = decode_response_body(body)?;
     if response.error.is_some() && response.output.is_none() {
         return Err(chat::decode_error(200, body));
     }
     if response.output.is_none() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
-    watch.usage = response.usage.as_ref().map(ReceivedUsage::decode);
-    (watch.begun, watch.ended) = (true, true);
-    Ok(Glance {
+    observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
+    (observer.has_content, observer.ended) = (true, true);
+    Ok(Observation {
         model: response.model.map(|raw| raw.range_in(body)),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
 /// Decodes what metering needs of an event.
-pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiError> {
+pub(super) fn observe_event(
+    data: &str,
+    observer: &mut ResponseObserver,
+) -> Result<Observation, ApiError> {
     // Some proxies end the stream as the chat format does.
     if data == "[DONE]" {
-        return Ok(Glance::default());
+        return Ok(Observation::default());
     }
-    let event: PeekedResponsesEvent<'_> = read_event(data)?;
-    let number = event.sequence_number.unwrap_or(watch.next_event);
-    watch.next_event = number.saturating_add(1);
+    let event: PeekedResponsesEvent<'_> = decode_event_data(data)?;
+    let number = event.sequence_number.unwrap_or(observer.next_event);
+    observer.next_event = number.saturating_add(1);
     match event.kind.as_ref() {
         "response.created" | "response.queued" | "response.in_progress" => {}
         // These announce content that is still to come.
@@ -98,47 +105,51 @@ pub(super) fn glance_event(data: &str, watch: &mut Watch) -> Result<Glance, ApiE
         | "response.content_part.added"
         | "response.reasoning_summary_part.added" => {}
         "error" | "response.failed" => {
-            watch.api_error = Some(error::decode_in_stream(data));
-            watch.ended = true;
+            observer.api_error = Some(error::decode_in_stream(data));
+            observer.ended = true;
         }
         "response.completed" | "response.incomplete" => {
-            (watch.begun, watch.ended, watch.closed) = (true, true, true);
+            (observer.has_content, observer.ended, observer.closed) = (true, true, true);
         }
-        _ => watch.begun = true,
+        _ => observer.has_content = true,
     }
     match event.kind.starts_with("response.reasoning") {
-        true => watch.unmetered.think(event.delta),
-        false => watch.unmetered.say(event.delta),
+        true => observer.uncounted.add_reasoning(event.delta),
+        false => observer.uncounted.add_text(event.delta),
     }
     let Some(response) = event.response else {
-        return Ok(Glance::default());
+        return Ok(Observation::default());
     };
     if let Some(usage) = &response.usage {
-        watch.meter(usage.decode());
+        observer.record_usage(usage.decode());
     }
     if let Some(id) = response.id
-        && watch.reply.is_none()
+        && observer.reply.is_none()
     {
         let created = response.created_at.map_or(0, |seconds| seconds as i64);
-        watch.reply = Some((id.into_owned(), created));
+        observer.reply = Some((id.into_owned(), created));
     }
-    Ok(Glance {
+    Ok(Observation {
         model: response.model.map(|raw| raw.range_in(data.as_bytes())),
-        ..Glance::default()
+        ..Observation::default()
     })
 }
 
 /// Ends a stream with an error: continues the upstream's numbers and ends the response that it began.
-pub(super) fn encode_error(api_error: &ApiError, passed: &Passed<'_>, out: &mut SseWriter) {
-    let Passed { watch, model } = passed;
-    let mut sequence = SequenceNumbers::from(watch.next_event);
+pub(super) fn encode_error(
+    api_error: &ApiError,
+    passed: &InterruptedStream<'_>,
+    out: &mut SseWriter,
+) {
+    let InterruptedStream { observer, model } = passed;
+    let mut sequence = SequenceNumbers::from(observer.next_event);
     error::encode_in_stream(api_error, sequence.next(), out);
     // No response has begun.
-    let Some((id, created)) = &watch.reply else {
+    let Some((id, created)) = &observer.reply else {
         return;
     };
     let response = ResponseObject {
-        usage: watch.usage.map(Into::into),
+        usage: observer.usage.map(Into::into),
         ..ResponseObject::failed(id, *created, model, api_error)
     };
     let body = EventBody::Response {
@@ -154,13 +165,13 @@ mod tests {
     use serde_json::{Value, json};
 
     fn error_after(events: &[Value]) -> Vec<Value> {
-        let mut watch = Watch::default();
+        let mut observer = ResponseObserver::default();
         for event in events {
-            glance_event(&event.to_string(), &mut watch).expect("an event");
+            observe_event(&event.to_string(), &mut observer).expect("an event");
         }
         let (mut out, mut sent) = (SseWriter::default(), Vec::new());
-        let passed = Passed {
-            watch: &watch,
+        let passed = InterruptedStream {
+            observer: &observer,
             model: "mine",
         };
         encode_error(&ApiError::bad_gateway("Gone."), &passed, &mut out);

@@ -103,9 +103,9 @@ fn supported_effort(requested: Option<Effort>, capabilities: &Capabilities) -> O
     match requested {
         None if capabilities.off_effort => None,
         // Reasoning cannot be turned off: the lowest effort comes nearest.
-        None => Some(capabilities.nearest(Effort::Minimal)),
+        None => Some(capabilities.nearest_effort(Effort::Minimal)),
         Some(_) if known == Some(&[]) => None,
-        Some(effort) => Some(capabilities.nearest(effort)),
+        Some(effort) => Some(capabilities.nearest_effort(effort)),
     }
 }
 

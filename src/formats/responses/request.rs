@@ -8,7 +8,7 @@ use super::settings::{self, TextSettings};
 use super::tool_choice::{self, ResponsesToolChoice};
 use super::tools::{self, ResponsesTool};
 use super::turns::{self, EncodedInput};
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{UpstreamTarget, chat};
 use crate::json::Fields;
 use crate::model::{
@@ -117,7 +117,7 @@ pub(super) fn encode(
         service_tier: labels.service_tier.as_deref(),
         stream: target.stream.then_some(true),
     };
-    Ok(written(&body, request.size()))
+    Ok(to_json_bytes(&body, request.size()))
 }
 
 /// Encodes the fields that count as input tokens; `true`: they contain encrypted reasoning.

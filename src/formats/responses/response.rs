@@ -6,8 +6,8 @@ use super::output_items::{self, DecodedItem, MessageContent, NO_ARGUMENTS, Outpu
 use super::response_builder::ResponseBuilder;
 use super::response_object::{ReceivedResponse, ResponseObject};
 use super::status::{OutputFlags, encode_finish};
-use crate::formats::written::written;
-use crate::formats::{ResponseOptions, chat, no_answer, read_reply};
+use crate::formats::json_bytes::to_json_bytes;
+use crate::formats::{ResponseOptions, chat, decode_response_body, missing_content};
 use crate::model::{
     ApiError, Arguments, Call, Choice, Citation, FieldLocation, Finish, Json, Logprob, Losses,
     Part, PartKind, Response, Text, ToolKind,
@@ -15,12 +15,12 @@ use crate::model::{
 
 /// Decodes the body of a JSON response.
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response<'a>, ApiError> {
-    let object: ReceivedResponse<'a> = read_reply(body)?;
+    let object: ReceivedResponse<'a> = decode_response_body(body)?;
     if object.error.is_some() && object.output.is_none() {
         return Err(chat::decode_error(200, body));
     }
     if object.output.is_none() {
-        return Err(no_answer());
+        return Err(missing_content());
     }
     let mut decoder = OutputDecoder::default();
     for (number, item) in object.items().into_iter().enumerate() {
@@ -140,7 +140,7 @@ pub(super) fn encode(
         usage: response.usage.map(Into::into),
         ..builder.response(status, &builder.items)
     };
-    written(&object, response.size())
+    to_json_bytes(&object, response.size())
 }
 
 /// Reports what of a response the format has no room for.

@@ -8,7 +8,7 @@ use super::output_items::{OutputContent, OutputItem, SummaryText};
 use super::response_object::{ConversationFields, ResponseObject};
 use super::signatures;
 use super::status::{COMPLETED, IN_PROGRESS};
-use crate::formats::{ResponseOptions, identity};
+use crate::formats::{ResponseOptions, ids};
 use crate::model::{ApiError, Citation, Logprob, Signature, Text, ToolKind, TranslationState};
 
 /// A response as far as it has come.
@@ -56,7 +56,7 @@ impl<'a> ResponseBuilder<'a> {
     ) -> ResponseBuilder<'a> {
         let without_prefix = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
         let is_stored = options
-            .memory
+            .translation_state
             .conversation
             .as_ref()
             .is_some_and(|conversation| conversation.store);
@@ -75,13 +75,17 @@ impl<'a> ResponseBuilder<'a> {
             id: format!("resp_{base}"),
             base: base.to_owned(),
             model: model.to_owned(),
-            created: if created == 0 { options.at } else { created },
+            created: if created == 0 {
+                options.created_at
+            } else {
+                created
+            },
             items: Vec::new(),
             open: false,
             text_runs: Vec::new(),
             characters: 0,
             calls: 0,
-            memory: options.memory.clone(),
+            memory: options.translation_state.clone(),
         }
     }
 
@@ -223,7 +227,7 @@ impl<'a> ResponseBuilder<'a> {
 
     /// Begins a tool call without arguments; derives an id for one that has none.
     pub(super) fn begin_call(&mut self, id: Option<Text<'a>>, name: Text<'a>, kind: ToolKind) {
-        let derived = || identity::call_id(&self.upstream_id, 0, self.calls).into();
+        let derived = || ids::call_id(&self.upstream_id, 0, self.calls).into();
         let call_id: Text<'a> = id.filter(|id| !id.is_empty()).unwrap_or_else(derived);
         let namespace = self.memory.namespace_of(&name).map(str::to_owned);
         let name = match &namespace {

@@ -1,6 +1,6 @@
 //! Signatures of reasoning: the `encrypted_content` of a `reasoning` item.
 
-use crate::formats::sealed::{is_wrapped, thinned};
+use crate::formats::signatures::{is_wrapped_signature, remove_elements};
 use crate::json::{Edit, RawJson, decode_json, from_json};
 use crate::model::{FieldLocation, Issuer, Losses, Signature, Text};
 
@@ -38,12 +38,12 @@ pub(super) fn strip_foreign(body: &str, losses: &mut Losses) -> Vec<Edit> {
     let request: SignedInput<'_> = decode_json(body).unwrap_or_default();
     let report = |turn| losses.dropped(FieldLocation::Turn { turn: Some(turn) });
     let input = request.input;
-    let edit =
-        input.and_then(|input| thinned(input, body.as_bytes(), has_foreign_signature, report));
+    let edit = input
+        .and_then(|input| remove_elements(input, body.as_bytes(), has_foreign_signature, report));
     edit.into_iter().collect()
 }
 
 fn has_foreign_signature(item: &str) -> bool {
     decode_json::<SignedItem<'_>>(item)
-        .is_ok_and(|item| is_wrapped(item.encrypted_content.as_ref()))
+        .is_ok_and(|item| is_wrapped_signature(item.encrypted_content.as_ref()))
 }

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use crate::formats::told::Told;
+use crate::formats::token_count::TokenCount;
 use crate::json::from_json;
 use crate::model::Usage;
 
 from_json! {
     /// The `usage` object as an upstream sends it.
     pub(super) struct ReceivedUsage {
-        "input_tokens" => input_tokens: Told,
-        "output_tokens" => output_tokens: Told,
+        "input_tokens" => input_tokens: TokenCount,
+        "output_tokens" => output_tokens: TokenCount,
         "input_tokens_details" => input_tokens_details: Option<ReceivedInputDetails>,
         "output_tokens_details" => output_tokens_details: Option<ReceivedOutputDetails>,
     }
@@ -18,14 +18,14 @@ from_json! {
 
 from_json! {
     struct ReceivedInputDetails {
-        "cached_tokens" => cached_tokens: Option<Told>,
-        "cache_write_tokens" => cache_write_tokens: Option<Told>,
+        "cached_tokens" => cached_tokens: Option<TokenCount>,
+        "cache_write_tokens" => cache_write_tokens: Option<TokenCount>,
     }
 }
 
 from_json! {
     struct ReceivedOutputDetails {
-        "reasoning_tokens" => reasoning_tokens: Option<Told>,
+        "reasoning_tokens" => reasoning_tokens: Option<TokenCount>,
     }
 }
 

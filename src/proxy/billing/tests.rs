@@ -64,16 +64,18 @@ impl World {
             framing: Framing::Sse,
             include_usage: true,
             request_id: ctx.client.request_id().to_owned(),
-            at: 1,
-            memory: TranslationState::default(),
+            created_at: 1,
+            translation_state: TranslationState::default(),
         };
         let request = ctx.route.request().expect("a request");
         let (format, content_type) = (Format::Chat, "text/event-stream");
         let translator =
-            ResponseTranslator::choose(format, format, request, options, content_type, 1 << 20);
+            ResponseTranslator::new(format, format, request, options, content_type, 1 << 20);
         let mut translator = translator.expect("a stream");
         let mut chunk = Some(Bytes::from_static(received.as_bytes()));
-        translator.push(&mut chunk, false).expect("a good chunk");
+        translator
+            .translate_chunk(&mut chunk, false)
+            .expect("a good chunk");
         ctx.response.translator = Some(translator);
         ctx.response.set_status(200);
         ctx
@@ -146,7 +148,9 @@ async fn a_recorded_cost_does_not_change() {
     let mut push = |chunk: &'static str| {
         let translator = ctx.response.translator.as_mut().expect("a stream");
         let mut chunk = Some(Bytes::from_static(chunk.as_bytes()));
-        translator.push(&mut chunk, false).expect("a good chunk");
+        translator
+            .translate_chunk(&mut chunk, false)
+            .expect("a good chunk");
         before_chunk(&mut ctx, false);
         // The store may hear of it from now on, and then the account must know.
         ctx.billing.is_recorded() && !world.spent().is_zero()

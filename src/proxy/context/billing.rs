@@ -6,7 +6,7 @@ use crate::journal::Journal;
 use crate::metrics::Metrics;
 use crate::model::Money;
 use crate::runtime::Reservation;
-use crate::translate::Metered;
+use crate::translate::MeasuredUsage;
 
 /// What the request may cost and has cost.
 pub(in crate::proxy) struct BillingState {
@@ -24,7 +24,7 @@ pub(in crate::proxy) struct BillingState {
 /// Usage and cost of a request, computed once.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct RequestCost {
-    pub(in crate::proxy) metered: Metered,
+    pub(in crate::proxy) metered: MeasuredUsage,
     /// `None`: the model has no prices.
     pub(in crate::proxy) cost: Option<Money>,
     /// How long the response took, where time has a price.

@@ -14,22 +14,22 @@ const TOLD: Usage = Usage {
     image_input: 0,
 };
 
-fn watch(usage: Option<Usage>, ended: bool, said: u64, thought: u64) -> Watch {
-    let mut watch = Watch::default();
-    (watch.usage, watch.ended) = (usage, ended);
-    watch.unmetered = Heard { said, thought };
-    watch
+fn observer(usage: Option<Usage>, ended: bool, text: u64, reasoning: u64) -> ResponseObserver {
+    let mut observer = ResponseObserver::default();
+    (observer.usage, observer.ended) = (usage, ended);
+    observer.uncounted = ContentBytes { text, reasoning };
+    observer
 }
 
-fn counted(watch: &Watch) -> (u64, u64, u64, bool) {
-    let Metered { usage, estimated } = of(watch, || 55);
+fn counted(observer: &ResponseObserver) -> (u64, u64, u64, bool) {
+    let MeasuredUsage { usage, estimated } = of(observer, || 55);
     (usage.input, usage.output, usage.thinking, estimated)
 }
 
 #[test]
 fn counts_of_a_reply_that_has_ended_are_taken_as_they_are() {
-    let ended = watch(Some(TOLD), true, 400, 400);
-    let exact = Metered {
+    let ended = observer(Some(TOLD), true, 400, 400);
+    let exact = MeasuredUsage {
         usage: TOLD,
         estimated: false,
     };
@@ -38,9 +38,12 @@ fn counts_of_a_reply_that_has_ended_are_taken_as_they_are() {
 
 #[test]
 fn what_came_after_the_last_counts_is_added_to_them() {
-    assert_eq!(counted(&watch(Some(TOLD), false, 0, 0)), (100, 7, 3, false));
     assert_eq!(
-        counted(&watch(Some(TOLD), false, 41, 8)),
+        counted(&observer(Some(TOLD), false, 0, 0)),
+        (100, 7, 3, false)
+    );
+    assert_eq!(
+        counted(&observer(Some(TOLD), false, 41, 8)),
         (100, 7 + 11 + 2, 3 + 2, true)
     );
 }
@@ -48,22 +51,22 @@ fn what_came_after_the_last_counts_is_added_to_them() {
 #[test]
 fn without_counts_all_is_estimated() {
     for ended in [false, true] {
-        assert_eq!(counted(&watch(None, ended, 8, 5)), (55, 4, 2, true));
-        assert_eq!(counted(&watch(None, ended, 0, 0)), (55, 0, 0, true));
+        assert_eq!(counted(&observer(None, ended, 8, 5)), (55, 4, 2, true));
+        assert_eq!(counted(&observer(None, ended, 0, 0)), (55, 0, 0, true));
     }
 }
 
 #[test]
 fn zeros_are_no_counts() {
     for ended in [false, true] {
-        let zeros = watch(Some(Usage::default()), ended, 8, 5);
+        let zeros = observer(Some(Usage::default()), ended, 8, 5);
         assert_eq!(counted(&zeros), (55, 4, 2, true));
     }
-    let mut watch = watch(None, false, 8, 0);
-    watch.meter(Usage::default());
-    assert_eq!(watch.unmetered.said, 8, "they stand for nothing");
-    watch.meter(TOLD);
-    assert_eq!(watch.unmetered, Heard::default());
+    let mut observer = observer(None, false, 8, 0);
+    observer.record_usage(Usage::default());
+    assert_eq!(observer.uncounted.text, 8, "they stand for nothing");
+    observer.record_usage(TOLD);
+    assert_eq!(observer.uncounted, ContentBytes::default());
 }
 
 #[test]
@@ -72,13 +75,13 @@ fn text_is_text_whatever_its_length() {
         for times in [1, 1000, 100_000] {
             let body = words.repeat(times);
             let length = body.len() as u64;
-            let bulk = Bulk::of(body.as_bytes());
+            let bulk = BodyEstimate::of(body.as_bytes());
             assert_eq!((bulk.text, bulk.data), (length, 0), "{words}");
             assert_eq!(bulk.tokens(), length.div_ceil(4));
-            assert_eq!(bulk.most_tokens(), length.div_ceil(3));
+            assert_eq!(bulk.max_tokens(), length.div_ceil(3));
         }
     }
-    assert_eq!(Bulk::of(b"").most_tokens(), 0);
+    assert_eq!(BodyEstimate::of(b"").max_tokens(), 0);
 }
 
 #[test]
@@ -86,7 +89,7 @@ fn pictures_do_not_count_as_words() {
     let prompt = "What is on it? ".repeat(2000);
     for size in [1usize << 20, 20 << 20] {
         let body = format!("{prompt}\"{}\"", "iVBORw0K+/9a".repeat(size / 12));
-        let bulk = Bulk::of(body.as_bytes());
+        let bulk = BodyEstimate::of(body.as_bytes());
         assert_eq!(bulk.text + bulk.data, body.len() as u64);
         let stretch = (body.len() / LOOKS).max(STRETCH) as u64;
         let text = prompt.len() as u64;

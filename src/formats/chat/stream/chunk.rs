@@ -9,7 +9,7 @@ use crate::formats::chat::logprobs::ChatLogprobs;
 use crate::formats::chat::output_media::{ChatOutputAudio, ChatOutputImage};
 use crate::formats::chat::reasoning::ChatReasoningDetail;
 use crate::formats::chat::usage::ChatUsage;
-use crate::formats::written::written;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::sse::SseWriter;
 
 /// The fields that every chunk begins with.
@@ -87,7 +87,7 @@ pub(super) fn encode_head(identity: &ChatIdentity) -> Vec<u8> {
         created: identity.created,
         model: &identity.model,
     };
-    written(&head, 0)
+    to_json_bytes(&head, 0)
 }
 
 /// Writes a chunk with one delta.

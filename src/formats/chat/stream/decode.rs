@@ -1,14 +1,14 @@
 //! Decodes the chunks of an upstream into events.
 
 use super::nesting::Nesting;
-use crate::formats::blocks::{Blocks, Key};
+use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
 use crate::formats::chat::calls::CallFragment;
 use crate::formats::chat::completion::{Completion, CompletionChoice};
 use crate::formats::chat::finish_reason::ChoiceSummary;
 use crate::formats::chat::fragment::ChatFragment;
 use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
 use crate::formats::few::Few;
-use crate::formats::{StreamDecoder, read_event};
+use crate::formats::{StreamDecoder, decode_event_data};
 use crate::model::{ApiError, Block, Delta, Event, ToolKind};
 
 /// Takes the decoded events.
@@ -17,7 +17,7 @@ type EventSink<'o> = &'o mut dyn FnMut(Event<'_>);
 /// Decodes one stream.
 #[derive(Debug, Default)]
 pub(in crate::formats::chat) struct ChatStreamDecoder {
-    blocks: Blocks,
+    blocks: BlockSequencer,
     choices: Vec<DecodedChoice>,
     has_started: bool,
     is_prompt_blocked: bool,
@@ -45,7 +45,7 @@ struct DecodedCall {
 }
 
 impl StreamDecoder for ChatStreamDecoder {
-    fn event(&mut self, data: &str, out: EventSink<'_>) -> Result<(), ApiError> {
+    fn decode_event(&mut self, data: &str, out: EventSink<'_>) -> Result<(), ApiError> {
         if self.is_over {
             return Ok(());
         }
@@ -53,7 +53,7 @@ impl StreamDecoder for ChatStreamDecoder {
         if data == "[DONE]" {
             return self.end(out);
         }
-        let mut completion: Completion<'_> = read_event(data)?;
+        let mut completion: Completion<'_> = decode_event_data(data)?;
         if let Some(api_error) = completion.api_error() {
             return Err(api_error);
         }
@@ -81,7 +81,7 @@ impl StreamDecoder for ChatStreamDecoder {
         Ok(())
     }
 
-    fn close(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
+    fn finish(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
         let mut begun = self.choices.iter().filter(|choice| choice.is_begun);
         let is_finished = self.has_started && begun.all(|choice| choice.is_finished);
         match (self.is_over, is_finished && !self.choices.is_empty()) {
@@ -176,7 +176,7 @@ const MAX_CHOICES: usize = 128;
 /// Decodes the fragments of one choice into events.
 struct ChoiceDecoder<'w, 'o> {
     number: u32,
-    blocks: &'w mut Blocks,
+    blocks: &'w mut BlockSequencer,
     calls: &'w mut Vec<DecodedCall>,
     images: &'w mut u32,
     summary: &'w mut ChoiceSummary,
@@ -187,27 +187,36 @@ impl ChoiceDecoder<'_, '_> {
     fn add(&mut self, fragment: ChatFragment<'_>) {
         match fragment {
             ChatFragment::Text(text) => {
-                self.push(Key::Text, || Block::Text, Some(Delta::Text(text)))
+                self.push(BlockKey::Text, || Block::Text, Some(Delta::Text(text)))
             }
             ChatFragment::Refusal(text) => {
                 self.summary.has_refusal = true;
-                self.push(Key::Refusal, || Block::Refusal, Some(Delta::Text(text)));
+                self.push(
+                    BlockKey::Refusal,
+                    || Block::Refusal,
+                    Some(Delta::Text(text)),
+                );
             }
             ChatFragment::Reasoning(text) => {
-                self.push(Key::Reasoning, || Block::Reasoning, Some(Delta::Text(text)));
+                self.push(
+                    BlockKey::Reasoning,
+                    || Block::Reasoning,
+                    Some(Delta::Text(text)),
+                );
             }
             // The signature of a call comes after its block is closed, so it becomes one of reasoning.
             ChatFragment::Signature(signature) | ChatFragment::CallSignature { signature, .. } => {
                 self.push(
-                    Key::Reasoning,
+                    BlockKey::Reasoning,
                     || Block::Reasoning,
                     Some(Delta::Signature(signature)),
                 );
-                self.blocks.close(self.number, Key::Reasoning, self.out);
+                self.blocks
+                    .close(self.number, BlockKey::Reasoning, self.out);
             }
             ChatFragment::ForeignSignature => {}
             ChatFragment::Media(media) => {
-                let key = Key::Item(*self.images);
+                let key = BlockKey::Item(*self.images);
                 *self.images += 1;
                 self.push(key, || Block::Media(media), None);
                 self.blocks.close(self.number, key, self.out);
@@ -231,7 +240,7 @@ impl ChoiceDecoder<'_, '_> {
         if call.kind == ToolKind::Function {
             progress.arguments.push(&arguments);
         }
-        let key = Key::Call(at as u32);
+        let key = BlockKey::Call(at as u32);
         let block = || Block::Call {
             id: call.id,
             name: call.name,
@@ -266,12 +275,17 @@ impl ChoiceDecoder<'_, '_> {
 
     /// Adds a delta to a block. Calls whose arguments are complete are closed first, so that the block
     /// does not wait for their end.
-    fn push<'a>(&mut self, key: Key, block: impl FnOnce() -> Block<'a>, delta: Option<Delta<'a>>) {
+    fn push<'a>(
+        &mut self,
+        key: BlockKey,
+        block: impl FnOnce() -> Block<'a>,
+        delta: Option<Delta<'a>>,
+    ) {
         for (at, call) in (0..).zip(&mut *self.calls) {
-            let is_other = key != Key::Call(at);
+            let is_other = key != BlockKey::Call(at);
             if is_other && call.arguments.is_complete() && !call.is_closed {
                 call.is_closed = true;
-                self.blocks.close(self.number, Key::Call(at), self.out);
+                self.blocks.close(self.number, BlockKey::Call(at), self.out);
             }
         }
         self.blocks.push(self.number, key, block, delta, self.out);

@@ -11,7 +11,7 @@ use crate::formats::chat::identity::ChatIdentity;
 use crate::formats::chat::logprobs::ChatLogprobs;
 use crate::formats::chat::output_media::ChatOutputMedia;
 use crate::formats::chat::reasoning::ChatReasoningDetail;
-use crate::formats::identity::call_id;
+use crate::formats::ids::call_id;
 use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{ApiError, Block, Citation, Delta, Event, Finish, Media, Text, ToolKind, Usage};
 use crate::sse::SseWriter;
@@ -275,7 +275,7 @@ impl ChatStreamEncoder {
 }
 
 impl StreamEncoder for ChatStreamEncoder {
-    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.is_over {
             return;
         }

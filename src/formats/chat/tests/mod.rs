@@ -81,7 +81,7 @@ fn translate(
         max_output_tokens: None,
         capabilities: &known,
         brand: "google",
-        pictures_only: false,
+        images_only: false,
     };
     let bytes = serde_json::to_vec(body).expect("JSON");
     let mut losses = Losses::default();
@@ -135,8 +135,8 @@ fn options() -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req-9".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: TranslationState::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{call, choice, full_response, options, response, signature, text};
 use crate::formats::chat::response::{decode_response, encode_response};
-use crate::formats::identity::call_id;
+use crate::formats::ids::call_id;
 use crate::model::{
     Action, ApiError, ApiErrorKind, Arguments, Finish, Issuer, Losses, Media, PartKind, Response,
     Source, Usage,

@@ -24,9 +24,9 @@ fn decode(events: &[Value]) -> Result<(Vec<String>, Response<'static>), ApiError
         let data = event
             .as_str()
             .map_or_else(|| event.to_string(), str::to_owned);
-        decoder.event(&data, &mut out)?;
+        decoder.decode_event(&data, &mut out)?;
     }
-    decoder.close(&mut out)?;
+    decoder.finish(&mut out)?;
     Ok((seen, fold.finish()))
 }
 
@@ -252,15 +252,15 @@ fn a_response_round_trips_through_its_own_format() {
     );
 
     let (mut encoder, mut out) = (ChatStreamEncoder::new(&options()), SseWriter::default());
-    completion.unfold(&mut |event| encoder.event(event, &mut out));
+    completion.unfold(&mut |event| encoder.encode_event(event, &mut out));
     let (mut decoder, mut fold) = (ChatStreamDecoder::default(), Fold::default());
     SseFrames::default().push(&out.take(), |frame| {
         let data = frame.data.expect("data");
-        let result = decoder.event(&data, &mut |event| fold.push(event));
+        let result = decoder.decode_event(&data, &mut |event| fold.push(event));
         result.unwrap_or_else(|api_error| panic!("{data}: {api_error:?}"));
     });
     decoder
-        .close(&mut |event| fold.push(event))
+        .finish(&mut |event| fold.push(event))
         .expect("an end");
     let result = fold.finish();
     assert_eq!(

@@ -27,7 +27,7 @@ fn payloads(out: &mut SseWriter) -> Vec<Value> {
 fn encode(events: Vec<Event<'_>>, options: &ResponseOptions) -> Vec<Value> {
     let (mut encoder, mut out) = (ChatStreamEncoder::new(options), SseWriter::default());
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
     payloads(&mut out)
 }
@@ -278,7 +278,7 @@ fn essence(mut choices: Value) -> Value {
 
 fn unfolded(response: &Response<'_>) -> Vec<Value> {
     let (mut encoder, mut out) = (ChatStreamEncoder::new(&options()), SseWriter::default());
-    response.unfold(&mut |event| encoder.event(event, &mut out));
+    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
     payloads(&mut out)
 }
 
@@ -338,7 +338,7 @@ fn an_error_ends_the_stream_at_any_event() {
                 encoder.encode_error(&api_error, &mut out);
                 encoder.encode_error(&api_error, &mut out);
             }
-            encoder.event(event, &mut out);
+            encoder.encode_event(event, &mut out);
             at += 1;
         });
         encoder.encode_error(&api_error, &mut out);

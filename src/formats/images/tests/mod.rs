@@ -38,7 +38,7 @@ fn encode(to: Format, request: &Request<'_>, losses: &mut Losses) -> Result<Vec<
         max_output_tokens: None,
         capabilities: &Capabilities::default(),
         brand: "google",
-        pictures_only: true,
+        images_only: true,
     };
     to.codec().encode_request(request, &target, losses)
 }
@@ -50,8 +50,8 @@ fn options(edits: bool) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: true,
         request_id: "req_1".to_owned(),
-        at: 7,
-        memory: TranslationState {
+        created_at: 7,
+        translation_state: TranslationState {
             image_edit: edits,
             ..TranslationState::default()
         },
@@ -93,7 +93,7 @@ fn a_conversation_becomes_a_prompt_and_input_images() {
     let request = chat.decode_request(&RequestHead::default(), text.as_bytes(), &mut losses);
     let codec = Format::Images.codec();
     let request = request.expect("a request");
-    assert_eq!(codec.operation_of(&request, false), Operation::Edit);
+    assert_eq!(codec.upstream_operation(&request, false), Operation::Edit);
     assert_eq!(codec.upstream_path(Operation::Edit, "m"), "/images/edits");
     assert_eq!(
         codec.upstream_path(Operation::Generate, "m"),
@@ -159,7 +159,7 @@ fn responses_carry_the_properties_of_their_images() {
     let response = native.decode_response(body.as_bytes(), &mut Losses::default());
     let response = response.expect("a response");
     let images = Format::Images.codec();
-    images.accept_response(&response).expect("an image");
+    images.check_response(&response).expect("an image");
     let encoded = images.encode_response(&response, &options(false), &mut Losses::default());
     let encoded: Value = serde_json::from_slice(&encoded).expect("JSON");
     let expected = json!({"created": 7, "background": "opaque", "output_format": "png", "size": "1x1",
@@ -190,7 +190,7 @@ fn a_response_without_an_image_is_an_error_with_the_reason() {
         let response = codec.decode_response(body.as_bytes(), &mut Losses::default());
         let api_error = Format::Images
             .codec()
-            .accept_response(&response.expect("a response"));
+            .check_response(&response.expect("a response"));
         let api_error = api_error.expect_err("no image");
         (
             api_error.status,
@@ -226,13 +226,13 @@ fn streams_of_images_are_decoded_and_encoded() {
         let mut decoder = codec.stream_decoder();
         let mut encoder = codec.stream_encoder(&options(edits));
         let mut out = SseWriter::default();
-        let mut pass = |event: Event<'_>| encoder.event(event, &mut out);
+        let mut pass = |event: Event<'_>| encoder.encode_event(event, &mut out);
         for event in &events {
             decoder
-                .event(&event.to_string(), &mut pass)
+                .decode_event(&event.to_string(), &mut pass)
                 .expect("an event");
         }
-        decoder.close(&mut pass).expect("the end");
+        decoder.finish(&mut pass).expect("the end");
         let encoded = out.take();
         let encoded = std::str::from_utf8(&encoded).expect("text");
         let data = encoded
@@ -247,12 +247,12 @@ fn streams_of_images_are_decoded_and_encoded() {
     }
     let mut decoder = codec.stream_decoder();
     decoder
-        .event(&events[0].to_string(), &mut |_| {})
+        .decode_event(&events[0].to_string(), &mut |_| {})
         .expect("a partial image");
-    assert!(decoder.close(&mut |_| {}).is_err());
+    assert!(decoder.finish(&mut |_| {}).is_err());
     let error = json!({"type": "error", "error": {"message": "No.", "code": "moderation_blocked"}});
     let api_error = codec
         .stream_decoder()
-        .event(&error.to_string(), &mut |_| {});
+        .decode_event(&error.to_string(), &mut |_| {});
     assert_eq!(api_error.expect_err("an error").message, "No.");
 }

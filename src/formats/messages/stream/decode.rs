@@ -2,12 +2,12 @@
 
 use std::mem::take;
 
-use crate::formats::blocks::{Blocks, Key};
+use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
 use crate::formats::messages::citations::decode_streamed_citation;
 use crate::formats::messages::error;
 use crate::formats::messages::stop_reason::finish_of;
 use crate::formats::messages::usage::RawMessagesUsage;
-use crate::formats::{StreamDecoder, read_event};
+use crate::formats::{StreamDecoder, decode_event_data};
 use crate::json::{RawJson, from_json};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Issuer, Signature, Text, ToolKind, Usage,
@@ -81,7 +81,7 @@ from_json! {
 #[derive(Debug, Default)]
 pub(in crate::formats::messages) struct MessagesStreamDecoder {
     phase: MessagesDecoderPhase,
-    blocks: Blocks,
+    blocks: BlockSequencer,
     running: Vec<RunningBlock>,
     /// The length of the text so far, which citations refer to.
     characters: u64,
@@ -110,12 +110,12 @@ struct RunningBlock {
 }
 
 impl StreamDecoder for MessagesStreamDecoder {
-    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         // Some servers end a stream of any format with this.
         if data == "[DONE]" || self.phase == Ended {
             return Ok(());
         }
-        let mut event: MessagesEvent<'_> = read_event(data)?;
+        let mut event: MessagesEvent<'_> = decode_event_data(data)?;
         if let Some(usage) = &event.usage {
             self.usage = Some(usage.merge(self.usage));
         }
@@ -143,7 +143,7 @@ impl StreamDecoder for MessagesStreamDecoder {
         self.usage
     }
 
-    fn close(&mut self, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn finish(&mut self, _out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if self.phase == Ended {
             return Ok(());
         }
@@ -190,19 +190,20 @@ impl MessagesStreamDecoder {
         out: &mut dyn FnMut(Event<'_>),
     ) -> Result<(), ApiError> {
         let raw = raw.map_or("{\"type\":\"\"}", RawJson::get);
-        let kind: BlockType<'_> = read_event(raw)?;
+        let kind: BlockType<'_> = decode_event_data(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
         if self.phase == NotStarted || !known.contains(&kind.kind.as_ref()) {
             return Ok(());
         }
-        let start: BlockStart<'_> = read_event(raw)?;
+        let start: BlockStart<'_> = decode_event_data(raw)?;
         self.running.push(RunningBlock {
             index,
             start: self.characters,
             citations: Vec::new(),
         });
         let mut open = |block, deltas: [Option<Delta<'_>>; 2]| {
-            self.blocks.push(0, Key::Item(index), || block, None, out);
+            self.blocks
+                .push(0, BlockKey::Item(index), || block, None, out);
             for delta in deltas.into_iter().flatten() {
                 push(&mut self.blocks, index, delta, out);
             }
@@ -286,7 +287,7 @@ impl MessagesStreamDecoder {
             };
             push(&mut self.blocks, index, Delta::Citation(citation), out);
         }
-        self.blocks.close(0, Key::Item(index), out);
+        self.blocks.close(0, BlockKey::Item(index), out);
     }
 
     fn decode_message_delta(&mut self, delta: Option<MessagesDelta<'_>>) {
@@ -323,8 +324,8 @@ impl MessagesStreamDecoder {
 }
 
 /// Pushes a delta to a block that is open already, so the type to open it with is never used.
-fn push(blocks: &mut Blocks, index: u32, delta: Delta<'_>, out: &mut dyn FnMut(Event<'_>)) {
-    blocks.push(0, Key::Item(index), || Block::Text, Some(delta), out);
+fn push(blocks: &mut BlockSequencer, index: u32, delta: Delta<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    blocks.push(0, BlockKey::Item(index), || Block::Text, Some(delta), out);
 }
 
 fn text_delta(text: Text<'_>) -> Option<Delta<'_>> {

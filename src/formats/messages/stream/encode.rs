@@ -135,7 +135,7 @@ impl MessagesStreamEncoder {
 }
 
 impl StreamEncoder for MessagesStreamEncoder {
-    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         match (&self.phase, event) {
             (NotStarted, Event::Start { id, model, .. }) => self.encode_start(&id, &model, out),
             (NotStarted | Ended, _) => {}

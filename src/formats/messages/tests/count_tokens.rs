@@ -17,11 +17,11 @@ fn encode(from: Format, body: &Value, flags: &[(&str, &str)]) -> (Value, Losses)
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();
-    let body = translate::question(
+    let body = translate::count_tokens_request(
         from,
         Format::Messages,
         body.as_bytes(),
@@ -67,7 +67,7 @@ fn a_budget_needs_no_max_tokens() {
 
 #[test]
 fn a_count_is_a_number() {
-    let counter = super::super::Messages.counter().expect("a counter");
+    let counter = super::super::Messages.token_counter().expect("a counter");
     assert_eq!(counter.encode_count(7), br#"{"input_tokens":7}"#);
     let more = br#"{"input_tokens":7,"context_management":{"original_input_tokens":9}}"#;
     assert_eq!(counter.decode_count(more), Ok(7));

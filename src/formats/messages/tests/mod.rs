@@ -69,8 +69,8 @@ fn options() -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: false,
         request_id: "req-7".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: TranslationState::default(),
     }
 }
 
@@ -165,7 +165,7 @@ fn encode_from(
         max_output_tokens: limit,
         capabilities: &capabilities,
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();

@@ -21,9 +21,9 @@ fn fold(events: &[Value]) -> Result<Response<'static>, ApiError> {
         fold.push(event);
     };
     for event in events {
-        decoder.event(&event.to_string(), &mut out)?;
+        decoder.decode_event(&event.to_string(), &mut out)?;
     }
-    decoder.close(&mut out)?;
+    decoder.finish(&mut out)?;
     Ok(fold.finish())
 }
 
@@ -189,7 +189,7 @@ fn an_encoded_stream_is_decoded_to_the_same_response() {
     let mut response = super::response(vec![reasoning, super::text("Hi."), call], Finish::Tools);
     let mut encoder = super::super::Messages.stream_encoder(&super::options());
     let mut encoded = SseWriter::default();
-    response.unfold(&mut |event| encoder.event(event, &mut encoded));
+    response.unfold(&mut |event| encoder.encode_event(event, &mut encoded));
     let mut events = Vec::new();
     SseFrames::default().push(&encoded.take(), |frame| {
         events.extend(

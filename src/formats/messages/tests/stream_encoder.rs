@@ -30,7 +30,7 @@ pub(super) fn stream(events: &[Event<'_>]) -> Vec<Value> {
     let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
     for event in events {
-        encoder.event(event.clone(), &mut out);
+        encoder.encode_event(event.clone(), &mut out);
     }
     payloads(&mut out)
 }
@@ -292,7 +292,9 @@ fn the_stream_has_the_content_of_the_json_response() {
     let json = encode(&full_response());
     let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
-    unfolded(&full_response(), |event| encoder.event(event, &mut out));
+    unfolded(&full_response(), |event| {
+        encoder.encode_event(event, &mut out)
+    });
     let payloads = payloads(&mut out);
     assert_eq!(Value::from(content(&payloads)), json["content"]);
     let delta = &payloads[payloads.len() - 2];
@@ -321,7 +323,7 @@ fn an_error_ends_the_stream_anywhere() {
                 before = payloads(&mut out);
                 encoder.encode_error(&api_error, &mut out);
             }
-            encoder.event(event, &mut out);
+            encoder.encode_event(event, &mut out);
             number += 1;
         });
         encoder.encode_error(&api_error, &mut out);
@@ -335,7 +337,9 @@ fn an_error_ends_the_stream_anywhere() {
     }
     let mut encoder = Messages.stream_encoder(&options());
     let mut out = SseWriter::default();
-    unfolded(&full_response(), |event| encoder.event(event, &mut out));
+    unfolded(&full_response(), |event| {
+        encoder.encode_event(event, &mut out)
+    });
     out.take();
     encoder.encode_error(&api_error, &mut out);
     assert!(out.is_empty(), "nothing follows a proper end");

@@ -15,7 +15,7 @@ use crate::formats::native::grounding::{TextRun, push_text};
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
-use crate::formats::{StreamDecoder, read_event};
+use crate::formats::{StreamDecoder, decode_event_data};
 use crate::model::{
     ApiError, Block, Citation, Delta, Event, Finish, Losses, Media, Signature, Text, ToolKind,
     Usage,
@@ -31,11 +31,11 @@ pub(in crate::formats::native) struct NativeStreamDecoder {
 }
 
 impl StreamDecoder for NativeStreamDecoder {
-    fn event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if data == DONE {
             return Ok(());
         }
-        let mut chunk: NativeUpstreamResponse<'_> = read_event(data)?;
+        let mut chunk: NativeUpstreamResponse<'_> = decode_event_data(data)?;
         if chunk.error.is_some() {
             return Err(error::decode_error(200, data.as_bytes()));
         }
@@ -71,7 +71,7 @@ impl StreamDecoder for NativeStreamDecoder {
         std::mem::take(&mut self.losses)
     }
 
-    fn close(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
+    fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         let is_finished = |candidate: &CandidateDecoder| candidate.finish.is_some();
         if self.candidates.is_empty() || !self.candidates.values().all(is_finished) {
             let message = "the upstream's stream broke off before its end";

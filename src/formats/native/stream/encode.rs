@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::framing::ChunkFramer;
+use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::native::candidate::{ClientCandidate, ClientContent};
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{encode_finish_reason, is_cut_off};
@@ -12,7 +13,6 @@ use crate::formats::native::response::{ClientResponse, PromptFeedback, ResponseI
 use crate::formats::native::response_calls::encode_args;
 use crate::formats::native::response_parts::ClientPart;
 use crate::formats::native::usage::UsageMetadata;
-use crate::formats::written::written;
 use crate::formats::{ResponseOptions, StreamEncoder};
 use crate::model::{
     ApiError, Arguments, Block, Call, Citation, Delta, Event, Finish, Logprob, Signature, Text,
@@ -29,7 +29,7 @@ pub(in crate::formats::native) struct NativeStreamEncoder {
 }
 
 impl StreamEncoder for NativeStreamEncoder {
-    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.ended {
             return;
         }
@@ -59,7 +59,7 @@ impl StreamEncoder for NativeStreamEncoder {
 
 impl NativeStreamEncoder {
     pub(in crate::formats::native) fn new(options: &ResponseOptions) -> NativeStreamEncoder {
-        let (model, id, created) = (&options.model, &options.request_id, options.at);
+        let (model, id, created) = (&options.model, &options.request_id, options.created_at);
         NativeStreamEncoder {
             chunks: ChunkWriter {
                 model: model.clone(),
@@ -268,7 +268,7 @@ impl ChunkWriter {
 }
 
 fn encode_identity(model: &str, created: i64, id: &str) -> Vec<u8> {
-    written(&ResponseIdentity::new(model, created, id), 0)
+    to_json_bytes(&ResponseIdentity::new(model, created, id), 0)
 }
 
 /// The state of one candidate.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{call, choice, encode, options, part, response, rich, text};
 use crate::formats::native::Native;
-use crate::formats::{Codec as _, Framing, Passed, StreamEncoder, Watch};
+use crate::formats::{Codec as _, Framing, InterruptedStream, ResponseObserver, StreamEncoder};
 use crate::model::{
     ApiError, ApiErrorKind, Block, Delta, Event, Finish, PartKind, Response, ToolKind, Usage,
 };
@@ -25,7 +25,7 @@ fn stream(response: &Response<'_>, framing: Framing, error_at: Option<usize>) ->
                 &mut out,
             );
         }
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
         number += 1;
     });
     String::from_utf8(out.take().to_vec()).unwrap()
@@ -49,7 +49,7 @@ fn chunks(stream: &str, framing: Framing) -> Vec<Value> {
 fn encoded(events: Vec<Event<'_>>) -> Vec<Value> {
     let (mut encoder, mut out) = (encoder(Framing::Sse), SseWriter::default());
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
     chunks(std::str::from_utf8(&out.take()).unwrap(), Framing::Sse)
 }
@@ -213,11 +213,11 @@ fn an_error_at_any_event_ends_the_stream() {
 fn nothing_follows_the_end() {
     for framing in [Framing::Sse, Framing::Array] {
         let (mut encoder, mut out) = (encoder(framing), SseWriter::default());
-        encoder.event(start(), &mut out);
-        encoder.event(Event::End, &mut out);
+        encoder.encode_event(start(), &mut out);
+        encoder.encode_event(Event::End, &mut out);
         assert!(!out.take().is_empty());
         encoder.encode_error(&ApiError::bad_gateway("late"), &mut out);
-        encoder.event(delta(Delta::Text("late".into())), &mut out);
+        encoder.encode_event(delta(Delta::Text("late".into())), &mut out);
         assert!(out.is_empty());
     }
 }
@@ -226,7 +226,7 @@ fn nothing_follows_the_end() {
 fn an_array_arrives_element_by_element() {
     let (mut encoder, mut out) = (encoder(Framing::Array), SseWriter::default());
     let mut next = |event| {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
         String::from_utf8(out.take().to_vec()).unwrap()
     };
     assert_eq!(next(start()), "");
@@ -253,8 +253,8 @@ fn line_breaks_in_text_are_escaped() {
     );
 
     let mut out = SseWriter::default();
-    let passed = Passed {
-        watch: &Watch::default(),
+    let passed = InterruptedStream {
+        observer: &ResponseObserver::default(),
         model: "m",
     };
     Native.encode_stream_error(&ApiError::bad_gateway(odd), &passed, &mut out);

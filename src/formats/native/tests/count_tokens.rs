@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::super::Native;
-use crate::formats::{Capabilities, Codec as _, Counter, UpstreamTarget};
+use crate::formats::{Capabilities, Codec as _, TokenCounter, UpstreamTarget};
 use crate::json::replace;
 use crate::model::{Format, Losses, Role};
 use crate::translate;
 
-fn counter() -> &'static dyn Counter {
-    Native.counter().expect("a counter")
+fn counter() -> &'static dyn TokenCounter {
+    Native.token_counter().expect("a counter")
 }
 
 fn translate_count(from: Format, to: Format, body: &Value) -> (Option<Value>, Vec<String>) {
@@ -19,11 +19,12 @@ fn translate_count(from: Format, to: Format, body: &Value) -> (Option<Value>, Ve
         max_output_tokens: None,
         capabilities: &Capabilities::default(),
         brand: "vendor",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();
-    let translated = translate::question(from, to, body.as_bytes(), &target, &mut losses);
+    let translated =
+        translate::count_tokens_request(from, to, body.as_bytes(), &target, &mut losses);
     let translated = translated.expect("a request");
     let paths = losses.0.iter();
     let paths = paths.map(|loss| from.codec().path_of(&loss.location));
@@ -78,14 +79,14 @@ fn both_forms_of_a_count_request_are_decoded() {
         ),
     ] {
         let mut losses = Losses::default();
-        let counted = counter().decode_question(body.as_bytes(), &mut losses);
+        let counted = counter().decode_count_request(body.as_bytes(), &mut losses);
         let counted = counted.expect("a request");
         let turns = counted.request.turns.iter();
         assert!(turns.map(|turn| turn.role).eq(roles.iter().copied()));
         assert_eq!(losses.0, []);
     }
     let both = format!(r#"{{"generateContentRequest":{{}},"contents":{contents}}}"#);
-    let api_error = counter().decode_question(both.as_bytes(), &mut Losses::default());
+    let api_error = counter().decode_count_request(both.as_bytes(), &mut Losses::default());
     assert_eq!(api_error.unwrap_err().param.as_deref(), Some("contents"));
 }
 
@@ -120,7 +121,7 @@ fn losses_have_the_paths_of_the_client() {
 #[test]
 fn the_model_of_a_wrapped_request_is_renamed() {
     let body = br#"{ "generateContentRequest": {"model" : "models/ours", "contents": [] } }"#;
-    let edit = counter().rename(body, "their \"m\"").expect("a name");
+    let edit = counter().rename_model(body, "their \"m\"").expect("a name");
     assert_eq!(
         replace(body, &[edit]).as_ref(),
         br#"{ "generateContentRequest": {"model" : "models/their \"m\"", "contents": [] } }"#
@@ -129,7 +130,7 @@ fn the_model_of_a_wrapped_request_is_renamed() {
         &br#"{"contents":[]}"#[..],
         br#"{"generateContentRequest":{}}"#,
     ] {
-        assert_eq!(counter().rename(body, "m"), None);
+        assert_eq!(counter().rename_model(body, "m"), None);
     }
 }
 

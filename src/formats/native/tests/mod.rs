@@ -46,8 +46,8 @@ fn options(framing: Framing) -> ResponseOptions {
         framing,
         include_usage: false,
         request_id: "req-1".to_owned(),
-        at: 1_760_000_000,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_000,
+        translation_state: TranslationState::default(),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn encode(
         max_output_tokens: None,
         capabilities: &known,
         brand: "google",
-        pictures_only: false,
+        images_only: false,
     };
     let body = serde_json::to_vec(body).unwrap();
     let sent = translate::request(

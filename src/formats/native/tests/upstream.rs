@@ -33,9 +33,9 @@ pub(super) fn decode_stream(chunks: &[Value]) -> Result<Response<'static>, ApiEr
         fold.push(event);
     };
     for chunk in chunks {
-        decoder.event(&chunk.to_string(), &mut out)?;
+        decoder.decode_event(&chunk.to_string(), &mut out)?;
     }
-    decoder.close(&mut out)?;
+    decoder.finish(&mut out)?;
     assert!(grammar.ended);
     Ok(fold.finish())
 }

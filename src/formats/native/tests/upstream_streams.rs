@@ -71,8 +71,10 @@ fn a_stream_reports_an_inexact_finish_reason() {
     for (reason, reported) in [("MALFORMED_FUNCTION_CALL", 1), ("STOP", 0)] {
         let mut decoder = Native.stream_decoder();
         let body = response(json!([{"text": "Hi"}]), reason);
-        decoder.event(&body.to_string(), &mut |_| {}).unwrap();
-        decoder.close(&mut |_| {}).unwrap();
+        decoder
+            .decode_event(&body.to_string(), &mut |_| {})
+            .unwrap();
+        decoder.finish(&mut |_| {}).unwrap();
         assert_eq!(decoder.take_losses().0.len(), reported, "{reason}");
         assert_eq!(decoder.take_losses(), Losses::default());
     }
@@ -97,11 +99,11 @@ fn candidates_are_decoded_by_their_index() {
     let mut fold = Fold::default();
     let mut out = |event: Event<'_>| fold.push(event);
     for chunk in [chunk(1, "b"), chunk(0, "a"), chunk(1, "c")] {
-        decoder.event(&chunk.to_string(), &mut out).unwrap();
+        decoder.decode_event(&chunk.to_string(), &mut out).unwrap();
     }
     // A proxy in between has added the end of its own streams.
-    decoder.event("[DONE]", &mut out).unwrap();
-    decoder.close(&mut |event| fold.push(event)).unwrap();
+    decoder.decode_event("[DONE]", &mut out).unwrap();
+    decoder.finish(&mut |event| fold.push(event)).unwrap();
     let response = fold.finish();
     assert_eq!(response.choices[0].parts, [text("a")]);
     assert_eq!(response.choices[1].parts, [text("bc")]);
@@ -168,8 +170,8 @@ fn citations_are_sent_once_and_before_the_end_of_their_text() {
         _ => {}
     };
     for chunk in [first, last] {
-        decoder.event(&chunk.to_string(), &mut out).unwrap();
+        decoder.decode_event(&chunk.to_string(), &mut out).unwrap();
     }
-    decoder.close(&mut out).unwrap();
+    decoder.finish(&mut out).unwrap();
     assert_eq!(sent.len(), 2);
 }

@@ -10,8 +10,8 @@ use super::super::response_object::ReceivedResponse;
 use super::super::status::OutputFlags;
 use super::events::{ReceivedEvent, decode_text, decode_value};
 use super::progress::{OutputProgress, ReasoningField};
-use crate::formats::blocks::{Blocks, Key};
-use crate::formats::{StreamDecoder, read_event};
+use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
+use crate::formats::{StreamDecoder, decode_event_data};
 use crate::json::RawJson;
 use crate::model::{
     ApiError, Block, Call, Citation, Delta, Event, Finish, Json, Logprob, Signature, Text,
@@ -20,7 +20,7 @@ use crate::model::{
 /// Decodes the events of one stream.
 #[derive(Default)]
 pub(in crate::formats::responses) struct ResponsesStreamDecoder {
-    blocks: Blocks,
+    blocks: BlockSequencer,
     items: OutputProgress,
     flags: OutputFlags,
     started: bool,
@@ -36,12 +36,12 @@ pub(in crate::formats::responses) struct ResponsesStreamDecoder {
 type Emit<'o> = &'o mut dyn FnMut(Event<'_>);
 
 impl StreamDecoder for ResponsesStreamDecoder {
-    fn event(&mut self, data: &str, out: Emit<'_>) -> Result<(), ApiError> {
+    fn decode_event(&mut self, data: &str, out: Emit<'_>) -> Result<(), ApiError> {
         // Some proxies end the stream as the chat format does.
         if self.ended || data == "[DONE]" {
             return Ok(());
         }
-        let event: ReceivedEvent<'_> = read_event(data)?;
+        let event: ReceivedEvent<'_> = decode_event_data(data)?;
         let index = event.output_index;
         match event.kind.as_ref() {
             "error" | "response.failed" => return Err(error::decode_in_stream(data)),
@@ -79,7 +79,7 @@ impl StreamDecoder for ResponsesStreamDecoder {
         Ok(())
     }
 
-    fn close(&mut self, _out: Emit<'_>) -> Result<(), ApiError> {
+    fn finish(&mut self, _out: Emit<'_>) -> Result<(), ApiError> {
         if self.ended {
             return Ok(());
         }
@@ -98,7 +98,7 @@ impl ResponsesStreamDecoder {
             out(anonymous_start());
             return Ok(());
         };
-        let response: ReceivedResponse<'_> = read_event(response.get())?;
+        let response: ReceivedResponse<'_> = decode_event_data(response.get())?;
         out(Event::Start {
             created: response.created(),
             id: response.id.unwrap_or_default(),
@@ -110,7 +110,7 @@ impl ResponsesStreamDecoder {
     /// Passes on a block or a delta of it, after the start that some upstreams leave out.
     fn push<'a>(
         &mut self,
-        key: Key,
+        key: BlockKey,
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
         out: Emit<'_>,
@@ -122,7 +122,7 @@ impl ResponsesStreamDecoder {
         self.blocks.push(0, key, block, delta, out);
     }
 
-    fn close_block(&mut self, key: Key, out: Emit<'_>) {
+    fn close_block(&mut self, key: BlockKey, out: Emit<'_>) {
         if self.blocks.is_open(0, key) {
             self.blocks.close(0, key, out);
         }
@@ -142,8 +142,8 @@ impl ResponsesStreamDecoder {
     /// Closes the text of another part: each part of a message is a block of its own.
     fn enter_part(&mut self, part: (u32, u32), out: Emit<'_>) {
         if self.current_text != Some(part) {
-            self.close_block(Key::Text, out);
-            self.close_block(Key::Refusal, out);
+            self.close_block(BlockKey::Text, out);
+            self.close_block(BlockKey::Refusal, out);
             self.current_text = Some(part);
         }
     }
@@ -159,7 +159,7 @@ impl ResponsesStreamDecoder {
         }
         progress.add(&text);
         self.characters += text.chars().count() as u64;
-        self.push(Key::Text, || Block::Text, Some(Delta::Text(text)), out);
+        self.push(BlockKey::Text, || Block::Text, Some(Delta::Text(text)), out);
     }
 
     fn add_refusal(&mut self, part: (u32, u32), text: Text<'_>, out: Emit<'_>) {
@@ -170,7 +170,7 @@ impl ResponsesStreamDecoder {
         self.flags.has_refusal = true;
         self.items.item(part.0).part(part.1).add(&text);
         self.push(
-            Key::Refusal,
+            BlockKey::Refusal,
             || Block::Refusal,
             Some(Delta::Text(text)),
             out,
@@ -181,7 +181,7 @@ impl ResponsesStreamDecoder {
         self.items.item(part.0).part(part.1).logprobs += logprobs.len();
         for logprob in logprobs {
             let delta = Delta::Logprob(logprob);
-            self.blocks.extend(0, Key::Text, delta, out);
+            self.blocks.extend(0, BlockKey::Text, delta, out);
         }
     }
 
@@ -197,8 +197,8 @@ impl ResponsesStreamDecoder {
     /// Passes on a citation, within the text it belongs to if that is still open.
     fn add_citation(&mut self, citation: Citation<'_>, out: Emit<'_>) {
         let delta = Delta::Citation(citation);
-        if self.blocks.is_open(0, Key::Text) {
-            self.blocks.extend(0, Key::Text, delta, out);
+        if self.blocks.is_open(0, BlockKey::Text) {
+            self.blocks.extend(0, BlockKey::Text, delta, out);
         } else {
             out(Event::Delta { choice: 0, delta });
         }
@@ -230,10 +230,10 @@ impl ResponsesStreamDecoder {
 
     fn add_reasoning(&mut self, index: u32, delta: Delta<'_>, out: Emit<'_>) {
         if self.current_reasoning != Some(index) {
-            self.close_block(Key::Reasoning, out);
+            self.close_block(BlockKey::Reasoning, out);
             self.current_reasoning = Some(index);
         }
-        self.push(Key::Reasoning, || Block::Reasoning, Some(delta), out);
+        self.push(BlockKey::Reasoning, || Block::Reasoning, Some(delta), out);
     }
 
     /// Begins an item that is announced; only a call can be passed on before its first delta.
@@ -257,7 +257,7 @@ impl ResponsesStreamDecoder {
             name: call.name.clone(),
             kind: call.kind,
         };
-        self.push(Key::Call(index), block, None, out);
+        self.push(BlockKey::Call(index), block, None, out);
     }
 
     /// Adds arguments of a call; those of a call that was not announced come with the complete item.
@@ -268,7 +268,7 @@ impl ResponsesStreamDecoder {
         }
         item.part(0).add(&text);
         let delta = Delta::Arguments(text);
-        self.blocks.extend(0, Key::Call(index), delta, out);
+        self.blocks.extend(0, BlockKey::Call(index), delta, out);
     }
 
     /// Passes on what of a complete item has not come yet.
@@ -291,11 +291,11 @@ impl ResponsesStreamDecoder {
                 let arguments = call.arguments.to_text();
                 let rest = self.items.item(index).missing(0, &arguments);
                 self.add_arguments(index, rest.into(), out);
-                self.close_block(Key::Call(index), out);
+                self.close_block(BlockKey::Call(index), out);
             }
             DecodedItem::Image(media) => {
-                self.push(Key::Item(index), || Block::Media(media), None, out);
-                self.close_block(Key::Item(index), out);
+                self.push(BlockKey::Item(index), || Block::Media(media), None, out);
+                self.close_block(BlockKey::Item(index), out);
             }
             DecodedItem::Hosted => {}
         }
@@ -325,7 +325,7 @@ impl ResponsesStreamDecoder {
             self.add_reasoning(index, Delta::Signature(signature), out);
         }
         if self.current_reasoning == Some(index) {
-            self.close_block(Key::Reasoning, out);
+            self.close_block(BlockKey::Reasoning, out);
         }
     }
 
@@ -352,8 +352,8 @@ impl ResponsesStreamDecoder {
             }
         }
         if self.current_text.is_some_and(|(item, _)| item == index) {
-            self.close_block(Key::Text, out);
-            self.close_block(Key::Refusal, out);
+            self.close_block(BlockKey::Text, out);
+            self.close_block(BlockKey::Refusal, out);
         }
     }
 
@@ -388,7 +388,7 @@ impl ResponsesStreamDecoder {
     ) -> Result<(), ApiError> {
         self.start(event.response, out)?;
         let response = event.response.map_or("{}", RawJson::get);
-        let response: ReceivedResponse<'_> = read_event(response)?;
+        let response: ReceivedResponse<'_> = decode_event_data(response)?;
         for (index, item) in (0u32..).zip(response.items()) {
             let index = self.items.index_of(index, &item);
             self.complete_item(index, item, out);

@@ -344,7 +344,7 @@ impl ResponsesStreamEncoder {
 }
 
 impl StreamEncoder for ResponsesStreamEncoder {
-    fn event(&mut self, event: Event<'_>, out: &mut SseWriter) {
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter) {
         if self.ended {
             return;
         }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn items(text: &'static str, count: usize) -> Items {
-    Items {
+fn items(text: &'static str, count: usize) -> ConversationItems {
+    ConversationItems {
         text: text.into(),
         count,
     }
@@ -46,21 +46,27 @@ fn a_response_is_found_in_a_body_and_in_the_final_event() {
     let response =
         Bytes::from_static(br#"{"id":"resp_1", "output":[{"x":[1]}, {}],"status":"completed"}"#);
     assert_eq!(
-        ResponsesConversation.id(&response).as_deref(),
+        ResponsesConversation.response_id(&response).as_deref(),
         Some("resp_1")
     );
     assert_eq!(
-        ResponsesConversation.output(&response),
+        ResponsesConversation.response_items(&response),
         Some(items(r#"{"x":[1]}, {}"#, 2))
     );
     let late = br#"{"object":{"id":"other"},"id":"resp_2","output":"#;
-    assert_eq!(ResponsesConversation.id(late).as_deref(), Some("resp_2"));
-    assert_eq!(ResponsesConversation.id(br#"{"object":"response"}"#), None);
-    assert_eq!(ResponsesConversation.id(b"[]"), None);
+    assert_eq!(
+        ResponsesConversation.response_id(late).as_deref(),
+        Some("resp_2")
+    );
+    assert_eq!(
+        ResponsesConversation.response_id(br#"{"object":"response"}"#),
+        None
+    );
+    assert_eq!(ResponsesConversation.response_id(b"[]"), None);
     let event = |kind: &str| {
         let data =
             format!(r#"{{"type":"{kind}","sequence_number":3,"response":{{"id":"resp_1"}}}}"#);
-        ResponsesConversation.last_reply(&data)
+        ResponsesConversation.final_response(&data)
     };
     let found = Some(Bytes::from_static(br#"{"id":"resp_1"}"#));
     assert_eq!(event("response.completed"), found);
@@ -71,7 +77,7 @@ fn a_response_is_found_in_a_body_and_in_the_final_event() {
 
 #[test]
 fn locations_are_counted_from_the_clients_own_input() {
-    let own = |location: FieldLocation| ResponsesConversation.own_place(&location, 2);
+    let own = |location: FieldLocation| ResponsesConversation.client_location(&location, 2);
     let part = |turn, part| FieldLocation::Part { turn, part };
     assert_eq!(own(part(Some(3), Some(1))), Some(part(Some(1), Some(1))));
     assert_eq!(own(part(Some(1), None)), None);
@@ -99,8 +105,11 @@ fn items_are_listed_in_pages_with_all_required_fields() {
         1,
     );
     let page = |query: &str| -> Result<Value, ApiError> {
-        let page =
-            ResponsesConversation.page("resp_9", &[first.clone(), second.clone()], Some(query))?;
+        let page = ResponsesConversation.encode_items(
+            "resp_9",
+            &[first.clone(), second.clone()],
+            Some(query),
+        )?;
         Ok(serde_json::from_slice(&page).expect("JSON"))
     };
     let all = page("order=asc").expect("a page");

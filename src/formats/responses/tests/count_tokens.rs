@@ -21,12 +21,13 @@ fn only_the_fields_that_count_as_input_are_sent() {
         max_output_tokens: Some(100),
         capabilities: &Capabilities::default(),
         brand: "google",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let body = body.to_string();
     let (from, to) = (Format::Messages, Format::Responses);
-    let sent = crate::translate::question(from, to, body.as_bytes(), &target, &mut losses);
+    let sent =
+        crate::translate::count_tokens_request(from, to, body.as_bytes(), &target, &mut losses);
     let sent = sent.expect("a question").expect("a counter");
     let sent: Value = serde_json::from_slice(&sent).expect("JSON");
     assert_eq!(

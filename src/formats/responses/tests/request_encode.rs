@@ -21,7 +21,7 @@ fn attempt(
         max_output_tokens: None,
         capabilities: &capabilities,
         brand: "google",
-        pictures_only: false,
+        images_only: false,
     };
     let mut losses = Losses::default();
     let body = serde_json::to_vec(input).expect("JSON");

@@ -13,8 +13,8 @@ pub(in crate::formats::responses) fn options(model: &str) -> ResponseOptions {
         framing: Framing::Sse,
         include_usage: false,
         request_id: "req-1".to_owned(),
-        at: 1_760_000_009,
-        memory: TranslationState::default(),
+        created_at: 1_760_000_009,
+        translation_state: TranslationState::default(),
     }
 }
 
@@ -182,7 +182,7 @@ fn calls_keep_their_ids_or_derive_one_from_the_response() {
         Finish::Tools,
     );
     response.id = "resp-1".into();
-    let made = crate::formats::identity::call_id("resp-1", 0, 2);
+    let made = crate::formats::ids::call_id("resp-1", 0, 2);
     assert_eq!(
         encoded(&response)["output"],
         json!([

@@ -9,9 +9,9 @@ fn decoded(events: &[Value]) -> Result<Vec<String>, ApiError> {
     let mut decoder = ResponsesStreamDecoder::default();
     let mut seen = Vec::new();
     for event in events {
-        decoder.event(&event.to_string(), &mut |event| seen.push(brief(&event)))?;
+        decoder.decode_event(&event.to_string(), &mut |event| seen.push(brief(&event)))?;
     }
-    decoder.close(&mut |_| {})?;
+    decoder.finish(&mut |_| {})?;
     Ok(seen)
 }
 
@@ -319,10 +319,14 @@ fn a_stream_that_fails_or_breaks_off_is_an_error() {
     let broken = [created(), delta("output_text", 0, "Hel")];
     assert_eq!(decoded(&broken).expect_err("an error").status, 502);
     let mut decoder = ResponsesStreamDecoder::default();
-    assert!(decoder.event("[DONE]", &mut |_| {}).is_ok());
-    assert!(decoder.event("<html>", &mut |_| {}).is_err());
+    assert!(decoder.decode_event("[DONE]", &mut |_| {}).is_ok());
+    assert!(decoder.decode_event("<html>", &mut |_| {}).is_err());
     let unknown = json!({"type": "response.mcp_call_arguments.delta", "delta": {"a": 1}});
-    assert!(decoder.event(&unknown.to_string(), &mut |_| {}).is_ok());
+    assert!(
+        decoder
+            .decode_event(&unknown.to_string(), &mut |_| {})
+            .is_ok()
+    );
 }
 
 #[test]
@@ -331,7 +335,7 @@ fn images_come_with_the_complete_item() {
     let mut fold = Fold::default();
     let mut decoder = ResponsesStreamDecoder::default();
     for event in [created(), item("done", 0, image), completed(json!([]))] {
-        let outcome = decoder.event(&event.to_string(), &mut |event| fold.push(event));
+        let outcome = decoder.decode_event(&event.to_string(), &mut |event| fold.push(event));
         assert_eq!(outcome, Ok(()));
     }
     let response: Response<'_> = fold.finish();

@@ -30,7 +30,7 @@ fn stream(events: &[Event<'_>]) -> Vec<Value> {
     let mut encoder = ResponsesStreamEncoder::new(&options("m-1"));
     let mut out = SseWriter::default();
     for event in events {
-        encoder.event(event.clone(), &mut out);
+        encoder.encode_event(event.clone(), &mut out);
     }
     events_in(&mut out)
 }

@@ -83,7 +83,7 @@ fn rich() -> Response<'static> {
 fn unfolded(response: &Response<'_>) -> Vec<Value> {
     let mut encoder = ResponsesStreamEncoder::new(&options("m-1"));
     let mut out = SseWriter::default();
-    response.unfold(&mut |event| encoder.event(event, &mut out));
+    response.unfold(&mut |event| encoder.encode_event(event, &mut out));
     events_in(&mut out)
 }
 
@@ -101,10 +101,10 @@ fn decoded_again(events: &[Value]) -> Response<'static> {
     let mut decoder = ResponsesStreamDecoder::default();
     let mut fold = Fold::default();
     for event in events {
-        let outcome = decoder.event(&event.to_string(), &mut |event| fold.push(event));
+        let outcome = decoder.decode_event(&event.to_string(), &mut |event| fold.push(event));
         assert_eq!(outcome, Ok(()));
     }
-    assert_eq!(decoder.close(&mut |_| {}), Ok(()));
+    assert_eq!(decoder.finish(&mut |_| {}), Ok(()));
     fold.finish()
 }
 
@@ -133,7 +133,7 @@ fn an_error_ends_the_stream_wherever_it_comes() {
             if seen == cut {
                 encoder.encode_error(&api_error, &mut out);
             }
-            encoder.event(event, &mut out);
+            encoder.encode_event(event, &mut out);
             seen += 1;
         });
         encoder.encode_error(&api_error, &mut out);

@@ -8,7 +8,7 @@ const REPLY_PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The upstream's id of a reply under the client format's own prefix.
-pub(in crate::formats) fn reply_id(prefix: &str, upstream: &str) -> String {
+pub(in crate::formats) fn response_id(prefix: &str, upstream: &str) -> String {
     let bare = REPLY_PREFIXES
         .iter()
         .find_map(|known| upstream.strip_prefix(known))
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn a_reply_keeps_its_id_under_another_prefix() {
-        assert_eq!(reply_id("msg_", "chatcmpl-1"), "msg_1");
-        assert_eq!(reply_id("msg_", "resp_1"), "msg_1");
-        assert_eq!(reply_id("chatcmpl-", "msg_1"), "chatcmpl-1");
-        assert_eq!(reply_id("msg_", "Xy9"), "msg_Xy9");
+        assert_eq!(response_id("msg_", "chatcmpl-1"), "msg_1");
+        assert_eq!(response_id("msg_", "resp_1"), "msg_1");
+        assert_eq!(response_id("chatcmpl-", "msg_1"), "chatcmpl-1");
+        assert_eq!(response_id("msg_", "Xy9"), "msg_Xy9");
     }
 
     #[test]

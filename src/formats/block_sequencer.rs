@@ -4,7 +4,7 @@ use crate::model::{Block, Delta, Event};
 
 /// Which block of a choice a delta belongs to, as the wire counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::formats) enum Key {
+pub(in crate::formats) enum BlockKey {
     Text,
     Refusal,
     Reasoning,
@@ -13,40 +13,40 @@ pub(in crate::formats) enum Key {
     Item(u32),
 }
 
-impl Key {
+impl BlockKey {
     /// Running text ends where something else begins; other blocks end when the wire says so.
     const fn is_told_to_close(self) -> bool {
-        matches!(self, Key::Call(_) | Key::Item(_))
+        matches!(self, BlockKey::Call(_) | BlockKey::Item(_))
     }
 }
 
 #[derive(Debug, Default)]
-pub(in crate::formats) struct Blocks {
+pub(in crate::formats) struct BlockSequencer {
     choices: Vec<Choice>,
 }
 
 #[derive(Debug, Default)]
 struct Choice {
-    open: Option<Key>,
+    open: Option<BlockKey>,
     /// What came while a call was open, in the order in which it began.
     parked: Vec<Parked>,
 }
 
 #[derive(Debug)]
 struct Parked {
-    key: Key,
+    key: BlockKey,
     block: Block<'static>,
     deltas: Vec<Delta<'static>>,
     complete: bool,
 }
 
-impl Blocks {
+impl BlockSequencer {
     /// A piece of the block `key`, which begins as `block` when it is not there yet. Running
     /// text ends where something else begins; a call stays open until it is told to close.
     pub(in crate::formats) fn push<'a>(
         &mut self,
         choice: u32,
-        key: Key,
+        key: BlockKey,
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
         out: &mut dyn FnMut(Event<'_>),
@@ -75,7 +75,7 @@ impl Blocks {
     pub(in crate::formats) fn extend(
         &mut self,
         choice: u32,
-        key: Key,
+        key: BlockKey,
         delta: Delta<'_>,
         out: &mut dyn FnMut(Event<'_>),
     ) {
@@ -92,7 +92,7 @@ impl Blocks {
     pub(in crate::formats) fn close(
         &mut self,
         choice: u32,
-        key: Key,
+        key: BlockKey,
         out: &mut dyn FnMut(Event<'_>),
     ) {
         let state = self.choice(choice);
@@ -120,7 +120,7 @@ impl Blocks {
         }
     }
 
-    pub(in crate::formats) fn is_open(&mut self, choice: u32, key: Key) -> bool {
+    pub(in crate::formats) fn is_open(&mut self, choice: u32, key: BlockKey) -> bool {
         let state = self.choice(choice);
         let waits = |parked: &Parked| parked.key == key && !parked.complete;
         state.open == Some(key) || state.parked.iter().any(waits)
@@ -136,7 +136,12 @@ impl Blocks {
 }
 
 impl Choice {
-    fn park<'a>(&mut self, key: Key, block: impl FnOnce() -> Block<'a>, delta: Option<Delta<'a>>) {
+    fn park<'a>(
+        &mut self,
+        key: BlockKey,
+        block: impl FnOnce() -> Block<'a>,
+        delta: Option<Delta<'a>>,
+    ) {
         let last = self.parked.len().saturating_sub(1);
         let is_same = |at: usize, parked: &Parked| {
             parked.key == key && !parked.complete && (key.is_told_to_close() || at == last)
@@ -159,7 +164,7 @@ impl Choice {
 
 impl Parked {
     /// Out with what waited; stays open when more may come.
-    fn release(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<Key> {
+    fn release(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<BlockKey> {
         let block = self.block;
         out(Event::Open { choice, block });
         for delta in self.deltas {
@@ -196,14 +201,14 @@ mod tests {
 
     #[test]
     fn interleaved_calls_come_out_one_after_the_other() {
-        let mut blocks = Blocks::default();
+        let mut blocks = BlockSequencer::default();
         let mut seen = Vec::new();
         let mut out = |event: Event<'_>| seen.push(format!("{event:?}"));
-        blocks.push(0, Key::Text, || Block::Text, text("a"), &mut out);
-        blocks.push(0, Key::Call(0), || call("x"), arguments("1"), &mut out);
-        blocks.push(0, Key::Call(1), || call("y"), arguments("2"), &mut out);
-        blocks.push(0, Key::Call(0), || call("x"), arguments("3"), &mut out);
-        blocks.push(0, Key::Call(1), || call("y"), arguments("4"), &mut out);
+        blocks.push(0, BlockKey::Text, || Block::Text, text("a"), &mut out);
+        blocks.push(0, BlockKey::Call(0), || call("x"), arguments("1"), &mut out);
+        blocks.push(0, BlockKey::Call(1), || call("y"), arguments("2"), &mut out);
+        blocks.push(0, BlockKey::Call(0), || call("x"), arguments("3"), &mut out);
+        blocks.push(0, BlockKey::Call(1), || call("y"), arguments("4"), &mut out);
         blocks.finish(0, &mut out);
         let order: Vec<_> = seen
             .iter()

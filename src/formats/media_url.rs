@@ -6,21 +6,21 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 #[derive(Debug)]
-pub(super) enum Address<'a> {
+pub(super) enum MediaUrl<'a> {
     Url(&'a str),
     Data { mime: &'a str, data: Cow<'a, str> },
 }
 
-impl fmt::Display for Address<'_> {
+impl fmt::Display for MediaUrl<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Url(url) => out.write_str(url),
-            Address::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
+            MediaUrl::Url(url) => out.write_str(url),
+            MediaUrl::Data { mime, data } => write!(out, "data:{mime};base64,{data}"),
         }
     }
 }
 
-impl Serialize for Address<'_> {
+impl Serialize for MediaUrl<'_> {
     /// Written piece by piece: the data may be many megabytes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -1,12 +1,12 @@
-//! Tasks as their clients see them.
+//! Encodes image tasks for their clients.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::tasks::{EXPIRED, Status, Task, milliseconds_now};
+use super::task::{EXPIRED, ImageTask, ImageTaskStatus, milliseconds_now};
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ImageTaskObject<'a> {
     id: &'a str,
     object: &'static str,
     status: &'static str,
@@ -23,34 +23,34 @@ struct Shown<'a> {
 }
 
 #[derive(Serialize)]
-struct List<'a> {
+struct ImageTaskList<'a> {
     object: &'static str,
-    data: Vec<Shown<'a>>,
+    data: Vec<ImageTaskObject<'a>>,
 }
 
-fn is_expired(task: &Task) -> bool {
+fn is_expired(task: &ImageTask) -> bool {
     let is_over = match task.status {
-        Status::Failed => task.error.as_deref() != Some(EXPIRED),
-        status => status == Status::Cancelled,
+        ImageTaskStatus::Failed => task.error.as_deref() != Some(EXPIRED),
+        status => status == ImageTaskStatus::Cancelled,
     };
     !is_over && task.expires <= milliseconds_now()
 }
 
-fn summary(task: &Task) -> Shown<'_> {
+fn task_object(task: &ImageTask) -> ImageTaskObject<'_> {
     let (status, progress) = match task.status {
         _ if is_expired(task) => ("expired", 100),
-        Status::Queued => ("queued", 0),
-        // No upstream says how far it is.
-        Status::Running => ("running", 0),
-        Status::Succeeded => ("succeeded", 100),
-        Status::Failed => ("failed", 100),
-        Status::Cancelled => ("cancelled", 100),
+        ImageTaskStatus::Queued => ("queued", 0),
+        // Upstreams report no progress.
+        ImageTaskStatus::Running => ("running", 0),
+        ImageTaskStatus::Succeeded => ("succeeded", 100),
+        ImageTaskStatus::Failed => ("failed", 100),
+        ImageTaskStatus::Cancelled => ("cancelled", 100),
     };
     let error = match status {
         "expired" => Some(EXPIRED),
         _ => task.error.as_deref(),
     };
-    Shown {
+    ImageTaskObject {
         id: &task.id,
         object: "image.task",
         status,
@@ -63,30 +63,31 @@ fn summary(task: &Task) -> Shown<'_> {
     }
 }
 
-/// The answer to the request itself.
-pub fn accepted(task: &Task) -> Vec<u8> {
-    json(&Shown {
+/// Encodes the response to the request that made a task.
+pub fn encode_accepted(task: &ImageTask) -> Vec<u8> {
+    json(&ImageTaskObject {
         progress: None,
         expires: None,
-        ..summary(task)
+        ..task_object(task)
     })
 }
 
-/// One task, with its result; and the status of the answer: what has expired is gone.
-pub fn shown(task: &Task) -> (u16, Vec<u8>) {
-    let mut shown = summary(task);
+/// Encodes one task with its result, and returns the status: an expired one is gone.
+pub fn encode_task(task: &ImageTask) -> (u16, Vec<u8>) {
+    let mut object = task_object(task);
     if is_expired(task) {
-        return (410, json(&shown));
+        return (410, json(&object));
     }
     let result = task.result.as_deref();
-    shown.result = result.and_then(|result| serde_json::from_slice(result).ok());
-    (200, json(&shown))
+    object.result = result.and_then(|result| serde_json::from_slice(result).ok());
+    (200, json(&object))
 }
 
-pub fn listed(tasks: &[Task]) -> Vec<u8> {
-    json(&List {
+/// Encodes a list of tasks, without their results.
+pub fn encode_task_list(tasks: &[ImageTask]) -> Vec<u8> {
+    json(&ImageTaskList {
         object: "list",
-        data: tasks.iter().map(summary).collect(),
+        data: tasks.iter().map(task_object).collect(),
     })
 }
 

@@ -26,26 +26,26 @@ impl Default for HeaderFields {
 }
 
 impl HeaderFields {
-    pub fn say(&mut self, name: HeaderName, value: impl Display) {
+    pub fn insert(&mut self, name: HeaderName, value: impl Display) {
         write!(self.text, "{value}").expect("memory takes what is written");
         self.names.push((name, self.text.len()));
     }
 
     /// A number and its unit, which is most of what is said, and needs no formatter.
-    pub fn measure(&mut self, name: HeaderName, number: u64, unit: &str) {
+    pub fn insert_number(&mut self, name: HeaderName, number: u64, unit: &str) {
         let mut digits = itoa::Buffer::new();
         self.text
             .extend_from_slice(digits.format(number).as_bytes());
-        self.spell(name, unit.as_bytes());
+        self.insert_bytes(name, unit.as_bytes());
     }
 
-    pub fn spell(&mut self, name: HeaderName, value: &[u8]) {
+    pub fn insert_bytes(&mut self, name: HeaderName, value: &[u8]) {
         self.text.extend_from_slice(value);
         self.names.push((name, self.text.len()));
     }
 
     /// The last word counts where a field is said twice.
-    pub fn put_into(self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
+    pub fn insert_into(self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
         let text = self.text.freeze();
         let mut start = 0;
         for (name, end) in self.names {
@@ -65,13 +65,13 @@ mod tests {
     #[test]
     fn values_are_told_apart() {
         let mut fields = HeaderFields::default();
-        fields.measure(AGE, 17, "");
-        fields.spell(ALLOW, b"GET, DELETE");
-        fields.say(RETRY_AFTER, 17);
-        fields.measure(AGE, 18, " s");
+        fields.insert_number(AGE, 17, "");
+        fields.insert_bytes(ALLOW, b"GET, DELETE");
+        fields.insert(RETRY_AFTER, 17);
+        fields.insert_number(AGE, 18, " s");
         let mut headers = HeaderMap::new();
         fields
-            .put_into(&mut headers)
+            .insert_into(&mut headers)
             .expect("values that may be sent");
         let said = [RETRY_AFTER, ALLOW, AGE].map(|name| headers[name].clone());
         assert_eq!(said, ["17", "GET, DELETE", "18 s"]);
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn what_would_end_a_line_is_refused() {
         let mut fields = HeaderFields::default();
-        fields.say(ALLOW, "GET\r\nx-y: z");
-        assert!(fields.put_into(&mut HeaderMap::new()).is_err());
+        fields.insert(ALLOW, "GET\r\nx-y: z");
+        assert!(fields.insert_into(&mut HeaderMap::new()).is_err());
     }
 }

@@ -5,9 +5,9 @@ use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
 /// An answer is good also where its count is not: what makes no sense counts as nothing, and what nothing is told of
 /// is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::formats) struct Told(pub u64);
+pub(in crate::formats) struct TokenCount(pub u64);
 
-impl<'a> FromJson<'a> for Told {
+impl<'a> FromJson<'a> for TokenCount {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         let mut raw = RawJson::default();
         raw.decode(reader)?;
@@ -37,8 +37,12 @@ mod tests {
             (r#"{"a":[1]}"#, 0),
             ("18446744073709551616", 0),
         ] {
-            assert_eq!(decode_json::<Told>(text), Ok(Told(count)), "{text}");
+            assert_eq!(
+                decode_json::<TokenCount>(text),
+                Ok(TokenCount(count)),
+                "{text}"
+            );
         }
-        assert!(decode_json::<Told>("3,").is_err());
+        assert!(decode_json::<TokenCount>("3,").is_err());
     }
 }

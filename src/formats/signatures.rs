@@ -4,7 +4,7 @@ use crate::json::{Edit, RawJson, decode_json};
 use crate::model::{Signature, Text};
 
 /// An array without the elements that are sealed; `None`: it has none of these, or is no array.
-pub(in crate::formats) fn thinned<'a>(
+pub(in crate::formats) fn remove_elements<'a>(
     array: RawJson<'a>,
     body: &[u8],
     is_sealed: impl Fn(&'a str) -> bool,
@@ -24,6 +24,6 @@ pub(in crate::formats) fn thinned<'a>(
     })
 }
 
-pub(in crate::formats) fn is_wrapped(field: Option<&Text<'_>>) -> bool {
+pub(in crate::formats) fn is_wrapped_signature(field: Option<&Text<'_>>) -> bool {
     field.is_some_and(|text| Signature::unwrap_text(text).is_some())
 }

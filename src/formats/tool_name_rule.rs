@@ -6,24 +6,27 @@ use crate::model::RenamedTool;
 
 /// What a format asks of a tool's name, besides letters, digits, underscores and dashes.
 #[derive(Debug, Clone, Copy)]
-pub struct NameRule {
-    pub longest: usize,
-    pub more_letters: &'static [char],
+pub struct ToolNameRule {
+    pub max_length: usize,
+    pub extra_characters: &'static [char],
     /// Neither a digit nor a dash nor one of the others comes first.
-    pub begins_with_letter: bool,
+    pub starts_with_letter: bool,
 }
 
-impl NameRule {
-    pub(in crate::formats) const fn up_to(longest: usize) -> NameRule {
-        NameRule {
-            longest,
-            more_letters: &[],
-            begins_with_letter: false,
+impl ToolNameRule {
+    pub(in crate::formats) const fn with_max_length(max_length: usize) -> ToolNameRule {
+        ToolNameRule {
+            max_length,
+            extra_characters: &[],
+            starts_with_letter: false,
         }
     }
 
     /// The names of one request that must change. Afterwards no two tools have the same name.
-    pub fn broken<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Vec<RenamedTool> {
+    pub fn replacements<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Vec<RenamedTool> {
         let mut renamed: Vec<RenamedTool> = Vec::new();
         for name in names.clone().filter(|name| !self.allows(name)) {
             if renamed.iter().any(|known| known.client == name) {
@@ -32,10 +35,10 @@ impl NameRule {
             let plain = self.rewritten(name, usize::MAX);
             let taken = names.clone().any(|other| other == plain)
                 || renamed.iter().any(|known| known.upstream == plain);
-            let upstream = if taken || plain.len() > self.longest {
+            let upstream = if taken || plain.len() > self.max_length {
                 let digest = Sha256::digest(name);
                 let mark = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
-                self.rewritten(name, self.longest - mark.len()) + &mark
+                self.rewritten(name, self.max_length - mark.len()) + &mark
             } else {
                 plain
             };
@@ -49,7 +52,7 @@ impl NameRule {
 
     fn allows(&self, name: &str) -> bool {
         !name.is_empty()
-            && name.len() <= self.longest
+            && name.len() <= self.max_length
             && name.chars().all(|letter| self.allows_letter(letter))
             && !self.lacks_beginning(name)
     }
@@ -57,12 +60,12 @@ impl NameRule {
     fn allows_letter(&self, letter: char) -> bool {
         letter.is_ascii_alphanumeric()
             || matches!(letter, '_' | '-')
-            || self.more_letters.contains(&letter)
+            || self.extra_characters.contains(&letter)
     }
 
     fn lacks_beginning(&self, name: &str) -> bool {
         let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
-        name.is_empty() || self.begins_with_letter && name.starts_with(|letter| !begins(letter))
+        name.is_empty() || self.starts_with_letter && name.starts_with(|letter| !begins(letter))
     }
 
     fn rewritten(&self, name: &str, most: usize) -> String {
@@ -92,12 +95,18 @@ mod tests {
     fn legal_names_stay_and_others_stay_apart() {
         let long = "x".repeat(65);
         let names = ["ok-1", "a.b", "a:b", "c.d", "c_d", &long, "a.b"];
-        let renamed = NameRule::up_to(64).broken(names.into_iter());
+        let renamed = ToolNameRule::with_max_length(64).replacements(names.into_iter());
         assert_eq!(renamed.len(), 4);
         assert_eq!(of(&renamed, "ok-1"), "ok-1");
         assert_eq!(of(&renamed, "a.b"), "a_b");
         assert_eq!(of(&renamed, "c_d"), "c_d");
-        assert_eq!(of(&NameRule::up_to(64).broken([""].into_iter()), ""), "_");
+        assert_eq!(
+            of(
+                &ToolNameRule::with_max_length(64).replacements([""].into_iter()),
+                ""
+            ),
+            "_"
+        );
         for (name, start, length) in [("a:b", "a_b_", 10), ("c.d", "c_d_", 10), (&long, "xxx", 64)]
         {
             let legal = of(&renamed, name);
@@ -107,13 +116,13 @@ mod tests {
 
     #[test]
     fn a_format_may_take_more_letters_but_not_in_front() {
-        let rule = NameRule {
-            longest: 128,
-            more_letters: &['.', ':'],
-            begins_with_letter: true,
+        let rule = ToolNameRule {
+            max_length: 128,
+            extra_characters: &['.', ':'],
+            starts_with_letter: true,
         };
         let names = ["a.b:c-1", "_a", "1a", "-a", ".a", "a b", "ä"];
-        let renamed = rule.broken(names.into_iter());
+        let renamed = rule.replacements(names.into_iter());
         let sent = names.map(|name| of(&renamed, name));
         let starts = ["a.b:c-1", "_a", "_1a", "_-a", "_.a", "a_b", "__"];
         assert_eq!(sent, starts);

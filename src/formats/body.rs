@@ -1,0 +1,52 @@
+//! Decodes bodies and events, and makes the errors for those that cannot be decoded.
+
+use std::fmt::Display;
+
+use serde_json::Value;
+
+use crate::json::{self, FromJson};
+use crate::model::ApiError;
+
+/// The message for an upstream's error that has none.
+pub(super) const DEFAULT_ERROR_MESSAGE: &str = "upstream error";
+
+/// Returns the message of an error, also of servers that do not follow any format.
+pub(super) fn error_message<'b>(message: Option<&'b str>, body: &'b Value) -> &'b str {
+    let elsewhere = ["message", "detail"].map(|key| body[key].as_str());
+    let mut messages = [message].into_iter().chain(elsewhere).flatten();
+    messages
+        .find(|message| !message.is_empty())
+        .unwrap_or(DEFAULT_ERROR_MESSAGE)
+}
+
+/// Decodes the body of a request, which must be an object: derived readers would accept an array
+/// in its place.
+pub(super) fn decode_request_body<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ApiError::invalid("the body must be a JSON object"));
+    }
+    let wrong = |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
+    let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
+    json::decode_json(text).map_err(|error| wrong(&error))
+}
+
+/// The error for a response without the field that holds its content.
+pub(super) fn missing_content() -> ApiError {
+    ApiError::bad_gateway("the upstream's reply holds no answer")
+}
+
+/// Decodes the body of an upstream's response, which must be an object as well.
+pub(super) fn decode_response_body<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    let text = str::from_utf8(body).map_err(|error| unreadable(&error))?;
+    decode_event_data(text)
+}
+
+/// Decodes the payload of an event of a stream, or a part of it.
+pub(super) fn decode_event_data<'a, T: FromJson<'a>>(data: &'a str) -> Result<T, ApiError> {
+    json::decode_json(data).map_err(|error| unreadable(&error))
+}
+
+#[cold]
+fn unreadable(why: &dyn Display) -> ApiError {
+    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+}

@@ -1,0 +1,201 @@
+//! The traits that every wire format implements.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use http::HeaderName;
+
+use super::capabilities::Capabilities;
+use super::conversation_codec::ConversationCodec;
+use super::header_fields::HeaderFields;
+use super::json_bytes::to_json_string;
+use super::request_options::{
+    Framing, Operation, OutputLimit, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
+};
+use super::response_observer::{InterruptedStream, Observation, ResponseObserver};
+use super::token_counter::TokenCounter;
+use super::tool_name_rule::ToolNameRule;
+use crate::json::Edit;
+use crate::model::{
+    ApiError, Event, FieldLocation, Losses, RateLimitStatus, Request, Response, Usage,
+};
+use crate::sse::SseWriter;
+
+/// Encodes and decodes one wire format.
+pub trait Codec: Sync {
+    /// Decodes the body of a client's request.
+    fn decode_request<'a>(
+        &self,
+        head: &RequestHead<'_>,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Request<'a>, ApiError>;
+    /// Returns the rule for tool names that upstreams of this format accept.
+    fn tool_name_rule(&self) -> ToolNameRule;
+    /// Encodes a request for an upstream of this format. Tool names follow the rule already.
+    fn encode_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError>;
+    /// Returns the path under which a client of this format knows a field.
+    fn path_of(&self, place: &FieldLocation) -> String;
+
+    /// Decodes a JSON response of an upstream.
+    fn decode_response<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<Response<'a>, ApiError>;
+    /// Encodes a JSON response for a client.
+    fn encode_response(
+        &self,
+        response: &Response<'_>,
+        options: &ResponseOptions,
+        losses: &mut Losses,
+    ) -> Vec<u8>;
+    /// Makes a decoder for one stream of an upstream.
+    fn stream_decoder(&self) -> Box<dyn StreamDecoder>;
+    /// Makes an encoder for one stream to a client.
+    fn stream_encoder(&self, options: &ResponseOptions) -> Box<dyn StreamEncoder>;
+    /// Checks that a response holds what clients of this format ask for. `Err`: the client gets
+    /// this error instead.
+    fn check_response(&self, _response: &Response<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Decodes an upstream's error, also from a body that is not JSON.
+    fn decode_error(&self, status: u16, body: &[u8]) -> ApiError;
+    /// Encodes an error, with its status: formats use different ones for some errors.
+    fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>);
+    /// Encodes the error that ends a stream which passed through unchanged so far.
+    fn encode_stream_error(
+        &self,
+        api_error: &ApiError,
+        stream: &InterruptedStream<'_>,
+        out: &mut SseWriter,
+    );
+
+    /// Tells whether clients of this format skip SSE comments.
+    fn allows_comments(&self) -> bool {
+        true
+    }
+    /// Encodes a keep-alive for a stream, or nothing where clients would not understand one.
+    /// `started`: the event that opens the response has been sent.
+    fn encode_keep_alive(&self, _started: bool, out: &mut SseWriter) {
+        if self.allows_comments() {
+            out.comment("ping");
+        }
+    }
+
+    /// Decodes only the fields of a request that routing needs.
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
+    /// Decodes the largest output that a request allows.
+    fn output_limit(&self, body: &[u8]) -> OutputLimit {
+        let fields = self.decode_routing_fields(body).ok();
+        fields
+            .and_then(|fields| fields.output_limit)
+            .unwrap_or_default()
+    }
+    /// Checks a request that passes through unchanged, and returns the ranges of the body that
+    /// name the upstream's vendor. `strict`: refuses what the format itself promises to refuse.
+    fn check_passthrough(
+        &self,
+        _head: &RequestHead<'_>,
+        _body: &[u8],
+        _strict: bool,
+    ) -> Result<Vec<Range<usize>>, ApiError> {
+        Ok(Vec::new())
+    }
+    /// Observes a JSON response that passes through: its usage, and whether it is complete.
+    fn observe_response(
+        &self,
+        body: &[u8],
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError>;
+    /// Observes one event of a stream that passes through.
+    fn observe_event(
+        &self,
+        data: &str,
+        observer: &mut ResponseObserver,
+    ) -> Result<Observation, ApiError>;
+
+    /// Returns the `content-type` of a request's body.
+    fn content_type(&self, _body: &[u8]) -> Cow<'static, str> {
+        "application/json".into()
+    }
+    /// Encodes a model's name as it stands in a request's body.
+    fn encode_model_name(&self, _body: &[u8], name: &str) -> Vec<u8> {
+        to_json_string(name)
+    }
+
+    /// Returns the path of an operation below the upstream's base URL.
+    fn upstream_path(&self, operation: Operation, model: &str) -> String;
+    /// Returns the operation for a request that was translated into this format.
+    fn upstream_operation(&self, _request: &Request<'_>, stream: bool) -> Operation {
+        match stream {
+            true => Operation::Stream(Framing::Sse),
+            false => Operation::Generate,
+        }
+    }
+    /// Returns the query that a request needs after its translation into this format.
+    fn upstream_query(&self, _stream: bool) -> Option<&'static str> {
+        None
+    }
+    /// Returns the header that upstreams of this format require, for clients of other formats.
+    fn required_header(&self, _capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
+        None
+    }
+    /// Returns the request headers of the format that pass through to an upstream of it.
+    fn passthrough_headers(&self) -> &'static [HeaderName];
+    /// Returns the header in which the format's SDKs look for the id of a request.
+    fn request_id_header(&self) -> Option<HeaderName> {
+        None
+    }
+    /// Encodes a client's rate limits, in the formats that have headers for them.
+    fn encode_rate_limits(&self, _allowance: &RateLimitStatus, _fields: &mut HeaderFields) {}
+
+    /// Returns the codec of the token counting endpoint, in the formats that have one.
+    fn token_counter(&self) -> Option<&'static dyn TokenCounter> {
+        None
+    }
+    /// Returns the codec of stored responses, in the formats that have these.
+    fn conversation_codec(&self) -> Option<&'static dyn ConversationCodec> {
+        None
+    }
+    /// Returns the edits, in order, that remove the signatures of other upstreams from a body: an
+    /// upstream of this format would refuse them.
+    fn strip_foreign_signatures(&self, _body: &str, _losses: &mut Losses) -> Vec<Edit> {
+        Vec::new()
+    }
+    /// Tells whether all clients of this format send back the signatures that they received.
+    fn clients_return_signatures(&self) -> bool {
+        true
+    }
+}
+
+/// Decodes one stream of an upstream into [`Event`]s.
+pub trait StreamDecoder: Send + Sync {
+    /// Decodes the payload of one SSE event.
+    fn decode_event(&mut self, data: &str, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
+    /// Returns the usage so far, in formats that report it before it is final: a stream that
+    /// breaks off has no other.
+    fn usage_so_far(&self) -> Option<Usage> {
+        None
+    }
+    /// Takes the losses of the response, once.
+    fn take_losses(&mut self) -> Losses {
+        Losses::default()
+    }
+    /// Ends the stream after its last byte. `Err`: the stream was not complete.
+    fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError>;
+}
+
+/// Encodes [`Event`]s as one stream to a client.
+pub trait StreamEncoder: Send + Sync {
+    /// Encodes one event.
+    fn encode_event(&mut self, event: Event<'_>, out: &mut SseWriter);
+    /// Encodes the format's own error event; nothing may follow it.
+    fn encode_error(&mut self, api_error: &ApiError, out: &mut SseWriter);
+}

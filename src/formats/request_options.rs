@@ -1,0 +1,133 @@
+//! What codecs are given besides a body: facts about the request, its target and its response.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::capabilities::Capabilities;
+use crate::json::{Edit, RawJson};
+use crate::model::{ConversationState, ImageSize, SignatureLookup, TranslationState};
+
+/// An operation of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// One JSON response, or a stream where the body says so.
+    Generate,
+    /// A stream, because the path says so.
+    Stream(Framing),
+    CountTokens,
+    /// Images made from images.
+    Edit,
+}
+
+/// The framing of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Sse,
+    /// A JSON array that arrives element by element.
+    Array,
+}
+
+/// The facts about a request that do not stand in its body.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestHead<'a> {
+    pub path_model: Option<&'a str>,
+    pub stream: bool,
+    /// The model is known to answer with text only.
+    pub text_only: bool,
+    /// The request is for images made from images.
+    pub edits: bool,
+    /// The sizes that the model's images may have; empty: any.
+    pub sizes: &'a [ImageSize],
+    /// The response will be stored if the client asks for that.
+    pub keeps: bool,
+    /// Finds signatures for clients that do not send them back.
+    pub recall: Option<&'a dyn SignatureLookup>,
+}
+
+/// The model of an upstream that a request is encoded for.
+#[derive(Debug, Clone, Copy)]
+pub struct UpstreamTarget<'a> {
+    /// The upstream's own name of the model.
+    pub model: &'a str,
+    pub stream: bool,
+    /// Sent where the format requires a limit and the client set none.
+    pub max_output_tokens: Option<u64>,
+    pub capabilities: &'a Capabilities,
+    /// The vendor's name in the names of the upstream's own tools.
+    pub brand: &'a str,
+    /// The model answers with images only.
+    pub images_only: bool,
+}
+
+/// The facts about a request that the encoder of its response needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseOptions {
+    /// The model id that the client sent.
+    pub model: String,
+    pub stream: bool,
+    pub framing: Framing,
+    pub include_usage: bool,
+    pub request_id: String,
+    /// Unix seconds.
+    pub created_at: i64,
+    pub translation_state: TranslationState,
+}
+
+/// The fields of a request that routing needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutingFields<'a> {
+    pub model: Option<ModelField<'a>>,
+    pub stream: bool,
+    /// Makes the stream report its usage; `None`: it does so already.
+    pub include_usage_edit: Option<Edit>,
+    /// `None`: these fields were not decoded.
+    pub output_limit: Option<OutputLimit>,
+    /// In formats that have a [`ConversationCodec`](super::ConversationCodec).
+    pub conversation: Option<ConversationState>,
+    /// In formats that have it.
+    pub async_option: Option<AsyncOption>,
+}
+
+/// The `async` field of an image request, which is for the gateway and no upstream gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsyncOption {
+    /// The client will fetch the result later.
+    pub is_async: bool,
+    /// Removes the field from the body.
+    pub removal: Edit,
+}
+
+/// The largest output that a request allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// Tokens of each choice; `None`: the request sets no limit.
+    pub output: Option<u64>,
+    pub choices: u64,
+}
+
+impl Default for OutputLimit {
+    fn default() -> OutputLimit {
+        OutputLimit::of(None, None)
+    }
+}
+
+impl OutputLimit {
+    /// Decodes the two fields. Anything but a number is ignored here and refused elsewhere.
+    pub(super) fn of(output: Option<RawJson<'_>>, choices: Option<RawJson<'_>>) -> OutputLimit {
+        let number = |raw: RawJson<'_>| {
+            let number: f64 = raw.get().trim_matches('"').parse().ok()?;
+            (number >= 1.0).then_some(number as u64)
+        };
+        OutputLimit {
+            output: output.and_then(number),
+            choices: choices.and_then(number).unwrap_or(1),
+        }
+    }
+}
+
+/// A model's name in a body, and where it stands, quotes included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelField<'a> {
+    pub name: Cow<'a, str>,
+    pub range: Range<usize>,
+}

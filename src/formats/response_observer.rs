@@ -1,0 +1,102 @@
+//! Observes responses that pass through, whatever their format.
+
+use std::ops::Range;
+
+use crate::json::RawJson;
+use crate::model::{ApiError, Usage};
+
+/// What is known of a response so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResponseObserver {
+    pub usage: Option<Usage>,
+    /// The content that came after that usage was reported.
+    pub uncounted: ContentBytes,
+    /// The event that opens the response has come, in formats that have one.
+    pub started: bool,
+    /// Content has come, not only the frame around it.
+    pub has_content: bool,
+    /// The format's own mark of a proper end has come.
+    pub ended: bool,
+    /// Images that have come, in formats that separate them.
+    pub images: u64,
+    /// Clients may stop reading here: nothing that follows matters. Formats whose streams just
+    /// end never set it.
+    pub closed: bool,
+    /// The upstream itself reported an error in the stream.
+    pub api_error: Option<ApiError>,
+    /// One bit per choice: those that have appeared, and those that are complete.
+    pub(super) appeared: u128,
+    pub(super) completed: u128,
+    /// The sequence number of the next event, in formats that count them.
+    pub(super) next_event: u64,
+    /// Id and time of the response, in formats that end a stream with the whole response.
+    pub(super) reply: Option<(String, i64)>,
+}
+
+/// The length in bytes of the content that has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContentBytes {
+    pub text: u64,
+    pub reasoning: u64,
+}
+
+/// A stream that was passed through and cannot go on.
+#[derive(Debug, Clone, Copy)]
+pub struct InterruptedStream<'a> {
+    pub observer: &'a ResponseObserver,
+    /// The model id that the client sent.
+    pub model: &'a str,
+}
+
+/// What passthrough may have to change in a response or in one event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observation {
+    /// Where the model's name stands, quotes included.
+    pub model: Option<Range<usize>>,
+    /// The event holds usage only: clients that did not ask for it do not get it.
+    pub usage_only: bool,
+    /// The event is not part of the format: its clients do not get it.
+    pub is_foreign: bool,
+}
+
+impl ContentBytes {
+    /// Adds a JSON string of text as it stands in the body, where there is one.
+    pub(super) fn add_text(&mut self, raw: Option<RawJson<'_>>) {
+        self.text += string_length(raw);
+    }
+
+    /// Adds a JSON string of reasoning, likewise.
+    pub(super) fn add_reasoning(&mut self, raw: Option<RawJson<'_>>) {
+        self.reasoning += string_length(raw);
+    }
+}
+
+/// The length of a JSON string without its quotes; escapes are not decoded.
+fn string_length(raw: Option<RawJson<'_>>) -> u64 {
+    let string = raw.map_or("", RawJson::get);
+    match string.as_bytes() {
+        [b'"', inner @ .., b'"'] => inner.len() as u64,
+        _ => 0,
+    }
+}
+
+impl ResponseObserver {
+    /// Records the usage that the upstream reports: it covers all content before it.
+    pub fn record_usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+        if !usage.is_blank() {
+            self.uncounted = ContentBytes::default();
+        }
+    }
+
+    /// Observes an event of a choice. A stream has ended when every choice that appeared has.
+    pub(super) fn observe_choice(&mut self, index: u32, complete: bool) {
+        let bit = 1u128 << index.min(127);
+        self.appeared |= bit;
+        if complete {
+            self.completed |= bit;
+            self.has_content = true;
+        }
+        self.ended = self.appeared == self.completed;
+    }
+}

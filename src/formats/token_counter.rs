@@ -1,0 +1,40 @@
+//! Codec of the endpoint that counts the tokens of a request, in the formats that have one.
+
+use super::request_options::UpstreamTarget;
+use crate::json::Edit;
+use crate::model::{ApiError, Losses, Request};
+
+/// Encodes and decodes the requests and responses of a token counting endpoint.
+pub trait TokenCounter: Sync {
+    /// Decodes a client's request for a count.
+    fn decode_count_request<'a>(
+        &self,
+        body: &'a [u8],
+        losses: &mut Losses,
+    ) -> Result<CountTokensRequest<'a>, ApiError>;
+    /// Encodes a request for an upstream's count, which accepts fewer fields than generation.
+    fn encode_count_request(
+        &self,
+        request: &Request<'_>,
+        target: &UpstreamTarget<'_>,
+        losses: &mut Losses,
+    ) -> Result<Vec<u8>, ApiError>;
+    /// Decodes an upstream's response.
+    fn decode_count(&self, body: &[u8]) -> Result<u64, ApiError>;
+    /// Encodes a response for a client.
+    fn encode_count(&self, tokens: u64) -> Vec<u8>;
+    /// Returns the path of the count in a response.
+    fn count_path(&self) -> &'static str;
+    /// Returns the edit for a second field that names the model, beside the one for routing.
+    fn rename_model(&self, _body: &[u8], _model: &str) -> Option<Edit> {
+        None
+    }
+}
+
+/// A request whose tokens a client wants counted.
+#[derive(Debug)]
+pub struct CountTokensRequest<'a> {
+    pub request: Request<'a>,
+    /// The field that holds it, if it is not the whole body.
+    pub within: Option<&'static str>,
+}

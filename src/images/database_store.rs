@@ -1,0 +1,124 @@
+//! Image tasks in the database: they outlive the process, and any process may work on them.
+
+use bytes::Bytes;
+
+use super::task::{
+    EXPIRED, ImageTask, ImageTaskStatus, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now,
+};
+use crate::model::{ApiError, ApiErrorKind};
+use crate::store::{self, Store, StoreError, TaskStatus, TaskUpdate};
+
+impl From<store::StoredTask> for ImageTask {
+    fn from(task: store::StoredTask) -> ImageTask {
+        ImageTask {
+            id: task.id,
+            key: task.key,
+            model: task.model,
+            status: match task.status {
+                TaskStatus::Queued => ImageTaskStatus::Queued,
+                TaskStatus::Running => ImageTaskStatus::Running,
+                TaskStatus::Done => ImageTaskStatus::Succeeded,
+                TaskStatus::Failed => ImageTaskStatus::Failed,
+                TaskStatus::Cancelled => ImageTaskStatus::Cancelled,
+            },
+            request: task.request.into(),
+            result: task.result.map(Bytes::from),
+            error: task.error,
+            created: task.created,
+            // The store deletes it later than it expires.
+            expires: task.created + (task.expires - task.created) / TOMBSTONE_FACTOR,
+        }
+    }
+}
+
+/// The error for the client; the log has the details.
+fn unavailable(_: StoreError) -> ApiError {
+    ApiError::new(
+        ApiErrorKind::Overloaded,
+        "tasks cannot be looked up now; try again",
+    )
+}
+
+pub(super) async fn create(
+    store: &Store,
+    key: &str,
+    model: &str,
+    request: Bytes,
+    ttl: i64,
+) -> Result<ImageTask, ApiError> {
+    let delete_at = milliseconds_now().saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR));
+    let creating = store.create_task(key, model, request.into(), delete_at);
+    store
+        .query(creating)
+        .await
+        .map(ImageTask::from)
+        .map_err(unavailable)
+}
+
+pub(super) async fn get(store: &Store, key: &str, id: &str) -> Result<Option<ImageTask>, ApiError> {
+    let found = store
+        .query(store.task(key, id))
+        .await
+        .map_err(unavailable)?;
+    Ok(found.map(ImageTask::from))
+}
+
+pub(super) async fn list(
+    store: &Store,
+    key: &str,
+    limit: usize,
+) -> Result<Vec<ImageTask>, ApiError> {
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let found = store
+        .query(store.tasks(key, limit))
+        .await
+        .map_err(unavailable)?;
+    Ok(found.into_iter().map(ImageTask::from).collect())
+}
+
+pub(super) async fn queued(store: &Store) -> Result<u64, ApiError> {
+    store.query(store.queued_tasks()).await.map_err(unavailable)
+}
+
+/// Claims a task; one that has expired meanwhile fails instead.
+pub(super) async fn claim(
+    store: &Store,
+    no_heartbeat_since: i64,
+) -> Result<Option<ImageTask>, ApiError> {
+    loop {
+        let claimed = store.query(store.claim_task(no_heartbeat_since)).await;
+        let Some(task) = claimed.map_err(unavailable)?.map(ImageTask::from) else {
+            return Ok(None);
+        };
+        if task.expires > milliseconds_now() {
+            return Ok(Some(task));
+        }
+        update(store, &task.id, TaskProgress::Failed(EXPIRED.to_owned())).await?;
+    }
+}
+
+pub(super) async fn update(
+    store: &Store,
+    id: &str,
+    progress: TaskProgress,
+) -> Result<bool, ApiError> {
+    let progress = match progress {
+        TaskProgress::Heartbeat => TaskUpdate::Progress(0),
+        TaskProgress::Succeeded(result) => TaskUpdate::Done(result.into()),
+        TaskProgress::Failed(error) => TaskUpdate::Failed(error),
+    };
+    // No request waits for this, and the report cannot be repeated.
+    store.update_task(id, progress).await.map_err(unavailable)
+}
+
+pub(super) async fn cancel(store: &Store, key: &str, id: &str) -> Result<bool, ApiError> {
+    store
+        .query(store.cancel_task(key, id))
+        .await
+        .map_err(unavailable)
+}
+
+pub(super) async fn expire(store: &Store) -> Result<(), ApiError> {
+    let deleted = store.query(store.delete_expired_tasks()).await;
+    deleted.map(|_| ()).map_err(unavailable)
+}

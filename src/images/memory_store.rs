@@ -1,0 +1,234 @@
+//! Image tasks in memory, for gateways without a database.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::task::{ImageTask, ImageTaskStatus, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now};
+
+/// The limit of all results together in bytes: beyond it the oldest expire early. One alone may
+/// be larger.
+const MAX_RESULT_BYTES: usize = 256 << 20;
+
+/// Image tasks in memory, by their ids, which sort by age.
+#[derive(Default)]
+pub struct MemoryTaskStore(Mutex<BTreeMap<String, TaskEntry>>);
+
+struct TaskEntry {
+    task: ImageTask,
+    /// When its worker last sent a heartbeat.
+    last_heartbeat: i64,
+    /// When the entry is deleted.
+    delete_at: i64,
+}
+
+impl MemoryTaskStore {
+    fn tasks(&self) -> MutexGuard<'_, BTreeMap<String, TaskEntry>> {
+        // Nothing panics while it is held; if something did, the tasks would still be whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn create(&self, key: &str, model: &str, request: Bytes, ttl: i64) -> ImageTask {
+        let now = milliseconds_now();
+        let task = ImageTask {
+            id: format!("task_{}", Uuid::now_v7().simple()),
+            key: key.to_owned(),
+            model: model.to_owned(),
+            status: ImageTaskStatus::Queued,
+            request,
+            result: None,
+            error: None,
+            created: now,
+            expires: now.saturating_add(ttl),
+        };
+        let entry = TaskEntry {
+            task: task.clone(),
+            last_heartbeat: now,
+            delete_at: now.saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR)),
+        };
+        self.tasks().insert(task.id.clone(), entry);
+        task
+    }
+
+    pub(super) fn get(&self, key: &str, id: &str) -> Option<ImageTask> {
+        let tasks = self.tasks();
+        let found = tasks.get(id).filter(|entry| entry.task.key == key);
+        found.map(|entry| entry.task.clone())
+    }
+
+    pub(super) fn list(&self, key: &str, limit: usize) -> Vec<ImageTask> {
+        let tasks = self.tasks();
+        let own = tasks.values().rev().filter(|entry| entry.task.key == key);
+        own.take(limit).map(|entry| entry.task.clone()).collect()
+    }
+
+    pub(super) fn queued(&self) -> u64 {
+        let tasks = self.tasks();
+        let is_queued = |entry: &&TaskEntry| entry.task.status == ImageTaskStatus::Queued;
+        tasks.values().filter(is_queued).count() as u64
+    }
+
+    pub(super) fn claim(&self, no_heartbeat_since: i64) -> Option<ImageTask> {
+        let now = milliseconds_now();
+        let mut tasks = self.tasks();
+        let mut claimable = tasks.values_mut().filter(|entry| {
+            let is_free = match entry.task.status {
+                ImageTaskStatus::Queued => true,
+                ImageTaskStatus::Running => entry.last_heartbeat < no_heartbeat_since,
+                _ => false,
+            };
+            is_free && entry.task.expires > now
+        });
+        let entry = claimable.next()?;
+        entry.task.status = ImageTaskStatus::Running;
+        entry.last_heartbeat = now;
+        Some(entry.task.clone())
+    }
+
+    pub(super) fn update(&self, id: &str, progress: TaskProgress) -> bool {
+        let now = milliseconds_now();
+        let mut tasks = self.tasks();
+        let running = |entry: &&mut TaskEntry| {
+            entry.task.status == ImageTaskStatus::Running && entry.task.expires > now
+        };
+        let Some(entry) = tasks.get_mut(id).filter(running) else {
+            return false;
+        };
+        entry.last_heartbeat = now;
+        match progress {
+            TaskProgress::Heartbeat => return true,
+            TaskProgress::Succeeded(result) => {
+                entry.task.status = ImageTaskStatus::Succeeded;
+                entry.task.result = Some(result);
+            }
+            TaskProgress::Failed(error) => {
+                entry.task.status = ImageTaskStatus::Failed;
+                entry.task.error = Some(error);
+            }
+        }
+        entry.task.request = Bytes::new();
+        expire_oldest_results(&mut tasks, id, now);
+        true
+    }
+
+    pub(super) fn cancel(&self, key: &str, id: &str) -> bool {
+        let mut tasks = self.tasks();
+        let open = |entry: &&mut TaskEntry| {
+            entry.task.key == key
+                && matches!(
+                    entry.task.status,
+                    ImageTaskStatus::Queued | ImageTaskStatus::Running
+                )
+        };
+        let Some(entry) = tasks.get_mut(id).filter(open) else {
+            return false;
+        };
+        entry.task.status = ImageTaskStatus::Cancelled;
+        entry.task.request = Bytes::new();
+        true
+    }
+
+    /// Deletes the content of expired tasks, and the tasks themselves some time later.
+    pub(super) fn expire(&self) {
+        let now = milliseconds_now();
+        self.tasks().retain(|_, entry| {
+            if entry.task.expires <= now {
+                entry.task.request = Bytes::new();
+                entry.task.result = None;
+            }
+            entry.delete_at > now
+        });
+    }
+}
+
+/// Expires the oldest results until all of them fit, except for the newest.
+fn expire_oldest_results(tasks: &mut BTreeMap<String, TaskEntry>, newest: &str, now: i64) {
+    let size = |entry: &TaskEntry| entry.task.result.as_ref().map_or(0, Bytes::len);
+    let mut sum: usize = tasks.values().map(size).sum();
+    for entry in tasks.values_mut() {
+        if sum <= MAX_RESULT_BYTES {
+            return;
+        }
+        if entry.task.id != newest && entry.task.result.is_some() {
+            sum -= size(entry);
+            entry.task.result = None;
+            entry.task.expires = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: i64 = 60_000;
+
+    fn create(tasks: &MemoryTaskStore, key: &str, ttl: i64) -> String {
+        tasks.create(key, "art", Bytes::from_static(b"x"), ttl).id
+    }
+
+    #[test]
+    fn the_oldest_task_is_claimed_first_and_once() {
+        let tasks = MemoryTaskStore::default();
+        let (first, second) = (create(&tasks, "a", LONG), create(&tasks, "b", LONG));
+        let claimed = |tasks: &MemoryTaskStore| tasks.claim(0).map(|task| task.id);
+        assert_eq!(tasks.queued(), 2);
+        assert_eq!(claimed(&tasks), Some(first.clone()));
+        assert_eq!(claimed(&tasks), Some(second.clone()));
+        assert_eq!((claimed(&tasks), tasks.queued()), (None, 0));
+        // Their workers have sent no heartbeat since.
+        assert_eq!(
+            tasks.claim(i64::MAX).map(|task| task.id),
+            Some(first.clone())
+        );
+        assert!(tasks.update(&first, TaskProgress::Succeeded(Bytes::from_static(b"{}"))));
+        assert!(!tasks.update(&first, TaskProgress::Heartbeat));
+        assert!(tasks.cancel("b", &second) && !tasks.update(&second, TaskProgress::Heartbeat));
+        assert!(!tasks.cancel("b", &second) && !tasks.cancel("a", &first));
+    }
+
+    #[test]
+    fn the_oldest_results_expire_when_there_are_too_many() {
+        let tasks = MemoryTaskStore::default();
+        let ids: Vec<_> = (0..3).map(|_| create(&tasks, "a", LONG)).collect();
+        // All of them share one buffer.
+        let result = Bytes::from(vec![0; MAX_RESULT_BYTES / 2]);
+        for _ in &ids {
+            let task = tasks.claim(0).expect("a queued task");
+            assert!(tasks.update(&task.id, TaskProgress::Succeeded(result.clone())));
+        }
+        let now = milliseconds_now();
+        let found: Vec<_> = ids.iter().filter_map(|id| tasks.get("a", id)).collect();
+        assert!(found[0].result.is_none() && found[0].expires <= now);
+        for task in &found[1..] {
+            assert!(task.result.is_some() && task.expires > now);
+        }
+    }
+
+    #[test]
+    fn a_key_sees_its_own_tasks_only() {
+        let tasks = MemoryTaskStore::default();
+        let id = create(&tasks, "a", LONG);
+        let later = create(&tasks, "a", LONG);
+        assert!(tasks.get("a", &id).is_some() && tasks.get("b", &id).is_none());
+        assert!(!tasks.cancel("b", &id) && tasks.list("b", 9).is_empty());
+        let listed: Vec<_> = tasks.list("a", 9).into_iter().map(|task| task.id).collect();
+        assert_eq!(listed, [later, id]);
+    }
+
+    #[test]
+    fn an_expired_task_is_not_claimed_and_loses_its_content() {
+        let tasks = MemoryTaskStore::default();
+        let (gone, expired) = (create(&tasks, "a", -2), create(&tasks, "a", 0));
+        tasks.tasks().get_mut(&expired).expect("it").delete_at = i64::MAX;
+        assert_eq!(tasks.claim(i64::MAX), None);
+        tasks.expire();
+        assert!(tasks.get("a", &gone).is_none());
+        assert_eq!(
+            tasks.get("a", &expired).map(|task| task.request),
+            Some(Bytes::new())
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Image tasks and how their work goes.
+
+use bytes::Bytes;
+
+/// The status of an image task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageTaskStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
+/// A request for images whose client fetches the result later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageTask {
+    pub id: String,
+    /// The name of the key that submitted it.
+    pub key: String,
+    pub model: String,
+    pub status: ImageTaskStatus,
+    /// An encoded [`ImageJob`](super::ImageJob).
+    pub request: Bytes,
+    /// The body of the response.
+    pub result: Option<Bytes>,
+    /// The `error` object of the response, as JSON.
+    pub error: Option<String>,
+    /// Milliseconds since 1970, as is `expires`.
+    pub created: i64,
+    pub expires: i64,
+}
+
+/// A report of the worker of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskProgress {
+    /// The work goes on.
+    Heartbeat,
+    Succeeded(Bytes),
+    Failed(String),
+}
+
+/// How many lifetimes a task is remembered for: after it has expired, clients learn that it has.
+pub(super) const TOMBSTONE_FACTOR: i64 = 2;
+
+/// The error of a task that has expired.
+pub(super) const EXPIRED: &str = r#"{"message":"the task has expired, and its result is gone","type":"invalid_request_error","param":null,"code":"expired"}"#;
+
+pub(super) fn milliseconds_now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
