@@ -1,27 +1,27 @@
-//! Tools under names that the upstream takes, wherever a request speaks of them.
+//! Renames tools whose names the upstream does not accept, everywhere in a request.
 
 use crate::formats::ToolNameRule;
 use crate::model::{
     FieldLocation, Losses, PartKind, RenamedTool, Request, Text, ToolChoice, TranslationState,
 };
 
-/// Renames what must be renamed, and says what the reply will have to undo.
-pub(super) fn rename(
+/// Renames the tools of a request. Returns the state that restores the names in the response.
+pub(super) fn rename_tools(
     request: &mut Request<'_>,
     rule: ToolNameRule,
     losses: &mut Losses,
 ) -> TranslationState {
     let mut translation_state = TranslationState::of_tools(&request.tools);
-    translation_state.renamed_tools = rule.replacements(names(request));
+    translation_state.renamed_tools = rule.replacements(tool_names(request));
     if !translation_state.renamed_tools.is_empty() {
         apply(request, &translation_state.renamed_tools, losses);
     }
     translation_state
 }
 
-/// Every name that a tool goes by, declared or not: a conversation may go on without the tools
-/// that it was held with.
-fn names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + Clone {
+/// Returns every tool name in a request, also of tools that it does not declare: a conversation may
+/// continue without the tools that it called.
+fn tool_names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + Clone {
     let declared = request.tools.iter().map(|tool| &tool.name);
     let parts = request.turns.iter().flat_map(|turn| &turn.parts);
     let called = parts.filter_map(|part| match &part.kind {
@@ -55,7 +55,7 @@ fn apply(request: &mut Request<'_>, renamed: &[RenamedTool], losses: &mut Losses
             match &mut part.kind {
                 PartKind::Call(call) => {
                     let is_changed = change(&mut call.name);
-                    // Of a tool that is declared it has been told.
+                    // The loss of a declared tool is recorded with its declaration.
                     if is_changed && request.tools.iter().all(|tool| tool.name != call.name) {
                         losses.approximated(FieldLocation::Part {
                             turn: turn.at,
@@ -82,7 +82,7 @@ fn apply(request: &mut Request<'_>, renamed: &[RenamedTool], losses: &mut Losses
 
 #[cfg(test)]
 mod tests {
-    use super::rename;
+    use super::rename_tools;
     use crate::formats::RequestHead;
     use crate::model::{Format, Losses, PartKind, Request, ToolChoice, TranslationState};
 
@@ -97,14 +97,15 @@ mod tests {
             from.codec()
                 .decode_request(&RequestHead::default(), body.as_bytes(), &mut losses);
         let mut request = decoded.expect("a request");
-        let translation_state = rename(&mut request, to.codec().tool_name_rule(), &mut losses);
+        let translation_state =
+            rename_tools(&mut request, to.codec().tool_name_rule(), &mut losses);
         check(&request);
         assert_eq!(losses.0.len(), translation_state.renamed_tools.len());
         translation_state
     }
 
     #[test]
-    fn a_tool_is_renamed_wherever_it_is_spoken_of() {
+    fn a_tool_is_renamed_in_declarations_calls_results_and_choice() {
         let body = r#"{
             "contents": [{"role": "user", "parts": [{"text": "A"}]},
                 {"role": "model", "parts": [{"functionCall": {"name": "a.b", "args": {}}}]},
@@ -117,12 +118,12 @@ mod tests {
             assert!(request.tools[1].name.starts_with("a_b_"));
             assert_eq!(request.tool_choice, Some(ToolChoice::One("a_b".into())));
             let parts = request.turns.iter().flat_map(|turn| &turn.parts);
-            let spoken = parts.filter_map(|part| match &part.kind {
+            let used = parts.filter_map(|part| match &part.kind {
                 PartKind::Call(call) => Some(&call.name),
                 PartKind::Result(result) => result.name.as_ref(),
                 _ => None,
             });
-            assert!(spoken.eq(["a_b", "a_b"]));
+            assert!(used.eq(["a_b", "a_b"]));
         });
         assert_eq!(translation_state.client_name("a_b"), Some("a.b"));
         assert_eq!(translation_state.client_name("a.b"), None);
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_namespaces_go_by_the_clients_names() {
+    fn kinds_and_namespaces_are_found_by_the_clients_names() {
         let body = r#"{"model": "m", "input": "A", "tools": [
             {"type": "custom", "name": "free text"},
             {"type": "function", "name": "plain__f"},

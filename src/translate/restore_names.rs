@@ -1,20 +1,22 @@
-//! What the upstream's model says in its own way, as the client knows it: tools under their own
-//! names and of their own kind, thoughts apart from the answer, and an id of its own for a reply that has none: the
-//! calls in it get theirs from that, and no two replies may have the same.
+//! Restores what the client knows in a response: the names and kinds of its tools, reasoning apart
+//! from text, and an id where the upstream sent none.
+//!
+//! The calls of a response get their ids from its id, so no two responses may have the same.
 
-use super::think::{self, Think};
+use super::think_tags::{self, ThinkTagSplitter};
 use crate::formats::{ResponseOptions, unwrap_free_text};
 use crate::model::{
     Arguments, Block, Call, Delta, Event, PartKind, Response, Text, ToolKind, TranslationState,
 };
 
-pub(super) fn whole(response: &mut Response<'_>, asked: &ResponseOptions) {
-    let translation_state = &asked.translation_state;
+/// Restores the names in a JSON response.
+pub(super) fn restore_response(response: &mut Response<'_>, options: &ResponseOptions) {
+    let translation_state = &options.translation_state;
     if response.id.is_empty() {
-        response.id = asked.request_id.clone().into();
+        response.id = options.request_id.clone().into();
     }
     if translation_state.think_tags {
-        think::whole(response);
+        think_tags::split_response(response);
     }
     if translation_state.is_identity() {
         return;
@@ -22,12 +24,12 @@ pub(super) fn whole(response: &mut Response<'_>, asked: &ResponseOptions) {
     let choices = response.choices.iter_mut();
     for part in choices.flat_map(|choice| &mut choice.parts) {
         if let PartKind::Call(call) = &mut part.kind {
-            undo_call(call, translation_state);
+            restore_call(call, translation_state);
         }
     }
 }
 
-fn undo_call(call: &mut Call<'_>, translation_state: &TranslationState) {
+fn restore_call(call: &mut Call<'_>, translation_state: &TranslationState) {
     if let Some(name) = translation_state.client_name(&call.name) {
         call.name = name.to_owned().into();
     }
@@ -39,48 +41,49 @@ fn undo_call(call: &mut Call<'_>, translation_state: &TranslationState) {
     }
 }
 
-/// The same for a reply in pieces.
-pub(super) struct Undo {
+/// Restores the names in the events of a stream.
+pub(super) struct NameRestorer {
     translation_state: TranslationState,
     request_id: String,
-    think: Option<Think>,
-    /// Arguments that wait for their end, because free text can only be taken out of whole JSON:
-    /// one per choice whose open block is such a call.
-    waiting: Vec<(u32, String)>,
+    think_tags: Option<ThinkTagSplitter>,
+    /// Buffered arguments, because free text can only be decoded from complete JSON: one entry per
+    /// choice whose open block is such a call.
+    buffered: Vec<(u32, String)>,
 }
 
-impl Undo {
-    pub(super) fn new(asked: &ResponseOptions) -> Undo {
-        let translation_state = &asked.translation_state;
-        Undo {
+impl NameRestorer {
+    pub(super) fn new(options: &ResponseOptions) -> NameRestorer {
+        let translation_state = &options.translation_state;
+        NameRestorer {
             translation_state: translation_state.clone(),
-            request_id: asked.request_id.clone(),
-            think: translation_state.think_tags.then(Think::default),
-            waiting: Vec::new(),
+            request_id: options.request_id.clone(),
+            think_tags: translation_state.think_tags.then(ThinkTagSplitter::default),
+            buffered: Vec::new(),
         }
     }
 
-    /// How many bytes wait.
-    pub(super) fn held(&self) -> usize {
-        self.waiting.iter().map(|(_, text)| text.len()).sum()
+    /// Returns the number of buffered bytes.
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.buffered.iter().map(|(_, text)| text.len()).sum()
     }
 
-    pub(super) fn event(&mut self, mut event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    /// Restores the names in one event.
+    pub(super) fn restore_event(&mut self, mut event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
         if let Event::Start { id, .. } = &mut event
             && id.is_empty()
         {
             *id = std::mem::take(&mut self.request_id).into();
         }
-        match self.think.take() {
-            Some(mut think) => {
-                think.event(event, &mut |event| self.calls(event, out));
-                self.think = Some(think);
+        match self.think_tags.take() {
+            Some(mut think_tags) => {
+                think_tags.split_event(event, &mut |event| self.restore_calls(event, out));
+                self.think_tags = Some(think_tags);
             }
-            None => self.calls(event, out),
+            None => self.restore_calls(event, out),
         }
     }
 
-    fn calls(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
+    fn restore_calls(&mut self, event: Event<'_>, out: &mut dyn FnMut(Event<'_>)) {
         if self.translation_state.is_identity() {
             return out(event);
         }
@@ -93,23 +96,23 @@ impl Undo {
                     Some(name) => name.to_owned().into(),
                     None => name,
                 };
-                let kind = self.open(choice, &name, kind);
+                let kind = self.open_call(choice, &name, kind);
                 let block = Block::Call { id, name, kind };
                 out(Event::Open { choice, block });
             }
             Event::Delta {
                 choice,
                 delta: Delta::Arguments(more),
-            } => match self.waiting_of(choice) {
-                Some(at) => self.waiting[at].1.push_str(&more),
+            } => match self.buffered_of(choice) {
+                Some(at) => self.buffered[at].1.push_str(&more),
                 None => {
                     let delta = Delta::Arguments(more);
                     out(Event::Delta { choice, delta });
                 }
             },
             Event::Close { choice } => {
-                if let Some(at) = self.waiting_of(choice) {
-                    let (_, text) = self.waiting.swap_remove(at);
+                if let Some(at) = self.buffered_of(choice) {
+                    let (_, text) = self.buffered.swap_remove(at);
                     let text: Text<'_> = unwrap_free_text(&text).unwrap_or(text).into();
                     let delta = Delta::Arguments(text);
                     out(Event::Delta { choice, delta });
@@ -120,17 +123,17 @@ impl Undo {
         }
     }
 
-    /// What kind of call the client gets to see.
-    fn open(&mut self, choice: u32, name: &str, kind: ToolKind) -> ToolKind {
+    /// Returns the kind of the call for the client, and starts to buffer free text.
+    fn open_call(&mut self, choice: u32, name: &str, kind: ToolKind) -> ToolKind {
         if kind == ToolKind::Function && self.translation_state.is_custom(name) {
-            self.waiting.push((choice, String::new()));
+            self.buffered.push((choice, String::new()));
             return ToolKind::Custom;
         }
         kind
     }
 
-    fn waiting_of(&self, choice: u32) -> Option<usize> {
-        self.waiting.iter().position(|(open, _)| *open == choice)
+    fn buffered_of(&self, choice: u32) -> Option<usize> {
+        self.buffered.iter().position(|(open, _)| *open == choice)
     }
 }
 
@@ -140,7 +143,7 @@ mod tests {
     use crate::formats::Framing;
     use crate::model::{Choice, Finish, Fold, Part, RenamedTool};
 
-    fn translation_state() -> TranslationState {
+    fn state() -> TranslationState {
         TranslationState {
             renamed_tools: vec![RenamedTool {
                 client: "a.b".into(),
@@ -151,7 +154,7 @@ mod tests {
         }
     }
 
-    fn asked() -> ResponseOptions {
+    fn options() -> ResponseOptions {
         ResponseOptions {
             model: "m".to_owned(),
             stream: true,
@@ -159,11 +162,11 @@ mod tests {
             include_usage: true,
             request_id: "req_1".to_owned(),
             created_at: 1,
-            translation_state: translation_state(),
+            translation_state: state(),
         }
     }
 
-    fn reply(calls: &[(&'static str, &'static str, ToolKind)]) -> Response<'static> {
+    fn response(calls: &[(&'static str, &'static str, ToolKind)]) -> Response<'static> {
         let part = |(name, arguments, kind): &(&'static str, &'static str, ToolKind)| Part {
             kind: PartKind::Call(Call {
                 id: None,
@@ -192,43 +195,43 @@ mod tests {
     const WRAPPED: &str = r#"{"input": "some\ntext"}"#;
 
     #[test]
-    fn whole_replies_and_streams_are_undone_alike() {
+    fn json_responses_and_streams_are_restored_alike() {
         use ToolKind::{Custom, Function};
-        let mut said = reply(&[
+        let mut received = response(&[
             ("a_b", WRAPPED, Function),
             ("other", WRAPPED, Function),
             ("a_b", "already free", Custom),
             ("a_b", "not wrapped", Function),
         ]);
         let mut fold = Fold::default();
-        let mut undo = Undo::new(&asked());
-        said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
-        let wanted = reply(&[
+        let mut names = NameRestorer::new(&options());
+        received.unfold(&mut |event| names.restore_event(event, &mut |event| fold.push(event)));
+        let expected = response(&[
             ("a.b", "some\ntext", Custom),
             ("other", WRAPPED, Function),
             ("a.b", "already free", Custom),
             ("a.b", "not wrapped", Custom),
         ]);
-        whole(&mut said, &asked());
-        assert_eq!(said, wanted);
-        assert_eq!(fold.finish(), wanted);
-        assert_eq!(undo.held(), 0);
+        restore_response(&mut received, &options());
+        assert_eq!(received, expected);
+        assert_eq!(fold.finish(), expected);
+        assert_eq!(names.buffered_bytes(), 0);
     }
 
     #[test]
-    fn a_reply_without_an_id_has_that_of_its_request() {
-        let mut said = reply(&[]);
-        said.id = "".into();
+    fn a_response_without_an_id_gets_the_id_of_its_request() {
+        let mut received = response(&[]);
+        received.id = "".into();
         let mut fold = Fold::default();
-        let mut undo = Undo::new(&asked());
-        said.unfold(&mut |event| undo.event(event, &mut |event| fold.push(event)));
-        whole(&mut said, &asked());
-        assert_eq!((&*said.id, &*fold.finish().id), ("req_1", "req_1"));
+        let mut names = NameRestorer::new(&options());
+        received.unfold(&mut |event| names.restore_event(event, &mut |event| fold.push(event)));
+        restore_response(&mut received, &options());
+        assert_eq!((&*received.id, &*fold.finish().id), ("req_1", "req_1"));
     }
 
     #[test]
-    fn free_text_waits_for_its_end_and_nothing_else_does() {
-        let mut undo = Undo::new(&asked());
+    fn only_free_text_is_buffered_until_its_end() {
+        let mut names = NameRestorer::new(&options());
         let mut seen = Vec::new();
         let call = |choice, name: &'static str| Event::Open {
             choice,
@@ -238,20 +241,20 @@ mod tests {
                 kind: ToolKind::Function,
             },
         };
-        let piece = |choice, text: &'static str| Event::Delta {
+        let arguments = |choice, text: &'static str| Event::Delta {
             choice,
             delta: Delta::Arguments(text.into()),
         };
         let events = [
             call(0, "a_b"),
             call(1, "c"),
-            piece(0, &WRAPPED[..9]),
-            piece(1, "{}"),
-            piece(0, &WRAPPED[9..]),
+            arguments(0, &WRAPPED[..9]),
+            arguments(1, "{}"),
+            arguments(0, &WRAPPED[9..]),
             Event::Close { choice: 0 },
         ];
         for event in events {
-            undo.event(event, &mut |event| {
+            names.restore_event(event, &mut |event| {
                 if let Event::Delta {
                     choice,
                     delta: Delta::Arguments(text),

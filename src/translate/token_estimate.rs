@@ -1,30 +1,31 @@
-//! About how many tokens a request has, for models whose upstream cannot be asked.
+//! Estimates the tokens of a request, for models whose upstream cannot count them.
 //!
-//! Every vocabulary cuts text in its own way, so this is a rule of thumb: by the kind of each
-//! character, with a fixed price for what is no text and for the frame around it.
+//! Every tokenizer splits text in its own way, so this is a rule of thumb: by the kind of each
+//! character, with a fixed number for media and for the structure of a conversation.
 
 use crate::model::{
     Arguments, Detail, Json, Media, OutputFormat, Part, PartKind, Request, Source, Tool, Turn,
 };
 
-/// Around the whole conversation, and around each turn of it.
+/// Tokens of the conversation itself, and of each turn.
 const CONVERSATION: u64 = 3;
 const TURN: u64 = 4;
-/// Around a tool's declaration, a call of it and its result.
+/// Tokens of a declared tool, of a call and of a result.
 const TOOL: u64 = 8;
-/// An image of about a megapixel; the least of what is no text.
-const PICTURE: u64 = 765;
-const GLANCE: u64 = 85;
-/// A page of a document, and how many bytes one commonly takes.
+/// Tokens of an image of about a megapixel, and the least of other media.
+const IMAGE: u64 = 765;
+const LOW_DETAIL: u64 = 85;
+/// Tokens of a page of a document, and its usual size.
 const PAGE: u64 = 1000;
 const BYTES_OF_PAGE: u64 = 64 << 10;
-/// Sound and film: how many bytes last as long as a token.
-const BYTES_OF_SOUND: u64 = 1 << 10;
+/// Bytes of audio or video per token.
+const BYTES_OF_AUDIO: u64 = 1 << 10;
 
-pub(super) fn tokens(request: &Request<'_>) -> u64 {
+/// Estimates the tokens of a request.
+pub(super) fn estimate_tokens(request: &Request<'_>) -> u64 {
     let turns: u64 = request.turns.iter().map(of_turn).sum();
     let tools: u64 = request.tools.iter().map(of_tool).sum();
-    CONVERSATION + turns + tools + of_shape(&request.output.format)
+    CONVERSATION + turns + tools + of_output_format(&request.output.format)
 }
 
 fn of_turn(turn: &Turn<'_>) -> u64 {
@@ -34,7 +35,7 @@ fn of_turn(turn: &Turn<'_>) -> u64 {
 fn of_part(part: &Part<'_>) -> u64 {
     match &part.kind {
         PartKind::Text(text) | PartKind::Refusal(text) => of_text(text),
-        // Models do not read again what they thought before.
+        // Reasoning of earlier turns is not part of the prompt.
         PartKind::Reasoning { .. } => 0,
         PartKind::Media(media) => of_media(media),
         PartKind::Call(call) => {
@@ -54,7 +55,7 @@ fn of_tool(tool: &Tool<'_>) -> u64 {
     TOOL + of_text(&tool.name) + description + schema
 }
 
-fn of_shape(shape: &OutputFormat<'_>) -> u64 {
+fn of_output_format(shape: &OutputFormat<'_>) -> u64 {
     match shape {
         OutputFormat::Text | OutputFormat::Json => 0,
         OutputFormat::Schema { schema, .. } | OutputFormat::Enum(schema) => of_json(schema),
@@ -69,30 +70,31 @@ fn of_media(media: &Media<'_>) -> u64 {
     let bytes = match &media.source {
         Source::Plain(text) => return of_text(text),
         Source::Base64(data) => data.len() as u64 / 4 * 3,
-        // Only whoever fetches it knows how long it is.
+        // The size is unknown until it is fetched.
         Source::Url(_) | Source::File(_) => 0,
     };
     match media.mime.split('/').next() {
         Some("text") => bytes.div_ceil(4),
-        Some("audio" | "video") => bytes.div_ceil(BYTES_OF_SOUND).max(GLANCE),
+        Some("audio" | "video") => bytes.div_ceil(BYTES_OF_AUDIO).max(LOW_DETAIL),
         Some("application") => bytes.div_ceil(BYTES_OF_PAGE).max(1) * PAGE,
-        _ if media.detail == Some(Detail::Low) => GLANCE,
-        _ => PICTURE,
+        _ if media.detail == Some(Detail::Low) => LOW_DETAIL,
+        _ => IMAGE,
     }
 }
 
-/// The prices below are in parts of a token, so many to a whole one.
-const PARTS: u64 = 12;
+/// The numbers below are in fractions of a token, this many to a whole one.
+const FRACTIONS: u64 = 12;
 
 fn of_text(text: &str) -> u64 {
-    text.chars().map(price).sum::<u64>().div_ceil(PARTS)
+    text.chars().map(fractions).sum::<u64>().div_ceil(FRACTIONS)
 }
 
-const fn price(letter: char) -> u64 {
+/// Returns the fractions of a token that a character takes.
+const fn fractions(letter: char) -> u64 {
     match (letter, letter.len_utf8()) {
         // Most words are one token, together with the space before them.
         ('a'..='z' | 'A'..='Z' | ' ', _) => 3,
-        // Digits and punctuation stand alone or in twos, as do letters of other alphabets.
+        // Digits, punctuation and letters of other alphabets: one or two to a token.
         (_, 1 | 2) => 6,
         // Chinese, Japanese, Korean, the scripts of India, typographic signs.
         (_, 3) => 12,
@@ -116,17 +118,17 @@ mod tests {
             body.as_bytes(),
             &mut Losses::default(),
         );
-        tokens(&decoded.expect("a request"))
+        estimate_tokens(&decoded.expect("a request"))
     }
 
-    fn saying(content: Value) -> u64 {
+    fn of_content(content: Value) -> u64 {
         of(&json!({"model": "m", "messages": [{"role": "user", "content": content}]}))
     }
 
-    const FRAME: u64 = CONVERSATION + TURN;
+    const EMPTY: u64 = CONVERSATION + TURN;
 
     #[test]
-    fn text_is_priced_by_its_letters() {
+    fn text_is_estimated_by_its_characters() {
         for (text, tokens) in [
             ("", 0),
             ("a", 1),
@@ -137,31 +139,34 @@ mod tests {
             ("🦀🦀", 4),
         ] {
             assert_eq!(of_text(text), tokens, "{text}");
-            assert_eq!(saying(text.into()) - FRAME, tokens, "{text}");
+            assert_eq!(of_content(text.into()) - EMPTY, tokens, "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_text_has_a_price_of_its_own() {
-        let picture = |detail: &str| {
+    fn media_have_their_own_estimates() {
+        let image = |detail: &str| {
             let url = json!({"url": "data:image/png;base64,AAAA", "detail": detail});
-            saying(json!([{"type": "image_url", "image_url": url}])) - FRAME
+            of_content(json!([{"type": "image_url", "image_url": url}])) - EMPTY
         };
-        assert_eq!((picture("auto"), picture("low")), (PICTURE, GLANCE));
-        let paper = |size: u64| {
+        assert_eq!((image("auto"), image("low")), (IMAGE, LOW_DETAIL));
+        let document = |size: u64| {
             let data = "A".repeat((size / 3 * 4) as usize);
             let url = format!("data:application/pdf;base64,{data}");
             let file = json!({"file_data": url, "filename": "a.pdf"});
-            saying(json!([{"type": "file", "file": file}])) - FRAME
+            of_content(json!([{"type": "file", "file": file}])) - EMPTY
         };
-        assert_eq!((paper(300), paper(3 * BYTES_OF_PAGE)), (PAGE, 3 * PAGE));
-        let sound = json!({"data": "A".repeat(4096), "format": "wav"});
-        let sound = saying(json!([{"type": "input_audio", "input_audio": sound}]));
-        assert_eq!(sound - FRAME, GLANCE);
+        assert_eq!(
+            (document(300), document(3 * BYTES_OF_PAGE)),
+            (PAGE, 3 * PAGE)
+        );
+        let audio = json!({"data": "A".repeat(4096), "format": "wav"});
+        let audio = of_content(json!([{"type": "input_audio", "input_audio": audio}]));
+        assert_eq!(audio - EMPTY, LOW_DETAIL);
     }
 
     #[test]
-    fn tools_their_calls_and_results_and_the_shape_of_the_answer_count() {
+    fn tools_calls_results_and_the_output_format_count() {
         let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
         let of_schema = of_text(&schema.to_string());
         let mut body = json!({"model": "m", "messages": [
@@ -169,12 +174,12 @@ mod tests {
                 {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": "c1", "content": "word"},
         ]});
-        let spoken = of(&body);
-        assert_eq!(spoken, CONVERSATION + 2 * TURN + 2 * TOOL + 1 + 1 + 1);
+        let calls = of(&body);
+        assert_eq!(calls, CONVERSATION + 2 * TURN + 2 * TOOL + 1 + 1 + 1);
         body["tools"] = json!([{"type": "function", "function":
             {"name": "f", "description": "word", "parameters": schema}}]);
         let declared = of(&body);
-        assert_eq!(declared - spoken, TOOL + 1 + 1 + of_schema);
+        assert_eq!(declared - calls, TOOL + 1 + 1 + of_schema);
         body["response_format"] = json!({"type": "json_schema",
             "json_schema": {"name": "n", "schema": schema}});
         assert_eq!(of(&body) - declared, of_schema);

@@ -1,20 +1,20 @@
-//! Characters that an upstream cut in two: their escapes are a surrogate pair, half in one event
-//! and half in the next, and neither is a string that JSON readers take.
+//! Joins surrogate pairs that an upstream split between two events: JSON readers accept neither
+//! half.
 
 use std::borrow::Cow;
 
-/// Holds the first half until the second comes.
+/// Buffers a high surrogate until the low one comes.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
-    held: Option<String>,
+pub(super) struct SurrogatePairs {
+    high: Option<String>,
 }
 
 /// The length of an escape like `\ud83d`.
 const ESCAPE: usize = 6;
 const REPLACEMENT: &str = "\\ufffd";
 
-impl Halves {
-    /// The payload without half characters: a first half is moved before its second half.
+impl SurrogatePairs {
+    /// Returns the payload without lone surrogates: a high one moves to the event of its low one.
     pub(super) fn join<'a>(&mut self, data: &'a str) -> Cow<'a, str> {
         let mut joined = String::new();
         let (mut copied, mut at) = (0, 0);
@@ -22,25 +22,25 @@ impl Halves {
             let here = at + found;
             let unit = unit_at(data, here);
             let is_pair =
-                unit.is_some_and(is_first) && unit_at(data, here + ESCAPE).is_some_and(is_second);
+                unit.is_some_and(is_high) && unit_at(data, here + ESCAPE).is_some_and(is_low);
             at = here
                 + match unit {
                     Some(_) if is_pair => 2 * ESCAPE,
                     Some(_) => ESCAPE,
-                    // The escaped character may be of any length; a backslash is none of it.
+                    // Skips the backslash, and one that it escapes.
                     None => 1 + usize::from(data.as_bytes().get(here + 1) == Some(&b'\\')),
                 };
-            let Some(unit) = unit.filter(|unit| !is_pair && (is_first(*unit) || is_second(*unit)))
+            let Some(unit) = unit.filter(|unit| !is_pair && (is_high(*unit) || is_low(*unit)))
             else {
                 continue;
             };
             joined.push_str(&data[copied..here]);
             copied = at;
-            if is_first(unit) && data[at..].starts_with('"') {
-                self.held = Some(data[here..at].to_owned());
+            if is_high(unit) && data[at..].starts_with('"') {
+                self.high = Some(data[here..at].to_owned());
             } else if let Some(first) = self
-                .held
-                .take_if(|_| is_second(unit) && data[..here].ends_with('"'))
+                .high
+                .take_if(|_| is_low(unit) && data[..here].ends_with('"'))
             {
                 joined.push_str(&first);
                 joined.push_str(&data[here..at]);
@@ -61,32 +61,29 @@ fn unit_at(data: &str, at: usize) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-fn is_first(unit: u16) -> bool {
+fn is_high(unit: u16) -> bool {
     (0xd800..0xdc00).contains(&unit)
 }
 
-fn is_second(unit: u16) -> bool {
+fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Halves;
+    use super::SurrogatePairs;
 
     #[test]
-    fn a_character_cut_in_two_comes_whole_with_its_second_half() {
-        let mut halves = Halves::default();
-        assert_eq!(halves.join(r#"{"a":"x\ud83d"}"#), r#"{"a":"x"}"#);
-        assert_eq!(halves.join(r#"{"b":1}"#), r#"{"b":1}"#);
-        assert_eq!(
-            halves.join(r#"{"a":"\uDE00y"}"#),
-            r#"{"a":"\ud83d\uDE00y"}"#
-        );
+    fn a_split_pair_is_joined_in_the_second_event() {
+        let mut pairs = SurrogatePairs::default();
+        assert_eq!(pairs.join(r#"{"a":"x\ud83d"}"#), r#"{"a":"x"}"#);
+        assert_eq!(pairs.join(r#"{"b":1}"#), r#"{"b":1}"#);
+        assert_eq!(pairs.join(r#"{"a":"\uDE00y"}"#), r#"{"a":"\ud83d\uDE00y"}"#);
     }
 
     #[test]
-    fn a_half_without_the_other_is_replaced_and_all_else_stays() {
-        let mut halves = Halves::default();
+    fn a_lone_surrogate_is_replaced_and_the_rest_stays() {
+        let mut pairs = SurrogatePairs::default();
         for whole in [
             r#""\ud83d\ude00\\ud83d\n\u00e9\\""#,
             "",
@@ -94,8 +91,8 @@ mod tests {
             r"\ud83",
             r"\é",
         ] {
-            assert_eq!(halves.join(whole), whole);
+            assert_eq!(pairs.join(whole), whole);
         }
-        assert_eq!(halves.join(r#""\ud83dx\ude00""#), r#""\ufffdx\ufffd""#);
+        assert_eq!(pairs.join(r#""\ud83dx\ude00""#), r#""\ufffdx\ufffd""#);
     }
 }

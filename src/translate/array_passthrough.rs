@@ -1,31 +1,32 @@
-//! A stream that is one JSON array: its bytes pass, its elements are read on the way.
+//! Passes a stream that is one JSON array through to the client, and observes its elements.
 //!
-//! Only complete elements go out: whatever breaks after them, an error can still be told as
-//! one more element.
+//! Only complete elements are sent, so that an error can follow as one more element.
 
 use bytes::{Bytes, BytesMut};
 
-use super::reply::{bare_error, cut_short, too_long};
+use super::upstream_error::{chunk_too_large, decode_bare_error, incomplete_stream};
 use crate::formats::{Codec, ResponseObserver};
 use crate::json::ArrayElements;
 use crate::model::ApiError;
 
-pub(super) struct ArrayTap {
+/// A JSON array that passes through.
+pub(super) struct ArrayPassthrough {
     codec: &'static dyn Codec,
     elements: ArrayElements,
-    /// What came after the last complete element.
-    waiting: BytesMut,
+    /// The bytes after the last complete element.
+    pending: BytesMut,
 }
 
-impl ArrayTap {
-    pub(super) fn new(codec: &'static dyn Codec) -> ArrayTap {
-        ArrayTap {
+impl ArrayPassthrough {
+    pub(super) fn new(codec: &'static dyn Codec) -> ArrayPassthrough {
+        ArrayPassthrough {
             codec,
             elements: ArrayElements::default(),
-            waiting: BytesMut::new(),
+            pending: BytesMut::new(),
         }
     }
 
+    /// Passes a chunk through.
     pub(super) fn push(
         &mut self,
         chunk: &Bytes,
@@ -52,29 +53,31 @@ impl ArrayTap {
                 observer.closed = true;
             }
             closed if closed || end => {
-                let bare = || bare_error(self.codec, &[&self.waiting, &chunk[..]].concat());
-                api_error = api_error.or_else(bare).or_else(|| Some(cut_short()));
+                let bare = || decode_bare_error(self.codec, &[&self.pending, &chunk[..]].concat());
+                api_error = api_error
+                    .or_else(bare)
+                    .or_else(|| Some(incomplete_stream()));
             }
             _ => {}
         }
-        *out = self.pass(chunk, good);
+        *out = self.send(chunk, good);
         match api_error {
             Some(api_error) => Err(api_error),
-            None if self.waiting.len() > limit => Err(too_long(limit)),
+            None if self.pending.len() > limit => Err(chunk_too_large(limit)),
             None => Ok(()),
         }
     }
 
-    /// What waited and the good part of a chunk; its rest waits.
-    fn pass(&mut self, chunk: &Bytes, good: usize) -> Option<Bytes> {
+    /// Returns the pending bytes and the good part of a chunk; the rest becomes pending.
+    fn send(&mut self, chunk: &Bytes, good: usize) -> Option<Bytes> {
         let passed = (good > 0).then(|| {
-            if self.waiting.is_empty() {
+            if self.pending.is_empty() {
                 return chunk.slice(..good);
             }
-            self.waiting.extend_from_slice(&chunk[..good]);
-            self.waiting.split().freeze()
+            self.pending.extend_from_slice(&chunk[..good]);
+            self.pending.split().freeze()
         });
-        self.waiting.extend_from_slice(&chunk[good..]);
+        self.pending.extend_from_slice(&chunk[good..]);
         passed
     }
 }
@@ -85,29 +88,29 @@ mod tests {
     use crate::model::Format;
 
     #[test]
-    fn a_reader_of_the_array_stops_at_its_end() {
-        let mut tap = ArrayTap::new(Format::Native.codec());
+    fn the_array_is_closed_at_its_end() {
+        let mut array = ArrayPassthrough::new(Format::Native.codec());
         let mut observer = ResponseObserver::default();
         let element = r#"[{"candidates":[{"content":{},"finishReason":"STOP"}]}"#;
-        for (piece, closed) in [(element, false), ("\n", false), ("]", true), ("\n", true)] {
-            let piece = Bytes::from_static(piece.as_bytes());
-            let pushed = tap.push(&piece, false, 1024, &mut observer, &mut None);
-            pushed.expect("a good piece");
+        for (chunk, closed) in [(element, false), ("\n", false), ("]", true), ("\n", true)] {
+            let chunk = Bytes::from_static(chunk.as_bytes());
+            let pushed = array.push(&chunk, false, 1024, &mut observer, &mut None);
+            pushed.expect("a good chunk");
             assert_eq!(
                 (observer.ended, observer.closed),
                 (true, closed),
-                "{piece:?}"
+                "{chunk:?}"
             );
         }
     }
 
     #[test]
-    fn an_error_in_the_place_of_the_array_is_told_as_it_is() {
-        let mut tap = ArrayTap::new(Format::Native.codec());
-        let mut push = |piece: &'static str, end| {
-            let piece = Bytes::from_static(piece.as_bytes());
-            tap.push(
-                &piece,
+    fn an_error_in_place_of_the_array_is_decoded() {
+        let mut array = ArrayPassthrough::new(Format::Native.codec());
+        let mut push = |chunk: &'static str, end| {
+            let chunk = Bytes::from_static(chunk.as_bytes());
+            array.push(
+                &chunk,
                 end,
                 1024,
                 &mut ResponseObserver::default(),

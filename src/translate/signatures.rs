@@ -1,5 +1,5 @@
-//! SignedParts for clients that do not send back what they do not know: noted in a reply, put back
-//! into the request that goes on from it.
+//! Keeps the signatures of a response for clients that do not send them back: records them, and
+//! restores them in the request that continues from it.
 
 use crate::formats::call_id;
 use crate::model::{
@@ -7,33 +7,34 @@ use crate::model::{
     SignatureLookup, SignedPart, SignedParts, Text, Turn,
 };
 
-/// More of a reply's thoughts is not worth keeping.
-const LIMIT: usize = 256 << 10;
+/// The most bytes of signed parts that are kept of a response.
+const MAX_BYTES: usize = 256 << 10;
 
-/// Notes the proofs of a reply's first choice as its events pass.
+/// Records the signed parts of a stream's first choice.
 #[derive(Default)]
-pub(super) struct Noting {
+pub(super) struct SignatureRecorder {
     upstream_id: String,
-    proofs: Vec<SignedPart>,
+    signed_parts: Vec<SignedPart>,
     size: usize,
     calls: u32,
-    /// The last proof still grows.
+    /// The last part is not complete.
     open: bool,
 }
 
-impl Noting {
-    pub(super) fn event(&mut self, event: &Event<'_>) {
+impl SignatureRecorder {
+    /// Records one event.
+    pub(super) fn record_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Start { id, .. } => self.upstream_id = id.to_string(),
-            Event::Open { choice: 0, block } => self.begin(block),
-            Event::Delta { choice: 0, delta } if self.open => self.grow(delta),
+            Event::Open { choice: 0, block } => self.open_part(block),
+            Event::Delta { choice: 0, delta } if self.open => self.push_delta(delta),
             Event::Close { choice: 0 } => self.open = false,
             _ => {}
         }
     }
 
-    fn begin(&mut self, block: &Block<'_>) {
-        let proof = match block {
+    fn open_part(&mut self, block: &Block<'_>) {
+        let part = match block {
             Block::Reasoning => SignedPart::Reasoning {
                 text: String::new(),
                 signature: None,
@@ -50,15 +51,15 @@ impl Noting {
             }
             Block::Text | Block::Refusal | Block::Media(_) => return,
         };
-        self.proofs.push(proof);
+        self.signed_parts.push(part);
         self.open = true;
     }
 
-    fn grow(&mut self, delta: &Delta<'_>) {
-        match (self.proofs.last_mut(), delta) {
+    fn push_delta(&mut self, delta: &Delta<'_>) {
+        match (self.signed_parts.last_mut(), delta) {
             (Some(SignedPart::Reasoning { text, .. }), Delta::Text(more)) => {
                 self.size += more.len();
-                if self.size <= LIMIT {
+                if self.size <= MAX_BYTES {
                     text.push_str(more);
                 }
             }
@@ -73,25 +74,25 @@ impl Noting {
         }
     }
 
-    /// Worth keeping only where a call can ask for a proof.
+    /// Takes the parts, if a call can be used to look them up and a signature is among them.
     pub(super) fn take(&mut self) -> Option<SignedParts> {
-        let proofs = SignedParts(std::mem::take(&mut self.proofs));
-        let is_sealed = proofs.0.iter().any(|proof| proof.signature().is_some());
-        (self.calls > 0 && is_sealed && self.size <= LIMIT).then_some(proofs)
+        let signed_parts = SignedParts(std::mem::take(&mut self.signed_parts));
+        let has_signature = signed_parts.0.iter().any(|part| part.signature().is_some());
+        (self.calls > 0 && has_signature && self.size <= MAX_BYTES).then_some(signed_parts)
     }
 }
 
-/// The same of a whole reply.
-pub(super) fn of_reply(response: &Response<'_>) -> Option<SignedParts> {
+/// Returns the signed parts of a JSON response.
+pub(super) fn of_response(response: &Response<'_>) -> Option<SignedParts> {
     let parts = &response.choices.first()?.parts;
     let is_call = |part: &Part<'_>| matches!(part.kind, PartKind::Call(_));
-    if !parts.iter().any(is_proven) || !parts.iter().any(is_call) {
+    if !parts.iter().any(is_signed) || !parts.iter().any(is_call) {
         return None;
     }
-    let mut proofs = SignedParts(Vec::with_capacity(parts.len()));
+    let mut signed_parts = SignedParts(Vec::with_capacity(parts.len()));
     let mut calls = 0;
     for part in parts {
-        proofs.0.push(match &part.kind {
+        signed_parts.0.push(match &part.kind {
             PartKind::Reasoning { text, signature } => SignedPart::Reasoning {
                 text: text.to_string(),
                 signature: signature.as_ref().map(owned),
@@ -109,7 +110,7 @@ pub(super) fn of_reply(response: &Response<'_>) -> Option<SignedParts> {
             _ => continue,
         });
     }
-    (proofs.size() <= LIMIT).then_some(proofs)
+    (signed_parts.size() <= MAX_BYTES).then_some(signed_parts)
 }
 
 fn owned(signature: &Signature<'_>) -> Signature<'static> {
@@ -119,24 +120,24 @@ fn owned(signature: &Signature<'_>) -> Signature<'static> {
     }
 }
 
-/// Every turn that shows no proof of its own gets back what its calls are remembered with, as
-/// far as the upstream can read it.
+/// Restores the signed parts of every turn of the model that has no signature of its own, where the
+/// upstream can verify them.
 pub(super) fn restore(request: &mut Request<'_>, upstream: Format, recall: &dyn SignatureLookup) {
     let turns = request.turns.iter_mut();
     for turn in turns.filter(|turn| turn.role == Role::Model) {
-        if turn.parts.iter().any(is_proven) {
+        if turn.parts.iter().any(is_signed) {
             continue;
         }
-        if let Some(proofs) = remembered(turn, recall)
-            && proofs.issued_by(upstream)
+        if let Some(signed_parts) = find_signed_parts(turn, recall)
+            && signed_parts.issued_by(upstream)
         {
             let parts = std::mem::take(&mut turn.parts);
-            turn.parts = proven(parts, &proofs.0);
+            turn.parts = with_signatures(parts, &signed_parts.0);
         }
     }
 }
 
-fn is_proven(part: &Part<'_>) -> bool {
+fn is_signed(part: &Part<'_>) -> bool {
     match &part.kind {
         PartKind::Reasoning { signature, .. } => signature.is_some(),
         PartKind::Call(call) => call.signature.is_some(),
@@ -144,31 +145,33 @@ fn is_proven(part: &Part<'_>) -> bool {
     }
 }
 
-fn remembered(turn: &Turn<'_>, recall: &dyn SignatureLookup) -> Option<SignedParts> {
+fn find_signed_parts(turn: &Turn<'_>, recall: &dyn SignatureLookup) -> Option<SignedParts> {
     turn.parts.iter().find_map(|part| match &part.kind {
         PartKind::Call(call) => {
-            let proofs = recall.signed_parts(call.id.as_ref()?)?;
-            let mut proofs_of = proofs.0.iter();
-            let fits = proofs_of.any(|proof| is_proof_of(proof, call));
-            fits.then_some(proofs)
+            let signed_parts = recall.signed_parts(call.id.as_ref()?)?;
+            let fits = signed_parts.0.iter().any(|part| is_of_call(part, call));
+            fits.then_some(signed_parts)
         }
         _ => None,
     })
 }
 
-/// Thoughts that came before any call stand first again, others before the call they led to.
-/// What the client sent of thoughts says the same and gives way.
-fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[SignedPart]) -> Vec<Part<'a>> {
-    let is_call = |proof: &SignedPart| matches!(proof, SignedPart::Call { .. });
-    let first_call = proofs.iter().position(is_call).unwrap_or(proofs.len());
-    let (leading, mut rest) = proofs.split_at(first_call);
-    let mut out: Vec<Part<'a>> = leading.iter().filter_map(thought).collect();
+/// Adds signatures and signed reasoning: reasoning from before any call comes first, the rest before
+/// its call. It replaces the reasoning that the client sent, which has the same text.
+fn with_signatures<'a>(parts: Vec<Part<'a>>, signed_parts: &[SignedPart]) -> Vec<Part<'a>> {
+    let is_call = |part: &SignedPart| matches!(part, SignedPart::Call { .. });
+    let first_call = signed_parts
+        .iter()
+        .position(is_call)
+        .unwrap_or(signed_parts.len());
+    let (leading, mut rest) = signed_parts.split_at(first_call);
+    let mut out: Vec<Part<'a>> = leading.iter().filter_map(reasoning).collect();
     for mut part in parts {
         match &mut part.kind {
             PartKind::Reasoning { .. } => continue,
             PartKind::Call(call) => {
-                if let Some(at) = rest.iter().position(|proof| is_proof_of(proof, call)) {
-                    out.extend(rest[..at].iter().filter_map(thought));
+                if let Some(at) = rest.iter().position(|part| is_of_call(part, call)) {
+                    out.extend(rest[..at].iter().filter_map(reasoning));
                     call.signature = rest[at].signature().cloned();
                     rest = &rest[at + 1..];
                 }
@@ -180,8 +183,8 @@ fn proven<'a>(parts: Vec<Part<'a>>, proofs: &[SignedPart]) -> Vec<Part<'a>> {
     out
 }
 
-fn thought<'a>(proof: &SignedPart) -> Option<Part<'a>> {
-    let SignedPart::Reasoning { text, signature } = proof else {
+fn reasoning<'a>(part: &SignedPart) -> Option<Part<'a>> {
+    let SignedPart::Reasoning { text, signature } = part else {
         return None;
     };
     let kind = PartKind::Reasoning {
@@ -191,9 +194,9 @@ fn thought<'a>(proof: &SignedPart) -> Option<Part<'a>> {
     Some(Part { kind, at: None })
 }
 
-fn is_proof_of(proof: &SignedPart, call: &Call<'_>) -> bool {
-    match proof {
-        // An upstream may number its calls anew in every reply: the name must fit as well.
+fn is_of_call(part: &SignedPart, call: &Call<'_>) -> bool {
+    match part {
+        // An upstream may number its calls anew in every response: the name must match as well.
         SignedPart::Call { id, name, .. } => {
             call.id.as_deref() == Some(id.as_str()) && call.name == *name
         }
@@ -229,16 +232,16 @@ mod tests {
         })
     }
 
-    fn noted(events: &[Event<'_>]) -> Option<SignedParts> {
-        let mut noting = Noting::default();
+    fn recorded(events: &[Event<'_>]) -> Option<SignedParts> {
+        let mut recorder = SignatureRecorder::default();
         for event in events {
-            noting.event(event);
+            recorder.record_event(event);
         }
-        noting.take()
+        recorder.take()
     }
 
-    /// Noted in pieces and whole, which must be the same.
-    fn reply(issuer: Issuer) -> SignedParts {
+    /// Records a stream and the same response as JSON, which must give the same.
+    fn signed_response(issuer: Issuer) -> SignedParts {
         let close = Event::Close { choice: 0 };
         let events = [
             Event::Start {
@@ -264,19 +267,19 @@ mod tests {
             call(Some("b"), "read"),
             close,
         ];
-        let proofs = noted(&events).expect("proofs");
+        let signed_parts = recorded(&events).expect("signed_parts");
         let mut fold = Fold::default();
         for event in events {
             fold.push(event);
         }
-        assert_eq!(of_reply(&fold.finish()).as_ref(), Some(&proofs));
-        proofs
+        assert_eq!(of_response(&fold.finish()).as_ref(), Some(&signed_parts));
+        signed_parts
     }
 
     #[derive(Debug)]
-    struct Remembered(SignedParts);
+    struct StoredParts(SignedParts);
 
-    impl SignatureLookup for Remembered {
+    impl SignatureLookup for StoredParts {
         fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
             let mut ids = self.0.call_ids();
             ids.any(|id| id == call_id).then(|| self.0.clone())
@@ -287,7 +290,7 @@ mod tests {
         Part { kind, at: None }
     }
 
-    fn said(id: &str, name: &'static str) -> Part<'static> {
+    fn sent_call(id: &str, name: &'static str) -> Part<'static> {
         part(PartKind::Call(Call {
             id: Some(id.to_owned().into()),
             name: name.into(),
@@ -309,7 +312,7 @@ mod tests {
         }
     }
 
-    /// As letters: thoughts with their signature's data, texts, calls with their signature's data.
+    /// Returns the parts as strings: reasoning and calls with the data of their signatures.
     fn shape(request: &Request<'_>) -> Vec<String> {
         let parts = request.turns[0].parts.iter();
         let data = |signature: &Option<Signature<'_>>| {
@@ -320,7 +323,7 @@ mod tests {
         parts
             .map(|part| match &part.kind {
                 PartKind::Reasoning { text, signature } => {
-                    format!("thought {text}|{}", data(signature))
+                    format!("reasoning {text}|{}", data(signature))
                 }
                 PartKind::Call(call) => format!("call {}|{}", call.name, data(&call.signature)),
                 _ => "text".to_owned(),
@@ -329,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_brings_back_the_thoughts_that_led_to_it() {
-        let proofs = reply(Issuer::Native);
+    fn a_call_restores_the_reasoning_before_it() {
+        let signed_parts = signed_response(Issuer::Native);
         let made = call_id("resp-1", 0, 0);
-        assert_eq!(proofs.call_ids().collect::<Vec<_>>(), [&made, "b"]);
-        let recall = Remembered(proofs);
+        assert_eq!(signed_parts.call_ids().collect::<Vec<_>>(), [&made, "b"]);
+        let recall = StoredParts(signed_parts);
         let parts = || {
             vec![
                 part(PartKind::Reasoning {
@@ -341,59 +344,59 @@ mod tests {
                     signature: None,
                 }),
                 part(PartKind::Text("Looking.".into())),
-                said(&made, "look"),
-                said("b", "read"),
+                sent_call(&made, "look"),
+                sent_call("b", "read"),
             ]
         };
         let mut whole = request(parts());
         restore(&mut whole, Format::Native, &recall);
         let expected = [
-            "thought Let me look.|one",
+            "reasoning Let me look.|one",
             "text",
             "call look|two",
-            "thought |three",
+            "reasoning |three",
             "call read|",
         ];
         assert_eq!(shape(&whole), expected);
-        // Another format's upstream could read none of it.
+        // An upstream of another format could verify none of it.
         let mut elsewhere = request(parts());
         restore(&mut elsewhere, Format::Messages, &recall);
         assert_eq!(elsewhere, request(parts()));
     }
 
     #[test]
-    fn what_the_client_proves_itself_stays_and_another_tool_of_the_same_id_proves_nothing() {
-        let recall = Remembered(reply(Issuer::Thinking));
-        let mut own = vec![said("b", "read")];
+    fn a_signature_of_the_client_stays_and_another_tool_of_the_same_id_gets_none() {
+        let recall = StoredParts(signed_response(Issuer::Thinking));
+        let mut own = vec![sent_call("b", "read")];
         if let PartKind::Call(call) = &mut own[0].kind {
             call.signature = Some(signature(Issuer::Thinking, "mine"));
         }
-        let mut proven = request(own);
-        restore(&mut proven, Format::Messages, &recall);
-        assert_eq!(shape(&proven), ["call read|mine"]);
-        let mut other = request(vec![said("b", "write")]);
+        let mut signed = request(own);
+        restore(&mut signed, Format::Messages, &recall);
+        assert_eq!(shape(&signed), ["call read|mine"]);
+        let mut other = request(vec![sent_call("b", "write")]);
         restore(&mut other, Format::Messages, &recall);
         assert_eq!(shape(&other), ["call write|"]);
     }
 
     #[test]
-    fn nothing_is_noted_without_a_call_or_without_a_proof_or_beyond_all_measure() {
-        assert_eq!(noted(&[call(Some("a"), "look")]), None);
-        let sealed = [
+    fn nothing_is_recorded_without_a_call_or_a_signature_or_beyond_the_limit() {
+        assert_eq!(recorded(&[call(Some("a"), "look")]), None);
+        let no_call = [
             open(Block::Reasoning),
             delta(Delta::Signature(signature(Issuer::Native, "x"))),
         ];
-        assert_eq!(noted(&sealed), None);
+        assert_eq!(recorded(&no_call), None);
         let long = [
             open(Block::Reasoning),
-            delta(Delta::Text("a".repeat(LIMIT).into())),
+            delta(Delta::Text("a".repeat(MAX_BYTES).into())),
             delta(Delta::Signature(signature(Issuer::Native, "x"))),
             Event::Close { choice: 0 },
             call(Some("a"), "look"),
         ];
-        assert_eq!(noted(&long), None);
+        assert_eq!(recorded(&long), None);
         let mut short = long.to_vec();
         short.remove(1);
-        assert!(noted(&short).is_some());
+        assert!(recorded(&short).is_some());
     }
 }

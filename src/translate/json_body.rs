@@ -1,0 +1,179 @@
+//! Translates JSON responses, or passes them through with the client's name of the model.
+
+use bytes::Bytes;
+
+use super::body_buffer::BodyBuffer;
+use super::count_tokens;
+use super::request_summary::RequestSummary;
+use super::restore_names;
+use super::signatures;
+use super::upstream_error::chunk_too_large;
+use super::usage;
+use crate::formats::{Operation, ResponseObserver, ResponseOptions, to_json_string};
+use crate::json::{ChunkedBytes, Edit, splice};
+use crate::model::{ApiError, Format, Losses, SignedParts};
+
+/// Translates a whole JSON response for a client of another format.
+pub fn response(
+    from: Format,
+    to: Format,
+    body: &[u8],
+    options: &ResponseOptions,
+    losses: &mut Losses,
+) -> Result<Vec<u8>, ApiError> {
+    let mut response = from.codec().decode_response(body, losses)?;
+    restore_names::restore_response(&mut response, options);
+    Ok(to.codec().encode_response(&response, options, losses))
+}
+
+/// A JSON response on its way to the client.
+pub(super) struct JsonBody {
+    mode: JsonBodyMode,
+    buffer: BodyBuffer,
+    signed_parts: Option<SignedParts>,
+    losses: Losses,
+    /// The chunks after the first one of a long document.
+    remaining: ChunkedBytes,
+}
+
+/// What happens to the document when it is complete.
+enum JsonBodyMode {
+    /// The formats are the same: only the model's name changes, to this JSON string.
+    Passthrough(Format, Vec<u8>),
+    Translate {
+        from: Format,
+        to: Format,
+        options: ResponseOptions,
+    },
+    /// A count of tokens has a body of its own.
+    CountTokens { from: Format, to: Format },
+}
+
+impl JsonBody {
+    pub(super) fn new(
+        client: Format,
+        upstream: Format,
+        summary: &RequestSummary,
+        options: ResponseOptions,
+    ) -> JsonBody {
+        let mode = if summary.operation == Operation::CountTokens {
+            JsonBodyMode::CountTokens {
+                from: upstream,
+                to: client,
+            }
+        } else if client == upstream {
+            JsonBodyMode::Passthrough(client, to_json_string(&summary.model))
+        } else {
+            JsonBodyMode::Translate {
+                from: upstream,
+                to: client,
+                options,
+            }
+        };
+        JsonBody {
+            mode,
+            buffer: BodyBuffer::default(),
+            signed_parts: None,
+            losses: Losses::default(),
+            remaining: ChunkedBytes::default(),
+        }
+    }
+
+    /// Reserves memory for a response of this length.
+    pub(super) fn expect_length(&mut self, length: usize) {
+        self.buffer = BodyBuffer::with_expected_length(length);
+    }
+
+    pub(super) fn is_translated(&self) -> bool {
+        match self.mode {
+            JsonBodyMode::Passthrough(..) => false,
+            JsonBodyMode::Translate { .. } => true,
+            JsonBodyMode::CountTokens { from, to } => from != to,
+        }
+    }
+
+    pub(super) fn push(
+        &mut self,
+        bytes: Bytes,
+        end: bool,
+        limit: usize,
+        observer: &mut ResponseObserver,
+        out: &mut Option<Bytes>,
+    ) -> Result<(), ApiError> {
+        self.buffer.push(bytes);
+        if self.buffer.len() > limit {
+            return Err(chunk_too_large(limit));
+        }
+        if end {
+            let mut chunks = self.finish(observer)?;
+            *out = chunks.next_chunk();
+            self.remaining = chunks;
+        }
+        Ok(())
+    }
+
+    /// Returns the whole document in one chunk.
+    pub(super) fn joined(&mut self, first: &mut Bytes) -> Bytes {
+        if !self.remaining.is_empty() {
+            let remaining = self.take_remaining().into_bytes();
+            *first = [&**first, &*remaining].concat().into();
+        }
+        first.clone()
+    }
+
+    pub(super) fn take_remaining(&mut self) -> ChunkedBytes {
+        std::mem::take(&mut self.remaining)
+    }
+
+    pub(super) fn take_signatures(&mut self) -> Option<SignedParts> {
+        self.signed_parts.take()
+    }
+
+    pub(super) fn take_losses(&mut self) -> Losses {
+        std::mem::take(&mut self.losses)
+    }
+
+    fn finish(&mut self, observer: &mut ResponseObserver) -> Result<ChunkedBytes, ApiError> {
+        let body = self.buffer.take();
+        match &self.mode {
+            JsonBodyMode::CountTokens { from, to } => {
+                let translated = count_tokens::translate_count(*from, *to, &body)?;
+                Ok(ChunkedBytes::from(match from == to {
+                    true => body,
+                    false => translated.into(),
+                }))
+            }
+            JsonBodyMode::Passthrough(format, name) => {
+                let observation = format.codec().observe_response(&body, observer)?;
+                if observer.usage.unwrap_or_default().is_blank() {
+                    observer.uncounted = usage::content_bytes_of_body(format.codec(), &body);
+                }
+                Ok(match observation.model {
+                    Some(range) if body[range.clone()] != **name => {
+                        let with = name.clone();
+                        splice(&body, &[Edit { range, with }])
+                    }
+                    _ => body.into(),
+                })
+            }
+            JsonBodyMode::Translate { from, to, options } => {
+                let mut losses = Losses::default();
+                let mut response = from.codec().decode_response(&body, &mut losses)?;
+                restore_names::restore_response(&mut response, options);
+                observer.usage = response.usage;
+                observer.images = usage::count_images(&response);
+                to.codec().check_response(&response)?;
+                if observer.usage.unwrap_or_default().is_blank() {
+                    observer.uncounted = usage::content_bytes(&response);
+                }
+                (observer.has_content, observer.ended) = (true, true);
+                if !to.codec().clients_return_signatures() {
+                    self.signed_parts = signatures::of_response(&response);
+                }
+                let translated = to.codec().encode_response(&response, options, &mut losses);
+                self.losses = losses;
+                Ok(Bytes::from(translated).into())
+            }
+        }
+    }
+}

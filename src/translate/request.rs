@@ -1,0 +1,158 @@
+//! Translates requests from the client's format to the upstream's.
+
+use super::signatures;
+use super::tool_names::rename_tools;
+use crate::formats::{Operation, RequestHead, SearchUse, UpstreamTarget};
+use crate::model::{
+    ApiError, FieldLocation, Format, ImageSetting, Losses, Request, Setting, SettingAliases,
+    TranslationState,
+};
+
+/// A request for an upstream, and what the translation of its response must know.
+#[derive(Debug)]
+pub struct TranslatedRequest {
+    pub body: Vec<u8>,
+    pub translation_state: TranslationState,
+    /// The operation that the upstream performs.
+    pub operation: Operation,
+}
+
+/// Translates the body of a client's request for an upstream of another format.
+pub fn request(
+    from: Format,
+    to: Format,
+    head: &RequestHead<'_>,
+    body: &[u8],
+    target: &UpstreamTarget<'_>,
+    losses: &mut Losses,
+) -> Result<TranslatedRequest, ApiError> {
+    let mut request = from.codec().decode_request(head, body, losses)?;
+    if let Some(recall) = head.recall {
+        signatures::restore(&mut request, to, recall);
+    }
+    limit_search(&mut request, target.capabilities.search, losses);
+    check_images(&request, from, to, target)
+        .map_err(|api_error| with_client_path(from, api_error))?;
+    let translation_state = TranslationState {
+        image_edit: head.edits,
+        think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
+        ..rename_tools(&mut request, to.codec().tool_name_rule(), losses)
+    };
+    let encoded = to.codec().encode_request(&request, target, losses);
+    for loss in &mut losses.0 {
+        use_client_alias(&mut loss.location, request.aliases);
+    }
+    match encoded {
+        Ok(body) => Ok(TranslatedRequest {
+            body,
+            translation_state,
+            operation: to.codec().upstream_operation(&request, target.stream),
+        }),
+        Err(mut api_error) => {
+            if let Some(location) = &mut api_error.location {
+                use_client_alias(location, request.aliases);
+            }
+            Err(with_client_path(from, api_error))
+        }
+    }
+}
+
+/// Replaces a setting by the field that the client set, where a format has several for it.
+fn use_client_alias(location: &mut FieldLocation, aliases: SettingAliases) {
+    if let FieldLocation::Setting(setting) = location
+        && let Some(path) = aliases.path(*setting)
+    {
+        *location = FieldLocation::Path(path.into());
+    }
+}
+
+/// Checks that a model for images only is asked for images, and that a mask goes to a model that
+/// accepts one.
+fn check_images(
+    request: &Request<'_>,
+    from: Format,
+    to: Format,
+    target: &UpstreamTarget<'_>,
+) -> Result<(), ApiError> {
+    // Native image models make images without being asked, and their clients rely on it.
+    if target.images_only && !request.output.images && from != Format::Native {
+        let message = "this model makes pictures: ask for them";
+        let mut api_error =
+            ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
+        api_error.code = Some("invalid_model".to_owned());
+        return Err(api_error);
+    }
+    if request.output.image_options.mask.is_some() && to != Format::Images {
+        let location = FieldLocation::Setting(Setting::Image(ImageSetting::Mask));
+        return Err(
+            ApiError::invalid("the upstream of this model takes no mask").at_location(location),
+        );
+    }
+    Ok(())
+}
+
+/// Removes the search tool where the model does not accept it.
+fn limit_search(request: &mut Request<'_>, allowed: SearchUse, losses: &mut Losses) {
+    let can_search = match allowed {
+        SearchUse::Always => true,
+        SearchUse::Alone => request.tools.is_empty(),
+        SearchUse::Never => false,
+    };
+    if !can_search && request.search.take().is_some() {
+        losses.dropped(FieldLocation::Setting(Setting::Search));
+    }
+}
+
+/// Adds the path of a field in the client's format to an error: encoders know only its location.
+pub(super) fn with_client_path(client: Format, mut api_error: ApiError) -> ApiError {
+    if let Some(location) = &api_error.location {
+        let path = client.codec().path_of(location);
+        if !api_error.message.contains(&path) {
+            api_error.message = format!("{path}: {}", api_error.message);
+        }
+        api_error.param = Some(path);
+    }
+    api_error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::Capabilities;
+
+    #[test]
+    fn the_search_tool_is_kept_only_where_the_model_accepts_it() {
+        let tool = r#"{"type":"function","name":"look","parameters":{"type":"object"}}"#;
+        let sent = |search: &str, tools: &str, to: Format| {
+            let mut capabilities = Capabilities::default();
+            capabilities.set("search", search).expect("a capability");
+            let target = UpstreamTarget {
+                model: "m",
+                stream: false,
+                max_output_tokens: None,
+                capabilities: &capabilities,
+                brand: "google",
+                images_only: false,
+            };
+            let body = format!(r#"{{"model":"m","input":"Hi","tools":[{tools}]}}"#);
+            let mut losses = Losses::default();
+            let head = RequestHead::default();
+            let from = Format::Responses;
+            let sent = request(from, to, &head, body.as_bytes(), &target, &mut losses);
+            let body = sent.expect("a body").body;
+            (
+                String::from_utf8_lossy(&body).contains("earch"),
+                losses.0.len(),
+            )
+        };
+        let search = r#"{"type":"web_search"}"#;
+        let both = format!("{search},{tool}");
+        for to in [Format::Chat, Format::Native] {
+            assert_eq!(sent("always", &both, to), (true, 0));
+            assert_eq!(sent("alone", search, to), (true, 0));
+            assert_eq!(sent("alone", &both, to), (false, 1));
+            assert_eq!(sent("never", search, to), (false, 1));
+            assert_eq!(sent("never", tool, to), (false, 0));
+        }
+    }
+}

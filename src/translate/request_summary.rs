@@ -1,0 +1,160 @@
+//! What routing knows of a request, and the body for upstreams of the client's own format.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::formats::{Codec, Operation, OutputLimit, RequestHead};
+use crate::json::{ChunkedBytes, Edit, replace, splice};
+use crate::model::{ApiError, ConversationState, ImageSize};
+
+/// The fields of a request that routing and passthrough need, for all attempts.
+#[derive(Debug, Clone)]
+pub struct RequestSummary {
+    /// The model id that the client sent.
+    pub model: String,
+    /// Where the id stands in the body; `None`: in the path.
+    pub model_range: Option<Range<usize>>,
+    pub operation: Operation,
+    pub stream: bool,
+    include_usage_edit: Option<Edit>,
+    output_limit: Option<OutputLimit>,
+    /// Where the body names the upstream's vendor.
+    vendor_ranges: Vec<Range<usize>>,
+    /// Removes the `async` field, which is for the gateway alone.
+    async_removal: Option<Edit>,
+    /// The client will fetch the result later.
+    pub is_async: bool,
+    /// In formats where a conversation can continue from a stored response.
+    pub conversation: Option<ConversationState>,
+}
+
+/// What is known of the model of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModelTraits<'a> {
+    /// It is known to answer with text only.
+    pub text_only: bool,
+    /// The sizes that its images may have; empty: any.
+    pub sizes: &'a [ImageSize],
+}
+
+impl RequestSummary {
+    /// Decodes the fields that routing needs.
+    pub fn new(
+        codec: &dyn Codec,
+        operation: Operation,
+        path_model: Option<&str>,
+        body: &[u8],
+    ) -> Result<RequestSummary, ApiError> {
+        let fields = codec.decode_routing_fields(body)?;
+        let (model, model_range) = match (path_model, fields.model) {
+            (Some(model), _) => (model.to_owned(), None),
+            (None, Some(named)) => (named.name.into_owned(), Some(named.range)),
+            (None, None) => {
+                return Err(ApiError::invalid("missing required field model").at("model"));
+            }
+        };
+        if model.is_empty() {
+            return Err(ApiError::invalid("model: expected the id of a model").at("model"));
+        }
+        let stream = match operation {
+            Operation::Generate | Operation::Edit => fields.stream,
+            Operation::Stream(_) => true,
+            Operation::CountTokens => false,
+        };
+        Ok(RequestSummary {
+            model,
+            model_range,
+            operation,
+            stream,
+            include_usage_edit: fields.include_usage_edit.filter(|_| stream),
+            output_limit: fields.output_limit,
+            vendor_ranges: Vec::new(),
+            is_async: fields
+                .async_option
+                .as_ref()
+                .is_some_and(|option| option.is_async),
+            async_removal: fields.async_option.map(|option| option.removal),
+            conversation: fields.conversation,
+        })
+    }
+
+    /// Checks the body for upstreams of the client's own format, once before the first attempt.
+    pub fn check_passthrough(
+        &mut self,
+        codec: &dyn Codec,
+        body: &[u8],
+        model: &ModelTraits<'_>,
+        strict: bool,
+    ) -> Result<(), ApiError> {
+        let head = self.head(model);
+        self.vendor_ranges = codec.check_passthrough(&head, body, strict)?;
+        Ok(())
+    }
+
+    /// Returns the facts about the request that do not stand in its body.
+    pub fn head<'a>(&'a self, model: &ModelTraits<'a>) -> RequestHead<'a> {
+        RequestHead {
+            path_model: self.model_range.is_none().then_some(self.model.as_str()),
+            stream: self.stream,
+            text_only: model.text_only,
+            sizes: model.sizes,
+            edits: self.operation == Operation::Edit,
+            ..RequestHead::default()
+        }
+    }
+
+    /// Returns the largest output that the request allows.
+    pub fn output_limit(&self, codec: &dyn Codec, body: &[u8]) -> OutputLimit {
+        self.output_limit
+            .unwrap_or_else(|| codec.output_limit(body))
+    }
+
+    /// Returns the body without the `async` field.
+    pub fn body_without_async(&self, body: &Bytes) -> Bytes {
+        match &self.async_removal {
+            Some(removal) => replace(body, std::slice::from_ref(removal)),
+            None => body.clone(),
+        }
+    }
+
+    /// Tells whether a stream reports usage only because the gateway asked for it.
+    pub fn hides_usage(&self) -> bool {
+        self.include_usage_edit.is_some()
+    }
+
+    /// Returns the body for an upstream of the client's own format: the client's bytes, with the
+    /// upstream's names of model and vendor, and with `include_usage`.
+    pub fn passthrough_body(
+        &self,
+        codec: &dyn Codec,
+        body: &Bytes,
+        upstream_model: &str,
+        brand: &str,
+    ) -> ChunkedBytes {
+        let edits = self.include_usage_edit.iter().chain(&self.async_removal);
+        let mut edits: Vec<Edit> = edits.cloned().collect();
+        if upstream_model != self.model {
+            let with = codec.encode_model_name(body, upstream_model);
+            edits.extend(self.model_range.clone().map(|range| Edit { range, with }));
+            let counter = codec
+                .token_counter()
+                .filter(|_| self.operation == Operation::CountTokens);
+            edits.extend(counter.and_then(|counter| counter.rename_model(body, upstream_model)));
+        }
+        let brand = brand.as_bytes();
+        let ranges = self.vendor_ranges.iter().filter(|range| {
+            let name = body.get(range.start..range.end);
+            name != Some(brand)
+        });
+        edits.extend(ranges.map(|range| Edit {
+            range: range.clone(),
+            with: brand.to_vec(),
+        }));
+        if edits.is_empty() {
+            return body.clone().into();
+        }
+        edits.sort_by_key(|edit| edit.range.start);
+        splice(body, &edits)
+    }
+}

@@ -1,0 +1,389 @@
+//! Translates the response of a request, or passes it through.
+
+use bytes::Bytes;
+
+use super::array_passthrough::ArrayPassthrough;
+use super::json_body::JsonBody;
+use super::passthrough::SsePassthrough;
+use super::request_summary::RequestSummary;
+use super::stream::StreamTranslator;
+use super::unexpected_json::UnexpectedJson;
+use super::upstream_error::unexpected_content_type;
+use super::usage::{self, MeasuredUsage};
+use crate::formats::{
+    ConversationCodec, Framing, InterruptedStream, Operation, ResponseObserver, ResponseOptions,
+};
+use crate::json::ChunkedBytes;
+use crate::model::{ApiError, Format, Losses, SignedParts};
+use crate::sse::{SseFrames, SseWriter};
+
+/// How much of a response must have come before any of it may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// All of it: one JSON document, with a `content-length`.
+    Json,
+    /// The first event with content.
+    Stream,
+}
+
+/// Translates the chunks of a response body as they come.
+pub struct ResponseTranslator {
+    handler: ResponseHandler,
+    client: Format,
+    /// The client's stream is a JSON array.
+    is_array: bool,
+    observer: ResponseObserver,
+    limit: usize,
+    /// Set until the response that will be stored is complete.
+    conversation_codec: Option<&'static dyn ConversationCodec>,
+    stored_response: Option<Bytes>,
+}
+
+/// What is done with the chunks of a response.
+enum ResponseHandler {
+    Json(JsonBody),
+    Passthrough(SsePassthrough),
+    ArrayPassthrough(ArrayPassthrough),
+    Stream(StreamTranslator),
+    /// JSON in place of a stream.
+    UnexpectedJson(UnexpectedJson),
+}
+
+impl ResponseTranslator {
+    /// Chooses the translation by a successful response header. `Err`: its content type cannot be
+    /// that of a response.
+    pub fn new(
+        client: Format,
+        upstream: Format,
+        summary: &RequestSummary,
+        options: ResponseOptions,
+        content_type: &str,
+        limit: usize,
+    ) -> Result<ResponseTranslator, ApiError> {
+        let mime = content_type.split(';').next().unwrap_or("").trim();
+        let is = |expected: &str| mime.eq_ignore_ascii_case(expected);
+        let is_array = summary.operation == Operation::Stream(Framing::Array);
+        let conversation = options.translation_state.conversation.as_ref();
+        let stores_response = conversation.is_some_and(|conversation| conversation.store)
+            && summary.operation != Operation::CountTokens;
+        let handler = if !summary.stream && (is("application/json") || mime.is_empty()) {
+            ResponseHandler::Json(JsonBody::new(client, upstream, summary, options))
+        } else if summary.stream && client != upstream && is("text/event-stream") {
+            ResponseHandler::Stream(StreamTranslator::new(upstream, client, &options))
+        } else if summary.stream && is_array && client == upstream && is("application/json") {
+            ResponseHandler::ArrayPassthrough(ArrayPassthrough::new(client.codec()))
+        } else if summary.stream && !is_array && is("text/event-stream") {
+            ResponseHandler::Passthrough(SsePassthrough::new(
+                client.codec(),
+                &summary.model,
+                summary.hides_usage(),
+            ))
+        } else if summary.stream && is("application/json") {
+            ResponseHandler::UnexpectedJson(UnexpectedJson::new(upstream.codec(), mime))
+        } else {
+            return Err(unexpected_content_type(mime, summary.stream));
+        };
+        Ok(ResponseTranslator {
+            conversation_codec: client
+                .codec()
+                .conversation_codec()
+                .filter(|_| stores_response),
+            stored_response: None,
+            handler,
+            client,
+            is_array,
+            observer: ResponseObserver::default(),
+            limit,
+        })
+    }
+
+    /// Reserves memory for a body of the `content-length` that the upstream announced.
+    pub fn expect_length(&mut self, length: usize) {
+        if let ResponseHandler::Json(body) = &mut self.handler {
+            body.expect_length(length.min(self.limit));
+        }
+    }
+
+    /// Returns how much of the response must have come before any of it may be sent.
+    pub fn mode(&self) -> ResponseMode {
+        match self.handler {
+            ResponseHandler::Json(_) | ResponseHandler::UnexpectedJson(_) => ResponseMode::Json,
+            ResponseHandler::Passthrough(_)
+            | ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::Stream(_) => ResponseMode::Stream,
+        }
+    }
+
+    /// Returns the content type for the client, where it differs from the upstream's.
+    pub fn content_type(&self) -> Option<&'static str> {
+        match &self.handler {
+            ResponseHandler::Json(body) if body.is_translated() => Some("application/json"),
+            ResponseHandler::Stream(_) if self.is_array => Some("application/json"),
+            ResponseHandler::Stream(_) => Some("text/event-stream"),
+            ResponseHandler::Json(_)
+            | ResponseHandler::Passthrough(_)
+            | ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::UnexpectedJson(_) => None,
+        }
+    }
+
+    /// Translates a chunk in place. `Err`: the response is broken; the bytes left in `chunk` are
+    /// good and come before the error.
+    pub fn translate_chunk(
+        &mut self,
+        chunk: &mut Option<Bytes>,
+        end: bool,
+    ) -> Result<(), ApiError> {
+        let bytes = chunk.take().unwrap_or_default();
+        let translated = match &mut self.handler {
+            ResponseHandler::Json(body) => {
+                body.push(bytes, end, self.limit, &mut self.observer, chunk)
+            }
+            ResponseHandler::Passthrough(stream) => {
+                stream.push(bytes, end, self.limit, &mut self.observer, chunk)
+            }
+            ResponseHandler::ArrayPassthrough(array) => {
+                array.push(&bytes, end, self.limit, &mut self.observer, chunk)
+            }
+            ResponseHandler::Stream(stream) => {
+                stream.translate_chunk(&bytes, end, self.limit, &mut self.observer, chunk)
+            }
+            ResponseHandler::UnexpectedJson(json) => json.push(bytes, end),
+        };
+        if let (Some(codec), Some(sent), true) =
+            (self.conversation_codec, chunk, self.observer.ended)
+        {
+            self.stored_response = match &mut self.handler {
+                ResponseHandler::Json(body) => Some(body.joined(sent)),
+                ResponseHandler::Passthrough(_) | ResponseHandler::Stream(_) => {
+                    final_response(codec, sent)
+                }
+                ResponseHandler::ArrayPassthrough(_) | ResponseHandler::UnexpectedJson(_) => None,
+            };
+            // There is only one.
+            self.conversation_codec = self
+                .conversation_codec
+                .filter(|_| self.stored_response.is_none());
+        }
+        translated
+    }
+
+    /// Takes the chunks after the last one that was translated: a long document is not joined.
+    pub fn take_remaining(&mut self) -> ChunkedBytes {
+        match &mut self.handler {
+            ResponseHandler::Json(body) => body.take_remaining(),
+            ResponseHandler::Passthrough(_)
+            | ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::Stream(_)
+            | ResponseHandler::UnexpectedJson(_) => ChunkedBytes::default(),
+        }
+    }
+
+    /// Tells whether the response will be stored.
+    pub const fn stores_response(&self) -> bool {
+        self.conversation_codec.is_some()
+    }
+
+    /// Takes the response to store, once it is complete.
+    pub fn take_stored_response(&mut self) -> Option<Bytes> {
+        self.stored_response.take()
+    }
+
+    /// Takes the signed parts that the client may not send back, once the response is complete.
+    pub fn take_signatures(&mut self) -> Option<SignedParts> {
+        match &mut self.handler {
+            _ if !self.observer.ended => None,
+            ResponseHandler::Json(body) => body.take_signatures(),
+            ResponseHandler::Stream(stream) => stream.take_signatures(),
+            ResponseHandler::Passthrough(_)
+            | ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::UnexpectedJson(_) => None,
+        }
+    }
+
+    /// Takes what the client's format could not express of the response, once it is complete.
+    pub fn take_losses(&mut self) -> Losses {
+        match &mut self.handler {
+            ResponseHandler::Json(body) if self.observer.ended => body.take_losses(),
+            ResponseHandler::Stream(stream) if self.observer.ended => stream.take_losses(),
+            _ => Losses::default(),
+        }
+    }
+
+    /// Encodes the error that ends a stream which cannot go on.
+    pub fn encode_stream_error(&mut self, api_error: &ApiError) -> Bytes {
+        let codec = self.client.codec();
+        let mut out = SseWriter::default();
+        match &mut self.handler {
+            ResponseHandler::Stream(stream) => return stream.encode_stream_error(api_error),
+            ResponseHandler::ArrayPassthrough(_) => {
+                let (_, body) = codec.encode_error(api_error, "");
+                out.raw(b",\n");
+                out.raw(&body);
+                out.raw(b"]");
+            }
+            ResponseHandler::Passthrough(stream) => {
+                let interrupted = InterruptedStream {
+                    observer: &self.observer,
+                    model: stream.model(),
+                };
+                codec.encode_stream_error(api_error, &interrupted, &mut out);
+            }
+            ResponseHandler::Json(_) | ResponseHandler::UnexpectedJson(_) => {}
+        }
+        out.take()
+    }
+
+    /// Encodes a keep-alive, where the client's format has one. Only complete events have been
+    /// sent, so it stands between two of them.
+    pub fn encode_keep_alive(&self) -> Option<Bytes> {
+        let is_stream = match self.handler {
+            ResponseHandler::Passthrough(_) => true,
+            ResponseHandler::Stream(_) => !self.is_array,
+            ResponseHandler::Json(_)
+            | ResponseHandler::ArrayPassthrough(_)
+            | ResponseHandler::UnexpectedJson(_) => false,
+        };
+        let mut out = SseWriter::default();
+        if is_stream && !self.observer.ended {
+            let codec = self.client.codec();
+            codec.encode_keep_alive(self.observer.started, &mut out);
+        }
+        Some(out.take()).filter(|bytes| !bytes.is_empty())
+    }
+
+    /// Returns the usage of the response so far. `input` estimates the tokens of the request, where
+    /// the upstream did not count them.
+    pub fn usage(&self, input: impl FnOnce() -> u64) -> MeasuredUsage {
+        usage::measure(&self.observer, input)
+    }
+
+    /// Returns what is known of the response so far.
+    pub fn observer(&self) -> &ResponseObserver {
+        &self.observer
+    }
+}
+
+/// Decodes the response of a final event: only complete events are sent, so it is in one chunk.
+fn final_response(codec: &dyn ConversationCodec, sent: &[u8]) -> Option<Bytes> {
+    let mut found = None;
+    SseFrames::default().push(sent, |frame| {
+        let response = frame.data.and_then(|data| codec.final_response(&data));
+        found = found.take().or(response);
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> ResponseOptions {
+        ResponseOptions {
+            model: "m".to_owned(),
+            stream: true,
+            framing: Framing::Sse,
+            include_usage: true,
+            request_id: "req_1".to_owned(),
+            created_at: 1,
+            translation_state: crate::model::TranslationState::default(),
+        }
+    }
+
+    fn passthrough(format: Format) -> ResponseTranslator {
+        let summary = RequestSummary::new(
+            Format::Native.codec(),
+            Operation::Stream(Framing::Sse),
+            Some("m"),
+            b"{}",
+        );
+        let summary = summary.expect("a request");
+        ResponseTranslator::new(
+            format,
+            format,
+            &summary,
+            options(),
+            "text/event-stream",
+            1024,
+        )
+        .expect("a stream of the client's own")
+    }
+
+    /// Returns what is sent for a chunk, and the keep-alive that would follow it.
+    fn after(translator: &mut ResponseTranslator, bytes: &'static str) -> (Bytes, Option<Bytes>) {
+        let mut chunk = Some(Bytes::from_static(bytes.as_bytes()));
+        translator
+            .translate_chunk(&mut chunk, false)
+            .expect("a good chunk");
+        (chunk.unwrap_or_default(), translator.encode_keep_alive())
+    }
+
+    #[test]
+    fn keep_alives_are_sent_where_the_format_has_them() {
+        let comment = Some(Bytes::from_static(b": ping\n\n"));
+        let event = Some(Bytes::from_static(
+            b"event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        ));
+        let mut messages = passthrough(Format::Messages);
+        let start = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n";
+        let stop = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+        assert_eq!(after(&mut messages, ": hi\n\n").1, comment);
+        assert_eq!(after(&mut messages, start), (start.into(), event.clone()));
+        // An incomplete event is not sent: nothing can stand inside of it.
+        assert_eq!(after(&mut messages, "event: pi"), (Bytes::new(), event));
+        after(&mut messages, "ng\ndata: {\"type\":\"ping\"}\n\n");
+        assert_eq!(after(&mut messages, stop).1, None);
+        let mut chat = passthrough(Format::Chat);
+        let word = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+        assert_eq!(after(&mut chat, word).1, comment);
+        assert_eq!(after(&mut chat, "data: [DONE]\n\n").1, None);
+    }
+
+    #[test]
+    fn a_native_stream_holds_events_only() {
+        let mut native = passthrough(Format::Native);
+        let event = "data: {\"candidates\":[{\"content\":{}}]}\n\n";
+        assert_eq!(after(&mut native, event), (event.into(), None));
+        assert_eq!(after(&mut native, ": hi\n\n"), (Bytes::new(), None));
+        let both = "data: {\"candidates\":[{\"content\":{}}]}\n\n: hi\n\ndata: {}\n\n";
+        let (out, _) = after(&mut native, both);
+        assert_eq!(out, both.replace(": hi\n\n", ""));
+        // A line end that was split between two chunks is no comment.
+        assert_eq!(after(&mut native, "data: {}\r\n\r").0, "data: {}\r\n\r");
+        assert_eq!(
+            after(&mut native, "\ndata: {}\r\n\r\n").0,
+            "\ndata: {}\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn the_losses_of_a_response_are_taken_once_at_its_end() {
+        let body = r#"{"candidates":[{"content":{"parts":[{"text":"Hm."}]},"finishReason":"MALFORMED_FUNCTION_CALL"}]}"#;
+        for (stream, mime, sent) in [
+            (false, "application/json", body.to_owned()),
+            (true, "text/event-stream", format!("data: {body}\n\n")),
+        ] {
+            let asking = format!(r#"{{"model":"m","stream":{stream}}}"#);
+            let codec = Format::Chat.codec();
+            let summary = RequestSummary::new(codec, Operation::Generate, None, asking.as_bytes());
+            let summary = summary.expect("a request");
+            let translator = ResponseTranslator::new(
+                Format::Chat,
+                Format::Native,
+                &summary,
+                options(),
+                mime,
+                1024,
+            );
+            let mut translator = translator.expect("a response");
+            let translated = translator.translate_chunk(&mut Some(sent.into()), false);
+            translated.expect("a good chunk");
+            assert_eq!(translator.take_losses(), Losses::default());
+            translator
+                .translate_chunk(&mut None, true)
+                .expect("a good end");
+            assert_eq!(translator.take_losses().0.len(), 1, "{mime}");
+            assert_eq!(translator.take_losses(), Losses::default());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Measures the usage of a response: the upstream's own counts, and an estimate of the rest.
+//!
+//! A stream that breaks off may have reported its usage early or not at all. The content after the
+//! last report is estimated by its bytes, so that no text is buffered.
+
+use super::body_estimate::BYTES_PER_TOKEN;
+use crate::formats::{Codec, ContentBytes, ResponseObserver};
+use crate::model::{Arguments, Delta, Losses, PartKind, Response, Usage};
+
+/// The bytes of text that cost as much as an image.
+const IMAGE_BYTES: u64 = 765 * BYTES_PER_TOKEN;
+
+/// The tokens of a request and its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeasuredUsage {
+    pub usage: Usage,
+    /// Some of it is an estimate.
+    pub estimated: bool,
+}
+
+impl MeasuredUsage {
+    /// Returns the usage of a request without a response.
+    pub fn without_response(input: u64) -> MeasuredUsage {
+        MeasuredUsage {
+            usage: Usage {
+                input,
+                ..Usage::default()
+            },
+            estimated: true,
+        }
+    }
+}
+
+/// Measures the usage of a response; `input` estimates the tokens of its request.
+pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) -> MeasuredUsage {
+    let reported = observer.usage.unwrap_or_default();
+    if observer.ended && observer.api_error.is_none() && !reported.is_blank() {
+        // The final report.
+        return MeasuredUsage {
+            usage: reported,
+            estimated: false,
+        };
+    }
+    let uncounted = observer.uncounted;
+    let thinking = uncounted.reasoning.div_ceil(BYTES_PER_TOKEN);
+    let output = thinking.saturating_add(uncounted.text.div_ceil(BYTES_PER_TOKEN));
+    let is_input_reported = reported.input > 0;
+    MeasuredUsage {
+        estimated: !is_input_reported || output > 0,
+        usage: Usage {
+            input: if is_input_reported {
+                reported.input
+            } else {
+                input()
+            },
+            output: reported.output.saturating_add(output),
+            thinking: reported.thinking.saturating_add(thinking),
+            ..reported
+        },
+    }
+}
+
+/// Adds a delta of a stream.
+pub(super) fn add_delta(bytes: &mut ContentBytes, in_reasoning: bool, delta: &Delta<'_>) {
+    let (Delta::Text(text) | Delta::Arguments(text)) = delta else {
+        return;
+    };
+    let length = text.len() as u64;
+    match in_reasoning {
+        true => bytes.reasoning += length,
+        false => bytes.text += length,
+    }
+}
+
+/// Counts the content of a JSON response.
+pub(super) fn content_bytes(response: &Response<'_>) -> ContentBytes {
+    let mut bytes = ContentBytes::default();
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    for part in parts {
+        match &part.kind {
+            PartKind::Text(text) | PartKind::Refusal(text) => bytes.text += text.len() as u64,
+            PartKind::Reasoning { text, .. } => bytes.reasoning += text.len() as u64,
+            PartKind::Call(call) => {
+                let arguments = match &call.arguments {
+                    Arguments::Text(text) => text.len(),
+                    Arguments::Tree(_) => call.arguments.to_text().len(),
+                };
+                bytes.text += (call.name.len() + arguments) as u64;
+            }
+            PartKind::Media(_) => bytes.text += IMAGE_BYTES,
+            PartKind::Result(_) => {}
+        }
+    }
+    bytes
+}
+
+/// Counts the images of a response.
+pub(super) fn count_images(response: &Response<'_>) -> u64 {
+    let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+    parts.filter(|part| is_image(&part.kind)).count() as u64
+}
+
+fn is_image(part: &PartKind<'_>) -> bool {
+    matches!(part, PartKind::Media(media) if media.mime.starts_with("image/"))
+}
+
+/// Counts the content of a response that passes through. It is decoded only for this, so callers do
+/// it only for backends that report no usage.
+pub(super) fn content_bytes_of_body(codec: &dyn Codec, body: &[u8]) -> ContentBytes {
+    let response = codec.decode_response(body, &mut Losses::default());
+    response.as_ref().map(content_bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
