@@ -1,49 +1,31 @@
-//! The image endpoints, spelled here a second time: what checks a format must not be made of it.
+//! The image endpoints. They do not use the codec of the format: the mock is there to test it.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::Fingerprint;
-use super::received::Received;
-use super::script::{Answer, Plan};
+use super::body_hash::BodyHash;
+use super::plan::{PlannedContent, ResponsePlan};
+use super::request::MockRequest;
+use super::sample_image::base64_png;
 use crate::model::ApiError;
 use crate::sse::SseWriter;
 
-/// A valid PNG of one blue pixel, in base64.
-const PICTURE: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
-const MOST_PICTURES: usize = 10;
-const PICTURE_TOKENS: usize = 272;
+const MAX_IMAGES: usize = 10;
+const IMAGE_TOKENS: usize = 272;
 
-/// The image, made heavier by what readers of such files skip.
-pub(super) fn picture(plan: &Plan) -> String {
-    let mut text = PICTURE.to_owned();
-    let more = plan.weight.saturating_sub(text.len()).div_ceil(4);
-    text.reserve(more * 4);
-    (0..more).for_each(|_| text.push_str("AAAA"));
-    text
-}
-
-pub(super) fn file() -> Vec<u8> {
-    STANDARD
-        .decode(PICTURE)
-        .expect("base64, as it stands above")
-}
-
-pub(super) fn refused() -> ApiError {
+/// The error for a prompt that the safety system rejects.
+pub(super) fn moderation_error() -> ApiError {
     let mut api_error = ApiError::invalid("Your request was rejected by the safety system.");
     api_error.code = Some("moderation_blocked".to_owned());
     api_error
 }
 
-/// What a request for images says, as far as the mock cares.
+/// The fields of an image request that the mock uses.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct MockImageRequest {
     pub model: String,
     pub prompt: String,
     n: Option<usize>,
@@ -53,11 +35,12 @@ pub(super) struct Wanted {
     partial_images: Option<usize>,
 }
 
-impl Wanted {
-    pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Wanted, ApiError> {
+impl MockImageRequest {
+    /// Decodes a JSON body or a form.
+    pub(super) fn decode(content_type: &str, body: &[u8]) -> Result<MockImageRequest, ApiError> {
         if content_type.starts_with("multipart/") {
             let field = |name| form_field(body, name);
-            return Ok(Wanted {
+            return Ok(MockImageRequest {
                 model: field("model").unwrap_or_default(),
                 prompt: field("prompt").unwrap_or_default(),
                 n: field("n").and_then(|n| n.parse().ok()),
@@ -72,61 +55,64 @@ impl Wanted {
     }
 }
 
-/// A request for images about to be answered.
-pub(super) struct Painting<'p> {
-    pub wanted: &'p Wanted,
-    pub plan: &'p Plan,
-    pub key_hash: &'p Fingerprint,
+/// Makes the response to an image request.
+pub(super) struct MockImageResponse<'p> {
+    pub image_request: &'p MockImageRequest,
+    pub plan: &'p ResponsePlan,
+    pub body_hash: &'p BodyHash,
     pub created: i64,
-    pub received: &'p Received,
+    pub request: &'p MockRequest,
 }
 
-impl Painting<'_> {
-    pub(super) fn whole(&self) -> Vec<u8> {
-        let count = self.wanted.n.unwrap_or(1).clamp(1, MOST_PICTURES);
-        let datum = match self.wanted.response_format.as_deref() {
-            Some("url") => json!({"url": self.address(), "revised_prompt": self.revised()}),
-            _ => json!({"b64_json": picture(self.plan), "revised_prompt": self.revised()}),
+impl MockImageResponse<'_> {
+    /// Encodes the JSON response.
+    pub(super) fn encode_json(&self) -> Vec<u8> {
+        let count = self.image_request.n.unwrap_or(1).clamp(1, MAX_IMAGES);
+        let datum = match self.image_request.response_format.as_deref() {
+            Some("url") => json!({"url": self.url(), "revised_prompt": self.revised_prompt()}),
+            _ => {
+                json!({"b64_json": base64_png(self.plan.weight), "revised_prompt": self.revised_prompt()})
+            }
         };
-        let mut body = self.look();
+        let mut body = self.settings();
         body["created"] = self.created.into();
         body["data"] = vec![datum; count].into();
         body["usage"] = self.usage(count);
         body.to_string().into_bytes()
     }
 
-    /// The drafts, then the image.
-    pub(super) fn pieces(&self) -> Vec<Bytes> {
-        let edits = self.received.head.uri.path().ends_with("/edits");
+    /// Encodes the events of a stream: partial images, then the image.
+    pub(super) fn encode_events(&self) -> Vec<Bytes> {
+        let edits = self.request.head.uri.path().ends_with("/edits");
         let kind = if edits {
             "image_edit"
         } else {
             "image_generation"
         };
-        let mut pieces = Vec::new();
-        let mut tell = |name: String, mut event: Value| {
+        let mut events = Vec::new();
+        let mut push = |name: String, mut event: Value| {
             let mut writer = SseWriter::default();
             event["type"] = name.as_str().into();
             event["created_at"] = self.created.into();
-            event["b64_json"] = picture(self.plan).into();
+            event["b64_json"] = base64_png(self.plan.weight).into();
             writer.event(&name, &event);
-            pieces.push(writer.take());
+            events.push(writer.take());
         };
-        for number in 0..self.wanted.partial_images.unwrap_or(0) {
-            let mut draft = self.look();
-            draft["partial_image_index"] = number.into();
-            tell(format!("{kind}.partial_image"), draft);
+        for number in 0..self.image_request.partial_images.unwrap_or(0) {
+            let mut partial = self.settings();
+            partial["partial_image_index"] = number.into();
+            push(format!("{kind}.partial_image"), partial);
         }
         if !self.plan.no_end {
-            let mut whole = self.look();
-            whole["usage"] = self.usage(1);
-            tell(format!("{kind}.completed"), whole);
+            let mut completed = self.settings();
+            completed["usage"] = self.usage(1);
+            push(format!("{kind}.completed"), completed);
         }
-        pieces
+        events
     }
 
-    fn look(&self) -> Value {
-        let size = self.wanted.size.as_deref().unwrap_or("1024x1024");
+    fn settings(&self) -> Value {
+        let size = self.image_request.size.as_deref().unwrap_or("1024x1024");
         json!({"background": "opaque", "output_format": "png", "quality": "low", "size": size})
     }
 
@@ -134,8 +120,8 @@ impl Painting<'_> {
         let (input, output) = match self.plan.usage {
             Some(usage) => (usage.input, usage.output),
             None => {
-                let words = self.wanted.prompt.split_whitespace().count();
-                (words as u64, (PICTURE_TOKENS * count) as u64)
+                let words = self.image_request.prompt.split_whitespace().count();
+                (words as u64, (IMAGE_TOKENS * count) as u64)
             }
         };
         json!({
@@ -147,28 +133,28 @@ impl Painting<'_> {
         })
     }
 
-    fn revised(&self) -> String {
-        match &self.plan.answer {
-            Answer::Echo => self.received.echo(),
-            Answer::Digest => self.key_hash.told(),
-            Answer::Text(text) => text.clone(),
-            _ => self.wanted.prompt.clone(),
+    fn revised_prompt(&self) -> String {
+        match &self.plan.content {
+            PlannedContent::Echo => self.request.echo(),
+            PlannedContent::BodyHash => self.body_hash.to_text(),
+            PlannedContent::Text(text) => text.clone(),
+            _ => self.image_request.prompt.clone(),
         }
     }
 
-    /// Where the image can be fetched; `mock:text=gone` names one that cannot.
-    fn address(&self) -> String {
-        let host = self.received.head.headers.get(http::header::HOST);
+    /// Returns the URL of the image; with `mock:text=gone` one that does not exist.
+    fn url(&self) -> String {
+        let host = self.request.head.headers.get(http::header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or("mock");
-        let name = match &self.plan.answer {
-            Answer::Text(text) if text == "gone" => "gone",
-            _ => self.key_hash.short(),
+        let name = match &self.plan.content {
+            PlannedContent::Text(text) if text == "gone" => "gone",
+            _ => self.body_hash.short(),
         };
         format!("http://{host}/mock/files/{name}.png")
     }
 }
 
-/// A short text field of a form. Images are stepped over unread: nothing here needs them.
+/// Decodes a short text field of a form; files are skipped.
 fn form_field(body: &[u8], name: &str) -> Option<String> {
     let mark = format!("name=\"{name}\"\r\n");
     let head = memmem::find(body, mark.as_bytes())?;
@@ -182,20 +168,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_and_json_say_the_same() {
+    fn forms_and_json_decode_to_the_same() {
         let form = "--x\r\nContent-Disposition: form-data; name=\"image\"; filename=\"a.png\"\r\n\
                     Content-Type: image/png\r\n\r\n\u{1}\u{2}\r\n\
                     --x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\na cat\r\n\
                     --x\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n2\r\n--x--\r\n";
-        let from_form = Wanted::read("multipart/form-data; boundary=x", form.as_bytes()).unwrap();
-        let from_json = Wanted::read("application/json", br#"{"prompt":"a cat","n":2}"#).unwrap();
+        let from_form =
+            MockImageRequest::decode("multipart/form-data; boundary=x", form.as_bytes()).unwrap();
+        let from_json =
+            MockImageRequest::decode("application/json", br#"{"prompt":"a cat","n":2}"#).unwrap();
         assert_eq!(from_form, from_json);
-        assert!(Wanted::read("application/json", b"{").is_err());
-    }
-
-    #[test]
-    fn the_picture_is_a_png() {
-        let bytes = file();
-        assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.ends_with(b"IEND\xaeB`\x82"));
+        assert!(MockImageRequest::decode("application/json", b"{").is_err());
     }
 }

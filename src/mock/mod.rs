@@ -1,18 +1,21 @@
-//! A model backend that is none: all four formats and images on one port, steered by words in the prompt.
+//! A mock backend: all four formats and images on one port, controlled by directives in the prompt.
 
-mod answer;
-mod counters;
-mod deliver;
+mod body_hash;
+mod content;
+mod count_tokens;
+mod delivery;
+mod directives;
+mod endpoint;
 mod images;
-mod lists;
-mod proofs;
-mod received;
-mod reply;
-mod schema;
-mod script;
-mod signals;
+mod model_list;
+mod plan;
+mod request;
+mod response;
+mod sample_image;
+mod schema_example;
+mod signatures;
+mod state;
 mod stream;
-mod words;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -31,88 +34,90 @@ use tokio::sync::Notify;
 
 use crate::formats::{Framing, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
-use deliver::deliver;
-use received::Received;
-use reply::{Entry, JSON, Reply};
-use script::Delivery;
-use signals::Stage;
+use delivery::deliver;
+use endpoint::MockEndpoint;
+use plan::DeliveryPlan;
+use request::MockRequest;
+use response::{JSON, MockResponse};
+use state::MockState;
 
-/// Every word, path and signal, for those who steer the mock.
+/// The help text: every directive, path and signal.
 pub const HELP: &str = include_str!("help.txt");
 
-const LARGEST_BODY: usize = 256 * 1024 * 1024;
-/// Streams that wait for a signal would otherwise keep a closing mock open for ever.
-const LONGEST_CLOSING: Duration = Duration::from_secs(5);
+const MAX_BODY_BYTES: usize = 256 * 1024 * 1024;
+/// Streams that wait for a signal would otherwise keep a mock that shuts down open for ever.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves HTTP/1.1 and HTTP/2 without TLS until told to stop; requests in flight may finish.
+/// Serves HTTP/1.1 and HTTP/2 without TLS until shutdown; requests in flight may finish.
 pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let closing = Arc::new(Notify::new());
-    let told = Arc::clone(&closing);
+    let shutting_down = Arc::new(Notify::new());
+    let notify = Arc::clone(&shutting_down);
     let listener = listener.tap_io(|connection| {
-        // Without it events would wait for each other; if it fails the connection is broken anyway.
+        // Without it events would be delayed; if it fails the connection is broken anyway.
         let _ = connection.set_nodelay(true);
     });
     let serving = axum::serve(listener, router()).with_graceful_shutdown(async move {
         shutdown.await;
-        told.notify_one();
+        notify.notify_one();
     });
     tokio::select! {
         outcome = serving => outcome,
         () = async {
-            closing.notified().await;
-            tokio::time::sleep(LONGEST_CLOSING).await;
+            shutting_down.notified().await;
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         } => Ok(()),
     }
 }
 
+/// Makes the routes of the mock.
 pub fn router() -> Router {
-    let generate = |format| conversation(format, Operation::Generate);
+    let generation = |format| conversation(format, Operation::Generate);
     let count = |format| conversation(format, Operation::CountTokens);
     Router::new()
-        .route("/v1/chat/completions", generate(Format::Chat))
-        .route("/v1/messages", generate(Format::Messages))
+        .route("/v1/chat/completions", generation(Format::Chat))
+        .route("/v1/messages", generation(Format::Messages))
         .route("/v1/messages/count_tokens", count(Format::Messages))
-        .route("/v1/responses", generate(Format::Responses))
+        .route("/v1/responses", generation(Format::Responses))
         .route("/v1/responses/input_tokens", count(Format::Responses))
         .route("/v1beta/models/{*call}", post(native).get(model))
         .route("/v1/models/{*call}", post(native).get(model))
         .route("/v1/models", get(models))
         .route("/v1beta/models", get(models))
-        .route("/v1/images/generations", post(paint))
-        .route("/v1/images/edits", post(paint))
+        .route("/v1/images/generations", post(generate_images))
+        .route("/v1/images/edits", post(generate_images))
         .route("/mock/files/{name}", get(file))
         .route("/mock/signal/{name}", post(signal))
         .route("/mock/seen/{name}", get(seen))
         .route("/mock/stats", get(stats))
         .fallback(unknown)
-        .with_state(Arc::new(Stage::default()))
+        .with_state(Arc::new(MockState::default()))
 }
 
-type Shared = State<Arc<Stage>>;
+type SharedState = State<Arc<MockState>>;
 
-fn conversation(format: Format, operation: Operation) -> MethodRouter<Arc<Stage>> {
-    post(async move |State(stage): Shared, request: Request| {
-        let entry = Entry {
+fn conversation(format: Format, operation: Operation) -> MethodRouter<Arc<MockState>> {
+    post(async move |State(state): SharedState, request: Request| {
+        let endpoint = MockEndpoint {
             format,
             operation,
             path_model: None,
         };
-        converse(&stage, entry, request).await
+        generate(&state, endpoint, request).await
     })
 }
 
-async fn native(State(stage): Shared, Path(call): Path<String>, request: Request) -> Response {
-    match read_call(&call, request.uri()) {
-        Some(entry) => converse(&stage, entry, request).await,
+async fn native(State(state): SharedState, Path(call): Path<String>, request: Request) -> Response {
+    match parse_native_call(&call, request.uri()) {
+        Some(endpoint) => generate(&state, endpoint, request).await,
         None => unknown(request.uri().clone()).await,
     }
 }
 
-/// `acme/demo:streamGenerateContent`
-fn read_call(call: &str, uri: &Uri) -> Option<Entry> {
+/// Parses the end of a native path, like `acme/demo:streamGenerateContent`.
+fn parse_native_call(call: &str, uri: &Uri) -> Option<MockEndpoint> {
     let (model, verb) = call.rsplit_once(':')?;
     let operation = match verb {
         "generateContent" => Operation::Generate,
@@ -120,7 +125,7 @@ fn read_call(call: &str, uri: &Uri) -> Option<Entry> {
         "countTokens" => Operation::CountTokens,
         _ => return None,
     };
-    Some(Entry {
+    Some(MockEndpoint {
         format: Format::Native,
         operation,
         path_model: Some(model.to_owned()),
@@ -137,67 +142,75 @@ fn framing(uri: &Uri) -> Framing {
     }
 }
 
-async fn converse(stage: &Stage, entry: Entry, request: Request) -> Response {
-    let format = entry.format;
-    let make = |received: &Received| reply::converse(&entry, received);
-    respond(stage, format, request, make).await
+async fn generate(state: &MockState, endpoint: MockEndpoint, request: Request) -> Response {
+    let format = endpoint.format;
+    let make = |received: &MockRequest| response::generate(&endpoint, received);
+    respond(state, format, request, make).await
 }
 
-async fn paint(State(stage): Shared, request: Request) -> Response {
-    respond(&stage, Format::Images, request, reply::paint).await
+async fn generate_images(State(state): SharedState, request: Request) -> Response {
+    respond(&state, Format::Images, request, response::generate_images).await
 }
 
-/// The reply is complete before anything is awaited again, so the request's memory is free while it travels.
+/// Makes and sends a response. It is complete before the next await, so that the memory of the
+/// request is free while it is sent.
 async fn respond(
-    stage: &Stage,
+    state: &MockState,
     format: Format,
     request: Request,
-    make: impl Fn(&Received) -> (Reply, Delivery),
+    make: impl Fn(&MockRequest) -> (MockResponse, DeliveryPlan),
 ) -> Response {
-    let visit = stage.enter();
+    let guard = state.start_request();
     let (head, body) = request.into_parts();
-    let (reply, delivery) = match to_bytes(body, LARGEST_BODY).await {
-        Ok(body) => make(&Received { head, body }),
+    let (response, delivery) = match to_bytes(body, MAX_BODY_BYTES).await {
+        Ok(body) => make(&MockRequest { head, body }),
         Err(error) => {
             let message = format!("the body cannot be read or is larger than 256 MiB: {error}");
             let api_error = ApiError::new(ApiErrorKind::TooLarge, message);
             (
-                Reply::api_error(format, &api_error, "mock"),
-                Delivery::default(),
+                MockResponse::api_error(format, &api_error, "mock"),
+                DeliveryPlan::default(),
             )
         }
     };
-    deliver(stage, reply, delivery, visit).await
+    deliver(state, response, delivery, guard).await
 }
 
 async fn models(uri: Uri, headers: HeaderMap) -> Response {
-    json(&lists::models(lists::format_of_list(uri.path(), &headers)))
+    json(&model_list::models(model_list::format_of_list(
+        uri.path(),
+        &headers,
+    )))
 }
 
 async fn model(Path(id): Path<String>, uri: Uri, headers: HeaderMap) -> Response {
-    let format = lists::format_of_list(uri.path(), &headers);
-    json(&lists::entry(format, &id))
+    let format = model_list::format_of_list(uri.path(), &headers);
+    json(&model_list::model(format, &id))
 }
 
-async fn signal(State(stage): Shared, Path(name): Path<String>) -> StatusCode {
-    stage.signal(&name).add_permits(1);
+async fn signal(State(state): SharedState, Path(name): Path<String>) -> StatusCode {
+    state.signal(&name).add_permits(1);
     StatusCode::NO_CONTENT
 }
 
-/// The one image there is; one called `gone.png` is not there any more.
+/// Returns the image under every name but `gone.png`.
 async fn file(Path(name): Path<String>) -> Response {
     match name.as_str() {
         "gone.png" => StatusCode::NOT_FOUND.into_response(),
-        _ => ([(header::CONTENT_TYPE, "image/png")], images::file()).into_response(),
+        _ => (
+            [(header::CONTENT_TYPE, "image/png")],
+            sample_image::png_bytes(),
+        )
+            .into_response(),
     }
 }
 
-async fn seen(State(stage): Shared, Path(name): Path<String>) -> Response {
-    json(&stage.seen(&name))
+async fn seen(State(state): SharedState, Path(name): Path<String>) -> Response {
+    json(&state.counts(&name))
 }
 
-async fn stats(State(stage): Shared) -> Response {
-    json(&stage.totals())
+async fn stats(State(state): SharedState) -> Response {
+    json(&state.totals())
 }
 
 async fn unknown(uri: Uri) -> Response {
@@ -226,21 +239,21 @@ mod tests {
 
     #[test]
     fn native_calls_name_model_and_verb() {
-        let entry = |call, uri| {
-            let entry = read_call(call, &Uri::from_static(uri))?;
-            Some((entry.path_model?, entry.operation))
+        let endpoint = |call, uri| {
+            let endpoint = parse_native_call(call, &Uri::from_static(uri))?;
+            Some((endpoint.path_model?, endpoint.operation))
         };
         let sse = "/x?key=1&alt=sse";
         assert_eq!(
-            entry("a/b:1:streamGenerateContent", sse),
+            endpoint("a/b:1:streamGenerateContent", sse),
             Some(("a/b:1".to_owned(), Operation::Stream(Framing::Sse)))
         );
         assert_eq!(
-            entry("demo:streamGenerateContent", "/x"),
+            endpoint("demo:streamGenerateContent", "/x"),
             Some(("demo".to_owned(), Operation::Stream(Framing::Array)))
         );
-        assert_eq!(entry("demo:sing", "/x"), None);
-        assert_eq!(entry("demo", "/x"), None);
+        assert_eq!(endpoint("demo:sing", "/x"), None);
+        assert_eq!(endpoint("demo", "/x"), None);
     }
 
     #[test]

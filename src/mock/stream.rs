@@ -1,63 +1,65 @@
-//! A reply in pieces: text cut into the planned deltas, each wire event a chunk of its own.
+//! Encodes a response as a stream: text in the planned deltas, each event as a chunk of its own.
 
 use bytes::Bytes;
 use memchr::memmem;
 
-use super::script::Plan;
+use super::plan::ResponsePlan;
 use crate::formats::{Codec, Framing, ResponseOptions, StreamEncoder};
 use crate::model::{ApiError, ApiErrorKind, Block, Delta, Event, Response};
 use crate::sse::SseWriter;
 
-/// Arguments come in pieces of so many characters, as models write them.
+/// The number of characters of a delta of arguments.
 const ARGUMENT_CHARACTERS: usize = 12;
 
-pub(super) fn pieces(
+/// Encodes the chunks of a stream.
+pub(super) fn encode_chunks(
     codec: &dyn Codec,
     response: &Response<'_>,
-    asked: &ResponseOptions,
-    plan: &Plan,
+    options: &ResponseOptions,
+    plan: &ResponsePlan,
 ) -> Vec<Bytes> {
-    let mut telling = Telling {
-        encoder: codec.stream_encoder(asked),
-        framing: asked.framing,
+    let mut chunker = StreamChunker {
+        encoder: codec.stream_encoder(options),
+        framing: options.framing,
         writer: SseWriter::default(),
-        pieces: Vec::new(),
+        chunks: Vec::new(),
         deltas_left: plan.stream_error,
         no_end: plan.no_end,
         over: false,
     };
-    let mut thinking = false;
+    let mut in_reasoning = false;
     response.unfold(&mut |event| {
         if let Event::Open { block, .. } = &event {
-            thinking = *block == Block::Reasoning;
+            in_reasoning = *block == Block::Reasoning;
         }
-        let count = plan.events.filter(|_| !thinking);
-        split_event(event, count, &mut |event| telling.tell(event));
+        let count = plan.events.filter(|_| !in_reasoning);
+        split_event(event, count, &mut |event| chunker.push(event));
     });
-    telling.pieces
+    chunker.chunks
 }
 
-pub(super) fn broken_off() -> ApiError {
+/// The error that ends a stream by plan.
+pub(super) fn planned_error() -> ApiError {
     ApiError::new(
         ApiErrorKind::Internal,
         "The mock broke off, as it was told.",
     )
 }
 
-/// Writes events until the plan says otherwise.
-struct Telling {
+/// Encodes events until the plan ends the stream.
+struct StreamChunker {
     encoder: Box<dyn StreamEncoder>,
     framing: Framing,
     writer: SseWriter,
-    pieces: Vec<Bytes>,
+    chunks: Vec<Bytes>,
     /// Until the stream fails.
     deltas_left: Option<usize>,
     no_end: bool,
     over: bool,
 }
 
-impl Telling {
-    fn tell(&mut self, event: Event<'_>) {
+impl StreamChunker {
+    fn push(&mut self, event: Event<'_>) {
         if self.over {
             return;
         }
@@ -73,38 +75,39 @@ impl Telling {
             _ => false,
         };
         if failing {
-            self.encoder.encode_error(&broken_off(), &mut self.writer);
+            self.encoder
+                .encode_error(&planned_error(), &mut self.writer);
         } else if !(ending && self.no_end) {
             self.encoder.encode_event(event, &mut self.writer);
         }
         self.over = failing || (ending && self.no_end);
-        self.keep();
+        self.take_chunks();
     }
 
-    /// One event of the model may be several on the wire.
-    fn keep(&mut self) {
-        let written = self.writer.take();
+    /// Takes what was encoded: one event may be several on the wire.
+    fn take_chunks(&mut self) {
+        let encoded = self.writer.take();
         match self.framing {
-            Framing::Sse => cut_events(&written, &mut self.pieces),
-            Framing::Array if written.is_empty() => {}
-            Framing::Array => self.pieces.push(written),
+            Framing::Sse => split_events(&encoded, &mut self.chunks),
+            Framing::Array if encoded.is_empty() => {}
+            Framing::Array => self.chunks.push(encoded),
         }
     }
 }
 
-/// Payloads are JSON, so a blank line is always the end of an event.
-fn cut_events(written: &Bytes, pieces: &mut Vec<Bytes>) {
+/// Splits events at blank lines: payloads are JSON and have none.
+fn split_events(encoded: &Bytes, chunks: &mut Vec<Bytes>) {
     let mut start = 0;
-    for end in memmem::find_iter(written, b"\n\n") {
-        pieces.push(written.slice(start..end + 2));
+    for end in memmem::find_iter(encoded, b"\n\n") {
+        chunks.push(encoded.slice(start..end + 2));
         start = end + 2;
     }
-    if start < written.len() {
-        pieces.push(written.slice(start..));
+    if start < encoded.len() {
+        chunks.push(encoded.slice(start..));
     }
 }
 
-/// Hands on every event, the deltas of a block in pieces.
+/// Splits the deltas of text and arguments, and passes on other events.
 fn split_event(event: Event<'_>, count: Option<usize>, out: &mut dyn FnMut(Event<'_>)) {
     let Event::Delta { choice, delta } = event else {
         return out(event);
@@ -112,26 +115,26 @@ fn split_event(event: Event<'_>, count: Option<usize>, out: &mut dyn FnMut(Event
     let mut each = |delta| out(Event::Delta { choice, delta });
     match &delta {
         Delta::Text(text) => {
-            let pieces = match count {
+            let chunks = match count {
                 Some(count) => split_evenly(text, count),
                 None => text.split_inclusive(char::is_whitespace).collect(),
             };
-            for piece in pieces {
-                each(Delta::Text(piece.into()));
+            for chunk in chunks {
+                each(Delta::Text(chunk.into()));
             }
         }
         Delta::Arguments(text) => {
             let count = text.chars().count().div_ceil(ARGUMENT_CHARACTERS);
-            for piece in split_evenly(text, count) {
-                each(Delta::Arguments(piece.into()));
+            for chunk in split_evenly(text, count) {
+                each(Delta::Arguments(chunk.into()));
             }
         }
         other => each(other.clone()),
     }
 }
 
-/// As many pieces as asked for, or one a character where the text is too short for that.
-/// Pieces end at words when there is a word for each.
+/// Splits a text into this many parts, or one per character where it is too short. Parts end at
+/// words where there are enough of them.
 fn split_evenly(text: &str, count: usize) -> Vec<&str> {
     let word_ends = text
         .split_inclusive(char::is_whitespace)
@@ -153,9 +156,9 @@ fn split_evenly(text: &str, count: usize) -> Vec<&str> {
     (1..=count)
         .map(|number| {
             let end = ends[number * ends.len() / count - 1];
-            let piece = &text[start..end];
+            let chunk = &text[start..end];
             start = end;
-            piece
+            chunk
         })
         .collect()
 }
@@ -165,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_splits_into_exactly_the_pieces_asked_for() {
+    fn text_splits_into_exactly_as_many_parts() {
         assert_eq!(
             split_evenly("one two three four", 2),
             ["one two ", "three four"]
@@ -175,15 +178,15 @@ mod tests {
         assert!(split_evenly("", 3).is_empty());
         let text = "seven wise owls watch in silence";
         for count in 1..=text.len() {
-            let pieces = split_evenly(text, count);
-            assert_eq!(pieces.len(), count);
-            assert_eq!(pieces.concat(), text);
-            assert!(pieces.iter().all(|piece| !piece.is_empty()));
+            let chunks = split_evenly(text, count);
+            assert_eq!(chunks.len(), count);
+            assert_eq!(chunks.concat(), text);
+            assert!(chunks.iter().all(|chunk| !chunk.is_empty()));
         }
     }
 
     #[test]
-    fn deltas_come_word_by_word_and_arguments_in_short_pieces() {
+    fn text_is_split_into_words_and_arguments_into_short_deltas() {
         let split = |delta| {
             let mut deltas = Vec::new();
             let event = Event::Delta { choice: 0, delta };
@@ -207,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn every_wire_event_is_a_piece() {
-        let mut pieces = Vec::new();
-        let written = Bytes::from_static(b"event: a\ndata: {}\n\ndata: {}\n\n: rest");
-        cut_events(&written, &mut pieces);
-        assert_eq!(pieces, ["event: a\ndata: {}\n\n", "data: {}\n\n", ": rest"]);
+    fn every_event_is_a_chunk() {
+        let mut chunks = Vec::new();
+        let encoded = Bytes::from_static(b"event: a\ndata: {}\n\ndata: {}\n\n: rest");
+        split_events(&encoded, &mut chunks);
+        assert_eq!(chunks, ["event: a\ndata: {}\n\n", "data: {}\n\n", ": rest"]);
     }
 }

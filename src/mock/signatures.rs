@@ -1,5 +1,5 @@
-//! Signatures as the vendors' models give them: made for what they stand on, and refused when they
-//! come back on anything else or in any other shape.
+//! Signatures like those of the vendors: made for a part, and refused on any other part or when
+//! they were changed.
 
 use sha2::{Digest as _, Sha256};
 
@@ -8,49 +8,49 @@ use crate::model::{ApiError, Format, Issuer, Part, PartKind, Request, Role, Sign
 const PREFIX: &str = "mock";
 const DIGITS: usize = 12;
 
-/// The proof of a thought, in the formats that have one.
-pub(super) fn of_thought(format: Format, mark: &str, text: &str) -> Option<Signature<'static>> {
+/// Signs reasoning, in the formats that do.
+pub(super) fn of_reasoning(format: Format, hash: &str, text: &str) -> Option<Signature<'static>> {
     let (issuer, data) = match format {
         Format::Chat | Format::Images => return None,
-        Format::Messages => (Issuer::Thinking, signed(format, mark, text)),
-        Format::Native => (Issuer::Native, signed(format, mark, "")),
+        Format::Messages => (Issuer::Thinking, signed(format, hash, text)),
+        Format::Native => (Issuer::Native, signed(format, hash, "")),
         Format::Responses => {
-            // The item is the first of the reply, and its id has to say so.
-            let id = format!("rs_{PREFIX}{mark}_0");
-            let proof = signed(format, mark, &id);
-            (Issuer::Responses, format!("{id}\n{proof}"))
+            // The item is the first of the response, as its id says.
+            let id = format!("rs_{PREFIX}{hash}_0");
+            let signature = signed(format, hash, &id);
+            (Issuer::Responses, format!("{id}\n{signature}"))
         }
     };
     let data = data.into();
     Some(Signature { issuer, data })
 }
 
-/// The proof of a call, in the one format that has it.
-pub(super) fn of_call(mark: &str, name: &str) -> Signature<'static> {
+/// Signs a call, for the one format that does.
+pub(super) fn of_call(hash: &str, name: &str) -> Signature<'static> {
     Signature {
         issuer: Issuer::Native,
-        data: signed(Format::Native, mark, name).into(),
+        data: signed(Format::Native, hash, name).into(),
     }
 }
 
-/// Base64, as the real ones are: clients may decode and encode it.
-fn signed(format: Format, mark: &str, what: &str) -> String {
-    let digest = Sha256::digest(format!("{}\n{mark}\n{what}", format.name()));
+/// Makes the data of a signature. It is valid base64, as clients may decode and encode it.
+fn signed(format: Format, hash: &str, what: &str) -> String {
+    let digest = Sha256::digest(format!("{}\n{hash}\n{what}", format.name()));
     let check: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{PREFIX}{mark}{}", &check[..DIGITS])
+    format!("{PREFIX}{hash}{}", &check[..DIGITS])
 }
 
-/// How many of its own proofs a request holds; one that is not what it was is refused.
+/// Counts the mock's own signatures in a request, and refuses those that were changed.
 pub(super) fn count(request: &Request<'_>, format: Format) -> Result<usize, ApiError> {
     let turns = request.turns.iter().filter(|turn| turn.role == Role::Model);
     let mut found = 0;
     for part in turns.flat_map(|turn| &turn.parts) {
-        found += usize::from(is_ours(part, format)?);
+        found += usize::from(is_own_signature(part, format)?);
     }
     Ok(found)
 }
 
-fn is_ours(part: &Part<'_>, format: Format) -> Result<bool, ApiError> {
+fn is_own_signature(part: &Part<'_>, format: Format) -> Result<bool, ApiError> {
     let (signature, what) = match &part.kind {
         PartKind::Reasoning {
             text,
@@ -72,9 +72,9 @@ fn is_ours(part: &Part<'_>, format: Format) -> Result<bool, ApiError> {
     let Some(rest) = data.strip_prefix(PREFIX) else {
         return Ok(false);
     };
-    let mark = rest.get(..DIGITS).unwrap_or(rest);
-    let fits = |what: &str| signed(format, mark, what) == data;
-    // A native thought is proven by a part that has no words of its own.
+    let hash = rest.get(..DIGITS).unwrap_or(rest);
+    let fits = |what: &str| signed(format, hash, what) == data;
+    // The signature of native reasoning stands on a part without text.
     if fits(what) || (format == Format::Native && fits("")) {
         return Ok(true);
     }
@@ -108,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_holds_for_its_own_words_and_format_only() {
-        let mark = "0123456789ab";
+    fn a_signature_is_valid_for_its_own_text_and_format_only() {
+        let hash = "0123456789ab";
         for format in [Format::Messages, Format::Native, Format::Responses] {
-            let signature = of_thought(format, mark, "So be it.");
+            let signature = of_reasoning(format, hash, "So be it.");
             assert_eq!(counted(format, "So be it.", signature.clone()), Some(1));
             assert_eq!(
                 counted(Format::Chat, "So be it.", signature.clone()),
@@ -123,7 +123,7 @@ mod tests {
             broken.data = data.into();
             assert_eq!(counted(format, "So be it.", Some(broken)), None);
         }
-        let signature = of_thought(Format::Messages, mark, "So be it.");
+        let signature = of_reasoning(Format::Messages, hash, "So be it.");
         assert_eq!(counted(Format::Messages, "So be it!", signature), None);
         let foreign = Some(Signature {
             issuer: Issuer::Thinking,

@@ -1,4 +1,4 @@
-//! Words in prompts and model names, read into plans.
+//! Directives in prompts and model names, and the plans they make.
 
 use super::*;
 use crate::model::{Output, Part, Turn};
@@ -40,22 +40,25 @@ fn request(turns: Vec<Turn<'static>>) -> Request<'static> {
     }
 }
 
-fn plan(text: &'static str) -> Plan {
-    Plan::for_request(&request(vec![user(text)]), "demo").expect("known words")
+fn plan(text: &'static str) -> ResponsePlan {
+    ResponsePlan::for_request(&request(vec![user(text)]), "demo").expect("known directives")
 }
 
-fn saying(text: &str) -> Answer {
-    Answer::Text(text.to_owned())
+fn text(text: &str) -> PlannedContent {
+    PlannedContent::Text(text.to_owned())
 }
 
 #[test]
 fn without_words_the_prompt_is_repeated() {
-    assert_eq!(plan("hello").answer, saying("You said: hello"));
+    assert_eq!(plan("hello").content, text("You said: hello"));
     assert_eq!(
-        plan("one mock:pace=5ms two").answer,
-        saying("You said: one two")
+        plan("one mock:pace=5ms two").content,
+        text("You said: one two")
     );
-    let Answer::Text(text) = Plan::for_prompt(&"é".repeat(5000), "demo").unwrap().answer else {
+    let PlannedContent::Text(text) = ResponsePlan::for_prompt(&"é".repeat(5000), "demo")
+        .unwrap()
+        .content
+    else {
         panic!("a text");
     };
     assert_eq!(text.chars().count(), "You said: ".len() + 1001);
@@ -69,26 +72,29 @@ fn only_the_last_user_text_counts() {
         turn(Role::Model, vec![PartKind::Text("mock:empty".into())]),
         user("thanks"),
     ];
-    let plan = Plan::for_request(&request(turns), "demo").unwrap();
-    assert_eq!(plan.answer, saying("You said: thanks"));
-    assert_eq!(plan.instead, None);
+    let plan = ResponsePlan::for_request(&request(turns), "demo").unwrap();
+    assert_eq!(plan.content, text("You said: thanks"));
+    assert_eq!(plan.failure, None);
 }
 
 #[test]
 fn words_of_the_model_count_when_the_prompt_has_none() {
     let asked = request(vec![user("hello")]);
-    let plan = Plan::for_request(&asked, "demo+tools+error=503,later").unwrap();
-    assert_eq!(plan.answer, Answer::Calls(vec![WantedCall::default()]));
+    let plan = ResponsePlan::for_request(&asked, "demo+tools+error=503,later").unwrap();
     assert_eq!(
-        plan.instead,
-        Some(Instead::Error {
+        plan.content,
+        PlannedContent::Calls(vec![PlannedCall::default()])
+    );
+    assert_eq!(
+        plan.failure,
+        Some(PlannedFailure::Error {
             status: 503,
             message: Some("later".to_owned())
         })
     );
     let steered = request(vec![user("mock:length hi")]);
-    let plan = Plan::for_request(&steered, "demo+error=503").unwrap();
-    assert_eq!((plan.instead, plan.ending), (None, Ending::Length));
+    let plan = ResponsePlan::for_request(&steered, "demo+error=503").unwrap();
+    assert_eq!((plan.failure, plan.finish), (None, PlannedFinish::Length));
 }
 
 #[test]
@@ -98,12 +104,15 @@ fn tool_results_end_the_loop_unless_new_words_follow() {
     let looped = [called.clone(), results.to_vec()].concat();
     let named = "The tools answered: get_weather gave sunny; get_time gave noon.";
     for model in ["demo", "demo+tool"] {
-        let plan = Plan::for_request(&request(looped.clone()), model).unwrap();
-        assert_eq!(plan.answer, saying(named), "{model}");
+        let plan = ResponsePlan::for_request(&request(looped.clone()), model).unwrap();
+        assert_eq!(plan.content, text(named), "{model}");
     }
     let again = [looped, vec![user("mock:parallel=3")]].concat();
-    let plan = Plan::for_request(&request(again), "demo").unwrap();
-    assert_eq!(plan.answer, Answer::Calls(vec![WantedCall::default(); 3]));
+    let plan = ResponsePlan::for_request(&request(again), "demo").unwrap();
+    assert_eq!(
+        plan.content,
+        PlannedContent::Calls(vec![PlannedCall::default(); 3])
+    );
 }
 
 #[test]
@@ -113,14 +122,14 @@ fn what_the_request_demands_is_given_unasked() {
         format: OutputFormat::Json,
         ..Output::default()
     };
-    let shaped = Plan::for_request(&asked, "demo").unwrap();
-    assert_eq!(shaped.answer, Answer::Shaped);
+    let shaped = ResponsePlan::for_request(&asked, "demo").unwrap();
+    assert_eq!(shaped.content, PlannedContent::OutputFormat);
     asked.tool_choice = Some(ToolChoice::Required);
-    let forced = Plan::for_request(&asked, "demo").unwrap();
-    assert!(matches!(forced.answer, Answer::Calls(_)));
+    let forced = ResponsePlan::for_request(&asked, "demo").unwrap();
+    assert!(matches!(forced.content, PlannedContent::Calls(_)));
     asked.turns = vec![user("mock:text=no tools")];
-    let told = Plan::for_request(&asked, "demo").unwrap();
-    assert_eq!(told.answer, saying("no tools"));
+    let told = ResponsePlan::for_request(&asked, "demo").unwrap();
+    assert_eq!(told.content, text("no tools"));
 }
 
 #[test]
@@ -134,10 +143,10 @@ fn values_are_read() {
         (usage.input, usage.cached, usage.output, usage.thinking),
         (10, 4, 7, 2)
     );
-    assert_eq!(plan.answer, Answer::Long(20));
+    assert_eq!(plan.content, PlannedContent::Long(20));
     assert_eq!(plan.stream_error, Some(2));
     assert!(plan.thinking && plan.no_end && plan.now);
-    let expected = Delivery {
+    let expected = DeliveryPlan {
         slow: Some(Duration::from_millis(250)),
         pace: Some(Duration::from_millis(5)),
         cut: Some(3),
@@ -152,15 +161,15 @@ fn values_are_read() {
 #[test]
 fn faults_are_told_apart() {
     let cases = [
-        ("mock:html", Instead::Html),
-        ("mock:garbage", Instead::Garbage { after: 0 }),
-        ("mock:garbage=2", Instead::Garbage { after: 2 }),
-        ("mock:empty", Instead::Empty),
-        ("mock:redirect", Instead::Redirect),
-        ("mock:status_200_error", Instead::ErrorAsSuccess),
+        ("mock:html", PlannedFailure::Html),
+        ("mock:garbage", PlannedFailure::Garbage { after: 0 }),
+        ("mock:garbage=2", PlannedFailure::Garbage { after: 2 }),
+        ("mock:empty", PlannedFailure::Empty),
+        ("mock:redirect", PlannedFailure::Redirect),
+        ("mock:status_200_error", PlannedFailure::ErrorAsSuccess),
     ];
     for (words, instead) in cases {
-        assert_eq!(plan(words).instead, Some(instead), "{words}");
+        assert_eq!(plan(words).failure, Some(instead), "{words}");
     }
 }
 
@@ -175,7 +184,7 @@ fn words_that_cannot_be_read_are_refused() {
         "mock:arguments={}",
         "mock:",
     ] {
-        let api_error = Plan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
+        let api_error = ResponsePlan::for_request(&request(vec![user(words)]), "demo").unwrap_err();
         assert_eq!(api_error.status, 400, "{words}");
     }
 }

@@ -1,24 +1,24 @@
-//! An example value for a JSON Schema: `{"type":"string"}` → `"example"`.
+//! Makes an example value for a JSON Schema: `{"type":"string"}` → `"example"`.
 
 use serde_json::{Map, Number, Value, json};
 
 use crate::model::Json;
 
-/// Schemas may refer to themselves; nobody needs more levels than these.
-const DEEPEST: usize = 16;
+/// The most levels of an example: schemas may refer to themselves.
+const MAX_DEPTH: usize = 16;
 
-/// The same schema always gives the same value. Schemas in upper-case dialects are read too.
+/// Makes an example, always the same for a schema. Types may be in upper case.
 pub(super) fn example(schema: &Json<'_>) -> Value {
-    Example { root: schema }.of(schema, 0)
+    SchemaExample { root: schema }.of(schema, 0)
 }
 
-struct Example<'s> {
+struct SchemaExample<'s> {
     root: &'s Json<'s>,
 }
 
-impl<'s> Example<'s> {
+impl<'s> SchemaExample<'s> {
     fn of(&self, schema: &'s Json<'s>, depth: usize) -> Value {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Value::Null;
         }
         if let Some(fixed) = fixed(schema) {
@@ -50,14 +50,14 @@ impl<'s> Example<'s> {
 
     fn object(&self, schema: &'s Json<'s>, depth: usize) -> Value {
         let required = schema.get("required").as_array();
-        let wanted = |name: &str| {
+        let is_required = |name: &str| {
             required.is_none_or(|names| names.iter().any(|listed| listed.as_str() == Some(name)))
         };
         let properties = schema.get("properties").as_object();
         let mut object: Map<String, Value> = properties
             .into_iter()
             .flat_map(|properties| properties.iter())
-            .filter(|(name, _)| wanted(name))
+            .filter(|(name, _)| is_required(name))
             .map(|(name, property)| (name.to_owned(), self.of(property, depth + 1)))
             .collect();
         for name in required
@@ -79,7 +79,7 @@ impl<'s> Example<'s> {
             .collect()
     }
 
-    /// Objects that must fit several schemas at once: everything that any of them requires.
+    /// Makes an object that fits several schemas: with everything that any of them requires.
     fn merged(&self, schema: &'s Json<'s>, all: &'s [Json<'s>], depth: usize) -> Value {
         let own = schema.get("properties").as_object();
         let own = own.map(|_| self.object(schema, depth));
@@ -122,7 +122,7 @@ fn first_solid<'s>(choices: &'s [Json<'s>]) -> Option<&'s Json<'s>> {
         .or(choices.first())
 }
 
-/// The schema's type in lower case; what has no type is known by its other words.
+/// Returns the schema's type in lower case, guessed from its keywords where it has none.
 fn kind(schema: &Json<'_>) -> String {
     let named = match schema.get("type") {
         Json::Array(kinds) => kinds

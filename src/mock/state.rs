@@ -1,4 +1,4 @@
-//! What tests steer and watch: signals that release waiting streams, and counts of what became of requests.
+//! The state of the mock: signals that release waiting streams, and counts of requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,34 +7,34 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
-/// What one mock remembers between requests.
+/// What the mock keeps between requests.
 #[derive(Default)]
-pub(super) struct Stage {
-    all: Arc<Counters>,
-    named: Mutex<HashMap<String, Arc<Counters>>>,
+pub(super) struct MockState {
+    all: Arc<RequestCounters>,
+    named: Mutex<HashMap<String, Arc<RequestCounters>>>,
     signals: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 #[derive(Default)]
-struct Counters {
+struct RequestCounters {
     started: AtomicU64,
     finished: AtomicU64,
     cancelled: AtomicU64,
     waiting: AtomicU64,
 }
 
-/// Requests under one name.
+/// Counts of the requests under one name.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RequestCounts {
     started: u64,
     finished: u64,
     cancelled: u64,
     waiting: u64,
 }
 
-/// Requests since the start.
+/// Counts of all requests since the start.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-pub(super) struct Totals {
+pub(super) struct RequestTotals {
     requests: u64,
     in_flight: u64,
     finished: u64,
@@ -44,35 +44,38 @@ pub(super) struct Totals {
 
 const UNPOISONED: &str = "nothing panics while it holds this lock";
 
-impl Stage {
-    pub(super) fn enter(&self) -> Visit {
+impl MockState {
+    /// Starts to count a request.
+    pub(super) fn start_request(&self) -> RequestGuard {
         self.all.started.fetch_add(1, Ordering::Relaxed);
-        Visit {
+        RequestGuard {
             all: Arc::clone(&self.all),
             named: None,
             finished: false,
         }
     }
 
-    /// From here on the visit also counts under the name.
-    pub(super) fn name(&self, visit: &mut Visit, name: &str) {
+    /// Counts a request under a name as well, from here on.
+    pub(super) fn name(&self, guard: &mut RequestGuard, name: &str) {
         let counters = self.counters(name);
         counters.started.fetch_add(1, Ordering::Relaxed);
-        visit.named = Some(counters);
+        guard.named = Some(counters);
     }
 
-    pub(super) fn seen(&self, name: &str) -> Seen {
-        self.counters(name).seen()
+    /// Returns the counts under a name.
+    pub(super) fn counts(&self, name: &str) -> RequestCounts {
+        self.counters(name).counts()
     }
 
-    pub(super) fn totals(&self) -> Totals {
-        let Seen {
+    /// Returns the counts of all requests.
+    pub(super) fn totals(&self) -> RequestTotals {
+        let RequestCounts {
             started,
             finished,
             cancelled,
             waiting,
-        } = self.all.seen();
-        Totals {
+        } = self.all.counts();
+        RequestTotals {
             requests: started,
             in_flight: started.saturating_sub(finished + cancelled),
             finished,
@@ -81,7 +84,7 @@ impl Stage {
         }
     }
 
-    /// One permit lets one event go; permits that nobody waits for yet are kept.
+    /// Returns a signal. One permit releases one event, also a later one.
     pub(super) fn signal(&self, name: &str) -> Arc<Semaphore> {
         let mut signals = self.signals.lock().expect(UNPOISONED);
         let signal = signals
@@ -90,16 +93,16 @@ impl Stage {
         Arc::clone(signal)
     }
 
-    fn counters(&self, name: &str) -> Arc<Counters> {
+    fn counters(&self, name: &str) -> Arc<RequestCounters> {
         let mut named = self.named.lock().expect(UNPOISONED);
         Arc::clone(named.entry(name.to_owned()).or_default())
     }
 }
 
-impl Counters {
-    fn seen(&self) -> Seen {
-        Seen {
-            // Endings first: a request that ends in between must not look like one that never began.
+impl RequestCounters {
+    fn counts(&self) -> RequestCounts {
+        RequestCounts {
+            // The ends first: a request that ends meanwhile must not look like one that never began.
             finished: self.finished.load(Ordering::Acquire),
             cancelled: self.cancelled.load(Ordering::Acquire),
             waiting: self.waiting.load(Ordering::Acquire),
@@ -108,14 +111,15 @@ impl Counters {
     }
 }
 
-/// One request, from its head to the last byte of its answer. Dropped before that: cancelled.
-pub(super) struct Visit {
-    all: Arc<Counters>,
-    named: Option<Arc<Counters>>,
+/// Counts a request until the last byte of its response; it was cancelled if dropped before.
+pub(super) struct RequestGuard {
+    all: Arc<RequestCounters>,
+    named: Option<Arc<RequestCounters>>,
     finished: bool,
 }
 
-impl Visit {
+impl RequestGuard {
+    /// Counts the request as finished, once.
     pub(super) fn finish(&mut self) {
         if !std::mem::replace(&mut self.finished, true) {
             for counters in self.counters() {
@@ -124,20 +128,21 @@ impl Visit {
         }
     }
 
+    /// Waits for a permit of a signal.
     pub(super) async fn wait(&self, signal: &Semaphore) {
-        let _waiting = Waiting::new(self);
+        let _waiting = WaitingGuard::new(self);
         let permit = signal.acquire().await;
         permit.expect("no signal is ever closed").forget();
     }
 
-    fn counters(&self) -> impl Iterator<Item = &Counters> {
+    fn counters(&self) -> impl Iterator<Item = &RequestCounters> {
         std::iter::once(&self.all)
             .chain(&self.named)
             .map(AsRef::as_ref)
     }
 }
 
-impl Drop for Visit {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         if !self.finished {
             for counters in self.counters() {
@@ -147,19 +152,19 @@ impl Drop for Visit {
     }
 }
 
-/// Counts while it lives, also when the wait is given up.
-struct Waiting<'v>(&'v Visit);
+/// Counts a waiting request while it lives.
+struct WaitingGuard<'v>(&'v RequestGuard);
 
-impl<'v> Waiting<'v> {
-    fn new(visit: &'v Visit) -> Waiting<'v> {
-        for counters in visit.counters() {
+impl<'v> WaitingGuard<'v> {
+    fn new(guard: &'v RequestGuard) -> WaitingGuard<'v> {
+        for counters in guard.counters() {
             counters.waiting.fetch_add(1, Ordering::Release);
         }
-        Waiting(visit)
+        WaitingGuard(guard)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         for counters in self.0.counters() {
             counters.waiting.fetch_sub(1, Ordering::Release);
@@ -172,31 +177,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_visit_is_finished_once_or_cancelled() {
-        let stage = Stage::default();
-        let mut done = stage.enter();
-        stage.name(&mut done, "a");
+    fn a_request_is_finished_once_or_cancelled() {
+        let state = MockState::default();
+        let mut done = state.start_request();
+        state.name(&mut done, "a");
         done.finish();
         done.finish();
         drop(done);
-        let mut left = stage.enter();
-        stage.name(&mut left, "a");
-        assert_eq!(stage.totals().in_flight, 1);
+        let mut left = state.start_request();
+        state.name(&mut left, "a");
+        assert_eq!(state.totals().in_flight, 1);
         drop(left);
-        let seen = stage.seen("a");
+        let seen = state.counts("a");
         assert_eq!((seen.started, seen.finished, seen.cancelled), (2, 1, 1));
-        assert_eq!(stage.seen("b").started, 0);
-        assert_eq!(stage.totals().in_flight, 0);
+        assert_eq!(state.counts("b").started, 0);
+        assert_eq!(state.totals().in_flight, 0);
     }
 
     #[tokio::test]
-    async fn signals_given_early_are_kept() {
-        let stage = Stage::default();
-        let visit = stage.enter();
-        stage.signal("go").add_permits(2);
-        visit.wait(&stage.signal("go")).await;
-        visit.wait(&stage.signal("go")).await;
-        assert_eq!(stage.signal("go").available_permits(), 0);
-        assert_eq!(stage.totals().waiting, 0);
+    async fn early_signals_are_kept() {
+        let state = MockState::default();
+        let guard = state.start_request();
+        state.signal("go").add_permits(2);
+        guard.wait(&state.signal("go")).await;
+        guard.wait(&state.signal("go")).await;
+        assert_eq!(state.signal("go").available_permits(), 0);
+        assert_eq!(state.totals().waiting, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A reply sent as its plan says: at once, or slowly, on signals, compressed, or not to its end.
+//! Sends a response as its plan says: at once, slowly, on signals, compressed, or cut.
 
 use std::fmt;
 use std::io::Write as _;
@@ -16,11 +16,11 @@ use http::{HeaderMap, HeaderValue, header};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::reply::{EVENTS, Payload, Reply};
-use super::script::Delivery;
-use super::signals::{Stage, Visit};
+use super::plan::DeliveryPlan;
+use super::response::{EVENTS, MockBody, MockResponse};
+use super::state::{MockState, RequestGuard};
 
-/// What real vendors send along and clients of a gateway should never see.
+/// Headers of vendors that clients of a gateway should never see.
 const VENDOR_HEADERS: [(&str, &str); 6] = [
     ("openai-organization", "mock-organization"),
     ("x-ratelimit-remaining-requests", "59"),
@@ -30,70 +30,76 @@ const VENDOR_HEADERS: [(&str, &str); 6] = [
     ("server", "mock-vendor"),
 ];
 
-/// Bytes that were handed over but not flushed are lost with the connection, so the cut comes a little later.
-const FLUSH: Duration = Duration::from_millis(20);
+/// Bytes that are not flushed yet are lost with the connection, so the cut comes this much later.
+const FLUSH_DELAY: Duration = Duration::from_millis(20);
 
+/// Makes the response whose body follows the plan.
 pub(super) async fn deliver(
-    stage: &Stage,
-    mut reply: Reply,
-    delivery: Delivery,
-    mut visit: Visit,
+    state: &MockState,
+    mut planned: MockResponse,
+    delivery: DeliveryPlan,
+    mut guard: RequestGuard,
 ) -> Response {
     if let Some(name) = &delivery.name {
-        stage.name(&mut visit, name);
+        state.name(&mut guard, name);
     }
     if let Some(slow) = delivery.slow {
         sleep(slow).await;
     }
-    let signal = delivery.wait.as_deref().map(|name| stage.signal(name));
-    let headers = headers(&mut reply, &delivery);
-    let mut response = match reply.body {
-        Payload::Whole(body) => {
+    let signal = delivery.wait.as_deref().map(|name| state.signal(name));
+    let headers = headers(&mut planned, &delivery);
+    let mut response = match planned.body {
+        MockBody::Whole(body) => {
             if let Some(signal) = &signal {
-                visit.wait(signal).await;
+                guard.wait(signal).await;
             }
-            whole(body, &delivery, visit)
+            whole(body, &delivery, guard)
         }
-        Payload::Pieces(pieces) => Response::new(in_pieces(pieces, &delivery, signal, visit)),
+        MockBody::Chunks(chunks) => Response::new(in_chunks(chunks, &delivery, signal, guard)),
     };
-    *response.status_mut() = reply.status;
+    *response.status_mut() = planned.status;
     response.headers_mut().extend(headers);
     response
 }
 
-fn headers(reply: &mut Reply, delivery: &Delivery) -> HeaderMap {
+fn headers(planned: &mut MockResponse, delivery: &DeliveryPlan) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let content_type = HeaderValue::from_static(reply.content_type);
+    let content_type = HeaderValue::from_static(planned.content_type);
     headers.insert(header::CONTENT_TYPE, content_type);
-    if reply.content_type == EVENTS {
+    if planned.content_type == EVENTS {
         let no_cache = HeaderValue::from_static("no-cache");
         headers.insert(header::CACHE_CONTROL, no_cache);
     }
-    headers.extend(reply.header.take().map(|(name, value)| (Some(name), value)));
+    headers.extend(
+        planned
+            .header
+            .take()
+            .map(|(name, value)| (Some(name), value)),
+    );
     if delivery.vendor_headers {
         for (name, value) in VENDOR_HEADERS {
             headers.insert(name, HeaderValue::from_static(value));
         }
     }
     if delivery.gzip {
-        compress(&mut reply.body);
+        compress(&mut planned.body);
         let gzip = HeaderValue::from_static("gzip");
         headers.insert(header::CONTENT_ENCODING, gzip);
     }
     headers
 }
 
-fn whole(body: Bytes, delivery: &Delivery, mut visit: Visit) -> Response {
+fn whole(body: Bytes, delivery: &DeliveryPlan, mut guard: RequestGuard) -> Response {
     if delivery.cut.is_none() {
-        visit.finish();
+        guard.finish();
         return Response::new(Body::from(body));
     }
     let half = body.slice(..body.len() / 2);
-    let cut = Delivery {
+    let cut = DeliveryPlan {
         cut: Some(1),
-        ..Delivery::default()
+        ..DeliveryPlan::default()
     };
-    let mut response = Response::new(in_pieces(vec![half], &cut, None, visit));
+    let mut response = Response::new(in_chunks(vec![half], &cut, None, guard));
     let promised = HeaderValue::from(body.len());
     response
         .headers_mut()
@@ -101,21 +107,21 @@ fn whole(body: Bytes, delivery: &Delivery, mut visit: Visit) -> Response {
     response
 }
 
-fn in_pieces(
-    pieces: Vec<Bytes>,
-    delivery: &Delivery,
+fn in_chunks(
+    chunks: Vec<Bytes>,
+    delivery: &DeliveryPlan,
     signal: Option<Arc<Semaphore>>,
-    visit: Visit,
+    guard: RequestGuard,
 ) -> Body {
-    let pieces = Ready {
-        pieces: pieces.into_iter(),
-        visit,
+    let chunks = ReadyChunks {
+        chunks: chunks.into_iter(),
+        guard,
     };
     if delivery.pace.is_none() && delivery.cut.is_none() && signal.is_none() {
-        return Body::from_stream(stream::iter(pieces.map(Ok::<_, Cut>)));
+        return Body::from_stream(stream::iter(chunks.map(Ok::<_, PlannedCut>)));
     }
-    Body::from_stream(paced(Paced {
-        pieces,
+    Body::from_stream(paced(PacedChunks {
+        chunks,
         sent: 0,
         pace: delivery.pace,
         cut: delivery.cut,
@@ -123,89 +129,90 @@ fn in_pieces(
     }))
 }
 
-/// All pieces, one after the other, without a timer or a channel: this is what load tests run on.
-struct Ready {
-    pieces: vec::IntoIter<Bytes>,
-    visit: Visit,
+/// All chunks, one after the other, without a timer or a channel: load tests use this.
+struct ReadyChunks {
+    chunks: vec::IntoIter<Bytes>,
+    guard: RequestGuard,
 }
 
-impl Iterator for Ready {
+impl Iterator for ReadyChunks {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
-        let piece = self.pieces.next();
-        if self.pieces.len() == 0 {
-            self.visit.finish();
+        let chunk = self.chunks.next();
+        if self.chunks.len() == 0 {
+            self.guard.finish();
         }
-        piece
+        chunk
     }
 }
 
-struct Paced {
-    pieces: Ready,
+/// Chunks that are sent with delays, on signals, or not to the end.
+struct PacedChunks {
+    chunks: ReadyChunks,
     sent: usize,
     pace: Option<Duration>,
     cut: Option<usize>,
     signal: Option<Arc<Semaphore>>,
 }
 
-fn paced(paced: Paced) -> impl Stream<Item = Result<Bytes, Cut>> {
+fn paced(paced: PacedChunks) -> impl Stream<Item = Result<Bytes, PlannedCut>> {
     stream::unfold(Some(paced), async |paced| {
         let mut paced = paced?;
         if paced.cut == Some(paced.sent) {
-            sleep(FLUSH).await;
-            paced.pieces.visit.finish();
-            return Some((Err(Cut), None));
+            sleep(FLUSH_DELAY).await;
+            paced.chunks.guard.finish();
+            return Some((Err(PlannedCut), None));
         }
-        paced.hold().await;
-        let piece = paced.pieces.next()?;
+        paced.wait().await;
+        let chunk = paced.chunks.next()?;
         paced.sent += 1;
-        Some((Ok(piece), Some(paced)))
+        Some((Ok(chunk), Some(paced)))
     })
 }
 
-impl Paced {
-    async fn hold(&self) {
-        if self.sent == 0 || self.pieces.pieces.len() == 0 {
+impl PacedChunks {
+    async fn wait(&self) {
+        if self.sent == 0 || self.chunks.chunks.len() == 0 {
             return;
         }
         if let Some(pace) = self.pace {
             sleep(pace).await;
         }
         if let Some(signal) = &self.signal {
-            self.pieces.visit.wait(signal).await;
+            self.chunks.guard.wait(signal).await;
         }
     }
 }
 
 /// Ends the connection in the middle of a body.
 #[derive(Debug)]
-struct Cut;
+struct PlannedCut;
 
-impl fmt::Display for Cut {
+impl fmt::Display for PlannedCut {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("cut off, as planned")
     }
 }
 
-impl std::error::Error for Cut {}
+impl std::error::Error for PlannedCut {}
 
-/// Each piece stays a piece that can be read as soon as it is there.
-fn compress(body: &mut Payload) {
-    const MEMORY: &str = "writing to memory does not fail";
+/// Compresses a body; each chunk can be decompressed as soon as it has come.
+fn compress(body: &mut MockBody) {
+    const INFALLIBLE: &str = "writing to memory does not fail";
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     match body {
-        Payload::Whole(bytes) => {
-            encoder.write_all(bytes).expect(MEMORY);
-            *bytes = encoder.finish().expect(MEMORY).into();
+        MockBody::Whole(bytes) => {
+            encoder.write_all(bytes).expect(INFALLIBLE);
+            *bytes = encoder.finish().expect(INFALLIBLE).into();
         }
-        Payload::Pieces(pieces) => {
-            for piece in pieces.iter_mut() {
-                encoder.write_all(piece).expect(MEMORY);
-                encoder.flush().expect(MEMORY);
-                *piece = std::mem::take(encoder.get_mut()).into();
+        MockBody::Chunks(chunks) => {
+            for chunk in chunks.iter_mut() {
+                encoder.write_all(chunk).expect(INFALLIBLE);
+                encoder.flush().expect(INFALLIBLE);
+                *chunk = std::mem::take(encoder.get_mut()).into();
             }
-            pieces.push(encoder.finish().expect(MEMORY).into());
+            chunks.push(encoder.finish().expect(INFALLIBLE).into());
         }
     }
 }
@@ -221,90 +228,90 @@ mod tests {
 
     use super::*;
 
-    fn pieces() -> Vec<Bytes> {
+    fn chunks() -> Vec<Bytes> {
         ["one", "two", "three"].map(Bytes::from).to_vec()
     }
 
-    fn streamed() -> Reply {
-        Reply {
+    fn streamed() -> MockResponse {
+        MockResponse {
             status: StatusCode::OK,
             content_type: EVENTS,
             header: None,
-            body: Payload::Pieces(pieces()),
+            body: MockBody::Chunks(chunks()),
         }
     }
 
-    fn seen(stage: &Stage) -> serde_json::Value {
-        serde_json::to_value(stage.seen("me")).unwrap()
+    fn seen(state: &MockState) -> serde_json::Value {
+        serde_json::to_value(state.counts("me")).unwrap()
     }
 
-    fn planned() -> Delivery {
-        Delivery {
+    fn planned() -> DeliveryPlan {
+        DeliveryPlan {
             name: Some("me".to_owned()),
-            ..Delivery::default()
+            ..DeliveryPlan::default()
         }
     }
 
     #[tokio::test]
     async fn a_plain_stream_is_ready_from_end_to_end() {
-        let stage = Stage::default();
-        let response = deliver(&stage, streamed(), planned(), stage.enter()).await;
+        let state = MockState::default();
+        let response = deliver(&state, streamed(), planned(), state.start_request()).await;
         let body = pin!(response.into_body().into_data_stream());
         let Poll::Ready(all) = poll!(body.map(Result::unwrap).collect::<Vec<_>>()) else {
             panic!("nothing to wait for");
         };
-        assert_eq!(all, pieces());
-        assert_eq!(seen(&stage)["finished"], 1);
+        assert_eq!(all, chunks());
+        assert_eq!(seen(&state)["finished"], 1);
     }
 
     #[tokio::test]
     async fn every_event_after_the_first_waits_for_a_signal() {
-        let stage = Stage::default();
-        let delivery = Delivery {
+        let state = MockState::default();
+        let delivery = DeliveryPlan {
             wait: Some("go".to_owned()),
             ..planned()
         };
-        let response = deliver(&stage, streamed(), delivery, stage.enter()).await;
+        let response = deliver(&state, streamed(), delivery, state.start_request()).await;
         let mut body = response.into_body().into_data_stream();
         assert_eq!(body.next().await.unwrap().unwrap(), "one");
-        for piece in ["two", "three"] {
+        for chunk in ["two", "three"] {
             assert!(poll!(body.next()).is_pending());
-            assert_eq!(seen(&stage)["waiting"], 1);
-            stage.signal("go").add_permits(1);
-            assert_eq!(body.next().await.unwrap().unwrap(), piece);
+            assert_eq!(seen(&state)["waiting"], 1);
+            state.signal("go").add_permits(1);
+            assert_eq!(body.next().await.unwrap().unwrap(), chunk);
         }
         assert!(body.next().await.is_none());
         let finished =
             serde_json::json!({"started": 1, "finished": 1, "cancelled": 0, "waiting": 0});
-        assert_eq!(seen(&stage), finished);
+        assert_eq!(seen(&state), finished);
     }
 
     #[tokio::test]
     async fn a_client_that_leaves_is_counted() {
-        let stage = Stage::default();
-        let delivery = Delivery {
+        let state = MockState::default();
+        let delivery = DeliveryPlan {
             wait: Some("never".to_owned()),
             ..planned()
         };
-        let response = deliver(&stage, streamed(), delivery, stage.enter()).await;
+        let response = deliver(&state, streamed(), delivery, state.start_request()).await;
         let mut body = response.into_body().into_data_stream();
         assert_eq!(body.next().await.unwrap().unwrap(), "one");
         assert!(poll!(body.next()).is_pending());
         drop(body);
         let cancelled =
             serde_json::json!({"started": 1, "finished": 0, "cancelled": 1, "waiting": 0});
-        assert_eq!(seen(&stage), cancelled);
+        assert_eq!(seen(&state), cancelled);
     }
 
     #[tokio::test]
     async fn a_cut_comes_after_its_events() {
-        let stage = Stage::default();
+        let state = MockState::default();
         for cut in 0..3 {
-            let delivery = Delivery {
+            let delivery = DeliveryPlan {
                 cut: Some(cut),
                 ..planned()
             };
-            let response = deliver(&stage, streamed(), delivery, stage.enter()).await;
+            let response = deliver(&state, streamed(), delivery, state.start_request()).await;
             let items = response.into_body().into_data_stream();
             let items: Vec<_> = items.collect().await;
             assert_eq!(items.len(), cut + 1);
@@ -313,15 +320,15 @@ mod tests {
     }
 
     #[test]
-    fn compressed_pieces_can_be_read_one_by_one() {
-        let mut body = Payload::Pieces(pieces());
+    fn compressed_chunks_can_be_decompressed_one_by_one() {
+        let mut body = MockBody::Chunks(chunks());
         compress(&mut body);
-        let Payload::Pieces(compressed) = body else {
-            panic!("still in pieces");
+        let MockBody::Chunks(compressed) = body else {
+            panic!("still in chunks");
         };
         let mut read = flate2::write::GzDecoder::new(Vec::new());
-        for (piece, plain) in compressed.iter().zip(pieces()) {
-            read.write_all(piece).unwrap();
+        for (chunk, plain) in compressed.iter().zip(chunks()) {
+            read.write_all(chunk).unwrap();
             read.flush().unwrap();
             assert_eq!(std::mem::take(read.get_mut()), plain);
         }

@@ -1,4 +1,4 @@
-//! A request as it arrived, and how it is told back to those who want to see it.
+//! A request as the mock received it, and its echo.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,17 @@ use bytes::Bytes;
 use http::request::Parts;
 use serde::Serialize;
 
-/// Larger bodies are not repeated, only measured.
-const LARGEST_ECHO: usize = 64 * 1024;
+/// The largest body that an echo repeats; of larger ones it tells only the size.
+const MAX_ECHO_BYTES: usize = 64 * 1024;
 
-pub(super) struct Received {
+/// A request as it was received.
+pub(super) struct MockRequest {
     pub head: Parts,
     pub body: Bytes,
 }
 
 #[derive(Serialize)]
-struct Echo<'a> {
+struct RequestEcho<'a> {
     method: &'a str,
     path: &'a str,
     headers: BTreeMap<&'a str, String>,
@@ -23,8 +24,8 @@ struct Echo<'a> {
     body_bytes: usize,
 }
 
-impl Received {
-    /// Everything, keys too: what must not arrive here has to be seen when it does.
+impl MockRequest {
+    /// Encodes the request as JSON, keys too: tests look for what must not arrive here.
     pub(super) fn echo(&self) -> String {
         let mut headers = BTreeMap::<&str, String>::new();
         for (name, value) in &self.head.headers {
@@ -38,8 +39,8 @@ impl Received {
                 .or_insert_with(|| value.to_string());
         }
         let path = self.head.uri.path_and_query();
-        let body = Some(&self.body).filter(|body| body.len() <= LARGEST_ECHO);
-        let echo = Echo {
+        let body = Some(&self.body).filter(|body| body.len() <= MAX_ECHO_BYTES);
+        let echo = RequestEcho {
             method: self.head.method.as_str(),
             path: path.map_or("/", |path| path.as_str()),
             headers,
@@ -59,17 +60,17 @@ impl Received {
 mod tests {
     use super::*;
 
-    fn received(body: Bytes) -> Received {
+    fn received(body: Bytes) -> MockRequest {
         let request = http::Request::post("/v1/x?key=1")
             .header("b", "2")
             .header("a", "1")
             .header("b", "3");
         let (head, ()) = request.body(()).unwrap().into_parts();
-        Received { head, body }
+        MockRequest { head, body }
     }
 
     #[test]
-    fn an_echo_tells_everything_in_order() {
+    fn an_echo_has_everything_in_order() {
         assert_eq!(
             received(Bytes::from_static(b"{}")).echo(),
             r#"{"method":"POST","path":"/v1/x?key=1","headers":{"a":"1","b":"2, 3"},"body":"{}","body_bytes":2}"#
@@ -77,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_are_measured_only() {
-        let echo = received(Bytes::from(vec![b'x'; LARGEST_ECHO + 1])).echo();
+    fn only_the_size_of_a_large_body_is_echoed() {
+        let echo = received(Bytes::from(vec![b'x'; MAX_ECHO_BYTES + 1])).echo();
         assert!(echo.ends_with(r#""body":null,"body_bytes":65537}"#));
     }
 }

@@ -1,11 +1,11 @@
-//! Token counters as strict as the real ones, which refuse every field they do not know.
+//! Token counting endpoints as strict as the real ones, which refuse every unknown field.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::answer::words_of_request;
-use super::reply::Entry;
+use super::content::words_of_request;
+use super::endpoint::MockEndpoint;
 use crate::formats::{Operation, TokenCounter};
 use crate::model::{ApiError, Format, Losses, Request};
 
@@ -54,61 +54,62 @@ const NATIVE_INSIDE: &[&str] = &[
     "store",
 ];
 
-/// `None`: this is no question for a counter.
-pub(super) fn of(entry: &Entry) -> Option<&'static dyn TokenCounter> {
-    let counter = entry.format.codec().token_counter();
-    counter.filter(|_| entry.operation == Operation::CountTokens)
+/// Returns the counter of the endpoint, if it is one that counts.
+pub(super) fn counter_of(endpoint: &MockEndpoint) -> Option<&'static dyn TokenCounter> {
+    let counter = endpoint.format.codec().token_counter();
+    counter.filter(|_| endpoint.operation == Operation::CountTokens)
 }
 
-pub(super) fn read<'a>(
+/// Decodes and checks a request for a count.
+pub(super) fn decode<'a>(
     counter: &dyn TokenCounter,
-    entry: &Entry,
+    endpoint: &MockEndpoint,
     body: &'a [u8],
 ) -> Result<Request<'a>, ApiError> {
-    let question = counter.decode_count_request(body, &mut Losses::default())?;
+    let count_request = counter.decode_count_request(body, &mut Losses::default())?;
     let fields = fields(body)?;
-    match entry.format {
+    match endpoint.format {
         Format::Chat | Format::Images => {}
         Format::Messages => {
-            refuse_others(&fields, MESSAGES, |name| {
+            refuse_unknown(&fields, MESSAGES, |name| {
                 format!("{name}: Extra inputs are not permitted")
             })?;
         }
         Format::Responses => {
-            refuse_others(&fields, RESPONSES, |name| {
+            refuse_unknown(&fields, RESPONSES, |name| {
                 format!("Unknown parameter: '{name}'.")
             })?;
         }
         Format::Native => {
-            refuse_others(&fields, NATIVE, unknown_name)?;
+            refuse_unknown(&fields, NATIVE, unknown_name)?;
             if let Some(inside) = fields.get(WRAPPED) {
-                read_wrapped(inside.get().as_bytes(), entry)?;
+                check_wrapped(inside.get().as_bytes(), endpoint)?;
             }
         }
     }
-    Ok(question.request)
+    Ok(count_request.request)
 }
 
-/// Each tool counts as a word; only conversations are counted where tokens are paid for.
+/// Counts tokens: each word is one, and each tool.
 pub(super) fn count(request: &Request<'_>) -> u64 {
     words_of_request(request) + request.tools.len() as u64
 }
 
-type Fields<'a> = BTreeMap<String, &'a RawValue>;
+type CountFields<'a> = BTreeMap<String, &'a RawValue>;
 
-fn fields(body: &[u8]) -> Result<Fields<'_>, ApiError> {
+fn fields(body: &[u8]) -> Result<CountFields<'_>, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::invalid(error.to_string()))
 }
 
-fn refuse_others(
-    fields: &Fields<'_>,
+fn refuse_unknown(
+    fields: &CountFields<'_>,
     known: &[&str],
     message: impl Fn(&str) -> String,
 ) -> Result<(), ApiError> {
-    // Native fields may be spelled in either way.
+    // Native fields may be in camel case or in snake case.
     let is = |name: &str, known: &str| name.replace('_', "") == known.to_lowercase();
-    let spelled = |name: &str| known.contains(&name) || known.iter().any(|known| is(name, known));
-    match fields.keys().find(|name| !spelled(name)) {
+    let is_known = |name: &str| known.contains(&name) || known.iter().any(|known| is(name, known));
+    match fields.keys().find(|name| !is_known(name)) {
         None => Ok(()),
         Some(name) => Err(ApiError::invalid(message(name)).at(name.as_str())),
     }
@@ -118,16 +119,16 @@ fn unknown_name(name: &str) -> String {
     format!("Invalid JSON payload received. Unknown name \"{name}\": Cannot find field.")
 }
 
-/// The model must be named here too, and be the one of the path.
-fn read_wrapped(inside: &[u8], entry: &Entry) -> Result<(), ApiError> {
+/// Checks the wrapped request: it must name the model of the path.
+fn check_wrapped(inside: &[u8], endpoint: &MockEndpoint) -> Result<(), ApiError> {
     let inside = fields(inside)?;
-    refuse_others(&inside, NATIVE_INSIDE, unknown_name)?;
-    let path_model = entry.path_model.as_deref().unwrap_or_default();
+    refuse_unknown(&inside, NATIVE_INSIDE, unknown_name)?;
+    let path_model = endpoint.path_model.as_deref().unwrap_or_default();
     let expected = format!("\"models/{path_model}\"");
-    let given = inside.get("model").map_or("", |name| name.get());
-    if given == expected {
+    let found = inside.get("model").map_or("", |name| name.get());
+    if found == expected {
         return Ok(());
     }
-    let message = format!("GenerateContentRequest.model: expected {expected}, got {given}");
+    let message = format!("GenerateContentRequest.model: expected {expected}, got {found}");
     Err(ApiError::invalid(message).at("model"))
 }

@@ -1,8 +1,8 @@
-//! Model lists, in each format's shape.
+//! Encodes the list of models in each format.
 
 use serde_json::{Value, json};
 
-use super::answer::CREATED;
+use super::body_hash::CREATED;
 use crate::model::Format;
 
 const MODELS: [&str; 5] = [
@@ -13,20 +13,21 @@ const MODELS: [&str; 5] = [
     "demo-image",
 ];
 
-/// The path is shared by formats, so the headers decide.
+/// Returns the format of a list: formats share a path, so the headers decide.
 pub(super) fn format_of_list(path: &str, headers: &http::HeaderMap) -> Format {
-    let says = |name: &str| headers.contains_key(name);
-    if path.starts_with("/v1beta/") || says("x-goog-api-key") || says("x-goog-api-client") {
+    let has = |name: &str| headers.contains_key(name);
+    if path.starts_with("/v1beta/") || has("x-goog-api-key") || has("x-goog-api-client") {
         Format::Native
-    } else if says("anthropic-version") {
+    } else if has("anthropic-version") {
         Format::Messages
     } else {
         Format::Chat
     }
 }
 
+/// Encodes the list.
 pub(super) fn models(format: Format) -> Value {
-    let listed: Vec<Value> = MODELS.iter().map(|id| entry(format, id)).collect();
+    let listed: Vec<Value> = MODELS.iter().map(|id| model(format, id)).collect();
     match format {
         Format::Chat | Format::Responses | Format::Images => {
             json!({"object": "list", "data": listed})
@@ -41,8 +42,8 @@ pub(super) fn models(format: Format) -> Value {
     }
 }
 
-/// Every name is a model here, as every name may be asked.
-pub(super) fn entry(format: Format, id: &str) -> Value {
+/// Encodes one model: every name is one.
+pub(super) fn model(format: Format, id: &str) -> Value {
     match format {
         Format::Chat | Format::Responses | Format::Images => {
             json!({"id": id, "object": "model", "created": CREATED, "owned_by": "mock"})

@@ -1,20 +1,17 @@
-//! The reply that a plan stands for, in no wire format's words.
+//! Makes the content of a planned response, independent of the format.
 
-use sha2::{Digest as _, Sha256};
-
-use super::images;
-use super::proofs;
-use super::schema::example;
-use super::script::{Answer, Ending, Plan, WantedCall};
+use super::body_hash::BodyHash;
+use super::plan::{PlannedCall, PlannedContent, PlannedFinish, ResponsePlan};
+use super::sample_image;
+use super::schema_example::example;
+use super::signatures;
 use crate::model::{
     Arguments, Call, Choice, Finish, Format, Media, OutputFormat, Part, PartKind, Request,
     Response, Source, Text, Tool, ToolChoice, ToolKind, Usage,
 };
 
-/// Every reply is as old as every other, so that the same request gives the same bytes.
-pub(super) const CREATED: i64 = 1_760_000_000;
-const MOST_CHOICES: u32 = 8;
-const THOUGHT: &str = "The user wants an answer, so I will think of one.";
+const MAX_CHOICES: u32 = 8;
+const REASONING: &str = "The user wants an answer, so I will think of one.";
 const REFUSAL: &str = "I cannot help with that.";
 const PROSE: [&str; 16] = [
     "the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "while", "seven", "wise",
@@ -22,103 +19,74 @@ const PROSE: [&str; 16] = [
 ];
 const CITIES: [&str; 4] = ["Paris", "London", "Tokyo", "Lima"];
 
-/// The SHA-256 of a request body, from which everything that looks random is made.
-pub(super) struct Fingerprint {
-    hex: String,
-    bytes: usize,
-}
-
-impl Fingerprint {
-    pub(super) fn of(body: &[u8]) -> Fingerprint {
-        let digest = Sha256::digest(body);
-        Fingerprint {
-            hex: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-            bytes: body.len(),
-        }
-    }
-
-    pub(super) fn short(&self) -> &str {
-        &self.hex[..12]
-    }
-
-    pub(super) fn told(&self) -> String {
-        format!("{} bytes {}", self.hex, self.bytes)
-    }
-
-    pub(super) fn id(&self, format: Format) -> String {
-        let prefix = match format {
-            Format::Chat => "chatcmpl-mock-",
-            Format::Messages => "msg_mock",
-            Format::Native => "mock-",
-            Format::Responses => "resp_mock",
-            Format::Images => "img-mock-",
-        };
-        format!("{prefix}{}", self.short())
-    }
-}
-
-/// What an answer is made from.
-pub(super) struct Asking<'r> {
+/// What the content of a response depends on.
+pub(super) struct ContentOptions<'r> {
     pub format: Format,
     pub request: &'r Request<'r>,
     pub model: &'r str,
-    pub key_hash: &'r Fingerprint,
+    pub body_hash: &'r BodyHash,
     pub created: i64,
-    /// How many of the format's own signatures came back.
-    pub proofs: usize,
-    /// The request as text, for answers that repeat it.
+    /// How many of the format's own signatures the client sent back.
+    pub signatures: usize,
+    /// Returns the request as text, for responses that repeat it.
     pub echo: &'r dyn Fn() -> String,
 }
 
-pub(super) fn answer(asking: &Asking<'_>, plan: &Plan) -> Response<'static> {
-    let parts = parts(asking, plan);
-    let choices = asking.request.sampling.choices.unwrap_or(1);
-    let choices = choices.clamp(1, MOST_CHOICES);
+/// Makes the response of a plan.
+pub(super) fn make_response(
+    options: &ContentOptions<'_>,
+    plan: &ResponsePlan,
+) -> Response<'static> {
+    let parts = parts(options, plan);
+    let choices = options.request.sampling.choices.unwrap_or(1);
+    let choices = choices.clamp(1, MAX_CHOICES);
     let usage = plan
         .usage
-        .unwrap_or_else(|| count(asking.request, &parts, choices));
+        .unwrap_or_else(|| count(options.request, &parts, choices));
     let choice = Choice {
-        finish: finish(asking.request, plan, &parts),
+        finish: finish(options.request, plan, &parts),
         parts,
         citations: Vec::new(),
         logprobs: Vec::new(),
     };
     Response {
-        id: asking.key_hash.id(asking.format).into(),
-        model: asking.model.to_owned().into(),
-        created: asking.created,
+        id: options.body_hash.id(options.format).into(),
+        model: options.model.to_owned().into(),
+        created: options.created,
         choices: vec![choice; choices as usize],
         usage: Some(usage),
     }
 }
 
-fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
+fn parts(options: &ContentOptions<'_>, plan: &ResponsePlan) -> Vec<Part<'static>> {
     let mut kinds = Vec::new();
-    if plan.ending == Ending::Refusal {
+    if plan.finish == PlannedFinish::Refusal {
         kinds.push(PartKind::Refusal(REFUSAL.into()));
     } else {
-        match &plan.answer {
-            Answer::Text(text) => kinds.push(say(text.clone())),
-            Answer::Long(words) => kinds.push(say(prose(*words))),
-            Answer::Shaped => kinds.push(say(shaped(&asking.request.output.format))),
-            Answer::Echo => kinds.push(say((asking.echo)())),
-            Answer::Digest => kinds.push(say(asking.key_hash.told())),
-            Answer::Image if plan.ending == Ending::Filtered => {}
-            Answer::Image => {
-                kinds.push(say("Here is a picture.".to_owned()));
-                kinds.push(PartKind::Media(picture(plan)));
+        match &plan.content {
+            PlannedContent::Text(text) => kinds.push(text_part(text.clone())),
+            PlannedContent::Long(words) => kinds.push(text_part(prose(*words))),
+            PlannedContent::OutputFormat => {
+                kinds.push(text_part(in_output_format(&options.request.output.format)))
             }
-            Answer::Calls(calls) => {
-                if plan.proofs {
-                    kinds.push(say(format!("proofs={}.", asking.proofs)));
+            PlannedContent::Echo => kinds.push(text_part((options.echo)())),
+            PlannedContent::BodyHash => kinds.push(text_part(options.body_hash.to_text())),
+            PlannedContent::Image if plan.finish == PlannedFinish::Filtered => {}
+            PlannedContent::Image => {
+                kinds.push(text_part("Here is a picture.".to_owned()));
+                kinds.push(PartKind::Media(image(plan)));
+            }
+            PlannedContent::Calls(calls) => {
+                if plan.report_signatures {
+                    kinds.push(text_part(format!("proofs={}.", options.signatures)));
                 }
                 let numbered = calls.iter().enumerate();
-                kinds.extend(numbered.map(|(number, wanted)| call(asking, wanted, number)));
+                kinds.extend(numbered.map(|(number, planned)| call(options, planned, number)));
             }
         }
     }
     if plan.thinking {
-        think(asking, &mut kinds);
+        add_reasoning(options, &mut kinds);
     }
     kinds
         .into_iter()
@@ -126,14 +94,14 @@ fn parts(asking: &Asking<'_>, plan: &Plan) -> Vec<Part<'static>> {
         .collect()
 }
 
-fn say(text: String) -> PartKind<'static> {
+fn text_part(text: String) -> PartKind<'static> {
     PartKind::Text(text.into())
 }
 
-fn picture(plan: &Plan) -> Media<'static> {
+fn image(plan: &ResponsePlan) -> Media<'static> {
     Media {
         mime: "image/png".into(),
-        source: Source::Base64(images::picture(plan).into()),
+        source: Source::Base64(sample_image::base64_png(plan.weight).into()),
         name: None,
         detail: None,
     }
@@ -144,8 +112,8 @@ fn prose(words: usize) -> String {
     words.join(" ")
 }
 
-fn shaped(shape: &OutputFormat<'_>) -> String {
-    match shape {
+fn in_output_format(format: &OutputFormat<'_>) -> String {
+    match format {
         OutputFormat::Text | OutputFormat::Json => r#"{"answer":"example"}"#.to_owned(),
         OutputFormat::Schema { schema, .. } => example(schema).to_string(),
         OutputFormat::Enum(schema) => match example(schema) {
@@ -155,38 +123,38 @@ fn shaped(shape: &OutputFormat<'_>) -> String {
     }
 }
 
-/// The format's own kind of proof goes where the format's own models put it.
-fn think(asking: &Asking<'_>, kinds: &mut Vec<PartKind<'static>>) {
-    let mark = asking.key_hash.short();
-    let mut signature = proofs::of_thought(asking.format, mark, THOUGHT);
+/// Adds reasoning, with a signature where the format's own models put it.
+fn add_reasoning(options: &ContentOptions<'_>, kinds: &mut Vec<PartKind<'static>>) {
+    let hash = options.body_hash.short();
+    let mut signature = signatures::of_reasoning(options.format, hash, REASONING);
     let mut calls = kinds.iter_mut().filter_map(|kind| match kind {
         PartKind::Call(call) => Some(call),
         _ => None,
     });
-    if let (Format::Native, Some(call)) = (asking.format, calls.next()) {
-        call.signature = Some(proofs::of_call(mark, &call.name));
+    if let (Format::Native, Some(call)) = (options.format, calls.next()) {
+        call.signature = Some(signatures::of_call(hash, &call.name));
         signature = None;
     }
-    let thought = PartKind::Reasoning {
-        text: THOUGHT.into(),
+    let reasoning = PartKind::Reasoning {
+        text: REASONING.into(),
         signature,
     };
-    kinds.insert(0, thought);
+    kinds.insert(0, reasoning);
 }
 
-fn call(asking: &Asking<'_>, wanted: &WantedCall, number: usize) -> PartKind<'static> {
-    let name = wanted.name.as_deref();
-    let tool = choose_tool(asking.request, name, number);
-    let mark = asking.key_hash.short();
-    let id = match asking.format {
-        Format::Chat | Format::Responses => Some(format!("call_mock{mark}{number}")),
-        Format::Messages => Some(format!("toolu_mock{mark}{number}")),
-        // Native models do not number their calls.
+fn call(options: &ContentOptions<'_>, planned: &PlannedCall, number: usize) -> PartKind<'static> {
+    let name = planned.name.as_deref();
+    let tool = choose_tool(options.request, name, number);
+    let hash = options.body_hash.short();
+    let id = match options.format {
+        Format::Chat | Format::Responses => Some(format!("call_mock{hash}{number}")),
+        Format::Messages => Some(format!("toolu_mock{hash}{number}")),
+        // Native models send no ids of calls.
         Format::Native | Format::Images => None,
     };
     let kind = tool.map_or(ToolKind::Function, |tool| tool.kind);
     let arguments = match (kind, tool.and_then(|tool| tool.schema.as_ref())) {
-        _ if wanted.arguments.is_some() => wanted.arguments.clone().unwrap_or_default(),
+        _ if planned.arguments.is_some() => planned.arguments.clone().unwrap_or_default(),
         (ToolKind::Custom, _) => "example".to_owned(),
         (ToolKind::Function, Some(schema)) => example(schema).to_string(),
         (ToolKind::Function, None) if tool.is_some() => "{}".to_owned(),
@@ -221,26 +189,26 @@ fn choose_tool<'r>(
     tools.iter().find(|tool| tool.name == name)
 }
 
-fn finish(request: &Request<'_>, plan: &Plan, parts: &[Part<'_>]) -> Finish<'static> {
+fn finish(request: &Request<'_>, plan: &ResponsePlan, parts: &[Part<'_>]) -> Finish<'static> {
     let called = |part: &Part<'_>| matches!(part.kind, PartKind::Call(_));
-    match plan.ending {
-        Ending::Length => Finish::Length,
-        Ending::Refusal => Finish::Refused,
-        Ending::Filtered => Finish::Filtered(None),
-        Ending::StopSequence => {
+    match plan.finish {
+        PlannedFinish::Length => Finish::Length,
+        PlannedFinish::Refusal => Finish::Refused,
+        PlannedFinish::Filtered => Finish::Filtered(None),
+        PlannedFinish::StopSequence => {
             let word = request.sampling.stop.first();
             let word = word.map_or_else(|| "END".to_owned(), |word| word.clone().into_owned());
             Finish::StopSequence(Some(word.into()))
         }
-        Ending::Natural if parts.iter().any(called) => Finish::Tools,
-        Ending::Natural => Finish::Stop,
+        PlannedFinish::Natural if parts.iter().any(called) => Finish::Tools,
+        PlannedFinish::Natural => Finish::Stop,
     }
 }
 
-/// One word is one token.
+/// Counts usage: one word is one token.
 fn count(request: &Request<'_>, parts: &[Part<'_>], choices: u32) -> Usage {
-    let thought = |part: &&Part<'_>| matches!(part.kind, PartKind::Reasoning { .. });
-    let thinking: u64 = parts.iter().filter(thought).map(words_of_part).sum();
+    let is_reasoning = |part: &&Part<'_>| matches!(part.kind, PartKind::Reasoning { .. });
+    let thinking: u64 = parts.iter().filter(is_reasoning).map(words_of_part).sum();
     let all: u64 = parts.iter().map(words_of_part).sum();
     Usage {
         input: words_of_request(request),
@@ -252,6 +220,7 @@ fn count(request: &Request<'_>, parts: &[Part<'_>], choices: u32) -> Usage {
     }
 }
 
+/// Counts the words of a request.
 pub(super) fn words_of_request(request: &Request<'_>) -> u64 {
     let parts = request.turns.iter().flat_map(|turn| &turn.parts);
     parts.map(words_of_part).sum()
@@ -268,7 +237,7 @@ fn words_of_part(part: &Part<'_>) -> u64 {
     }
 }
 
-/// Counts the beginnings of words, byte by byte: prompts may be many megabytes.
+/// Counts the words of a text, byte by byte: prompts may be many megabytes.
 fn words(text: &str) -> u64 {
     let mut before = true;
     let mut count = 0;
@@ -283,6 +252,7 @@ fn words(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mock::body_hash::CREATED;
     use crate::model::{Issuer, Json, Role, Turn};
 
     fn request() -> Request<'static> {
@@ -312,18 +282,18 @@ mod tests {
         }
     }
 
-    fn reply(format: Format, request: &Request<'_>, words: &str) -> Response<'static> {
-        let plan = Plan::for_prompt(words, "demo").unwrap();
-        let asking = Asking {
+    fn response(format: Format, request: &Request<'_>, words: &str) -> Response<'static> {
+        let plan = ResponsePlan::for_prompt(words, "demo").unwrap();
+        let options = ContentOptions {
             format,
             request,
             model: "demo",
-            key_hash: &Fingerprint::of(b"body"),
+            body_hash: &BodyHash::of(b"body"),
             created: CREATED,
-            proofs: 0,
+            signatures: 0,
             echo: &|| "echoed".to_owned(),
         };
-        answer(&asking, &plan)
+        make_response(&options, &plan)
     }
 
     fn calls(response: &Response<'_>) -> Vec<(String, String)> {
@@ -344,12 +314,12 @@ mod tests {
 
     #[test]
     fn a_text_is_counted_in_words() {
-        let response = reply(Format::Chat, &request(), "hello");
+        let response = response(Format::Chat, &request(), "hello");
         assert_eq!(response.id, "chatcmpl-mock-230d8358dc8e");
         assert_eq!(response.created, 1_760_000_000);
         assert_eq!(
             response.choices[0].parts[0].kind,
-            say("You said: hello".into())
+            text_part("You said: hello".into())
         );
         assert_eq!(response.choices[0].finish, Finish::Stop);
         let usage = response.usage.unwrap();
@@ -358,20 +328,20 @@ mod tests {
 
     #[test]
     fn calls_take_the_declared_tools_in_turn() {
-        let two = reply(Format::Chat, &request(), "mock:parallel");
+        let two = response(Format::Chat, &request(), "mock:parallel");
         let city = r#"{"city":"example"}"#;
         assert_eq!(calls(&two), [pair("find", city), pair("stop", "{}")]);
         assert_eq!(two.choices[0].finish, Finish::Tools);
-        let named = reply(Format::Chat, &request(), "mock:tool=stop");
+        let named = response(Format::Chat, &request(), "mock:tool=stop");
         assert_eq!(calls(&named), [pair("stop", "{}")]);
-        let none = reply(Format::Chat, &Request::default(), "mock:tool");
+        let none = response(Format::Chat, &Request::default(), "mock:tool");
         assert_eq!(calls(&none), [pair("get_weather", r#"{"city":"Paris"}"#)]);
     }
 
     #[test]
-    fn calls_are_given_the_arguments_of_their_words() {
+    fn calls_have_the_arguments_of_their_directives() {
         let words = r#"mock:tool=stop mock:arguments={"at": "noon"} mock:tool=find mock:tool"#;
-        let three = reply(Format::Messages, &request(), words);
+        let three = response(Format::Messages, &request(), words);
         let city = r#"{"city":"example"}"#;
         assert_eq!(
             calls(&three),
@@ -387,26 +357,26 @@ mod tests {
     fn a_forced_tool_is_the_one_that_is_called() {
         let mut request = request();
         request.tool_choice = Some(ToolChoice::One("stop".into()));
-        let forced = reply(Format::Chat, &request, "mock:tool");
+        let forced = response(Format::Chat, &request, "mock:tool");
         assert_eq!(calls(&forced), [pair("stop", "{}")]);
     }
 
     #[test]
-    fn thoughts_carry_the_proof_of_the_answering_format() {
-        let signature = |format| match &reply(format, &request(), "mock:thinking hi").choices[0]
+    fn reasoning_has_the_signature_of_the_response_format() {
+        let signature = |format| match &response(format, &request(), "mock:thinking hi").choices[0]
             .parts[0]
             .kind
         {
             PartKind::Reasoning { signature, .. } => {
                 signature.as_ref().map(|signature| signature.issuer)
             }
-            other => panic!("a thought comes first, not {other:?}"),
+            other => panic!("reasoning comes first, not {other:?}"),
         };
         assert_eq!(signature(Format::Chat), None);
         assert_eq!(signature(Format::Messages), Some(Issuer::Thinking));
         assert_eq!(signature(Format::Native), Some(Issuer::Native));
         assert_eq!(signature(Format::Responses), Some(Issuer::Responses));
-        let native = reply(Format::Native, &request(), "mock:thinking mock:tool");
+        let native = response(Format::Native, &request(), "mock:thinking mock:tool");
         let kinds = native.choices[0].parts.iter().map(|part| &part.kind);
         let [
             PartKind::Reasoning {
@@ -415,7 +385,7 @@ mod tests {
             PartKind::Call(call),
         ] = kinds.collect::<Vec<_>>()[..]
         else {
-            panic!("a thought without a proof, then the call that carries it");
+            panic!("reasoning without a signature, then the call that has it");
         };
         assert!(call.signature.is_some() && call.id.is_none());
         let usage = native.usage.unwrap();
@@ -425,7 +395,7 @@ mod tests {
     #[test]
     fn endings_and_choices_are_as_asked() {
         let finish = |words| {
-            reply(Format::Chat, &request(), words).choices[0]
+            response(Format::Chat, &request(), words).choices[0]
                 .finish
                 .clone()
         };
@@ -435,7 +405,7 @@ mod tests {
             finish("mock:stop_sequence"),
             Finish::StopSequence(Some("END".into()))
         );
-        let refused = reply(Format::Chat, &request(), "mock:refusal");
+        let refused = response(Format::Chat, &request(), "mock:refusal");
         assert_eq!(refused.choices[0].finish, Finish::Refused);
         assert_eq!(
             refused.choices[0].parts[0].kind,
@@ -443,7 +413,7 @@ mod tests {
         );
         let mut three = request();
         three.sampling.choices = Some(3);
-        let three = reply(Format::Chat, &three, "hi");
+        let three = response(Format::Chat, &three, "hi");
         assert_eq!(three.choices.len(), 3);
         assert_eq!(three.usage.unwrap().output, 9);
     }
