@@ -1,13 +1,16 @@
-//! Base64 as every upstream takes it, whatever a client wrote: `aGk_` → `aGk/`, `aA` → `aA==`.
+//! Normalises base64 for upstreams: `aGk_` → `aGk/`, `aA` → `aA==`.
 
 use std::borrow::Cow;
 
-/// Standard alphabet, padded, without white space. What is so already is not copied.
+/// Converts base64 to the standard alphabet, padded, without white space. Text that is so already
+/// is not copied.
 pub(in crate::formats) fn to_standard(text: &str) -> Cow<'_, str> {
     // No early exit: this way the compiler checks many bytes at a time.
-    let odd = text.bytes().fold(false, |odd, byte| odd | is_odd(byte));
+    let has_other = text
+        .bytes()
+        .fold(false, |found, byte| found | is_other(byte));
     let data = text.trim_end_matches('=');
-    if !odd && padded(data.len()) == text.len() {
+    if !has_other && padded(data.len()) == text.len() {
         return Cow::Borrowed(text);
     }
     let letters = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
@@ -25,9 +28,9 @@ pub(in crate::formats) fn to_standard(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Whether it is base64 in any spelling.
+/// Tells whether a text is base64 in any alphabet, with or without padding.
 pub(in crate::formats) fn is_base64(text: &str) -> bool {
-    // No early exit here either: what is so already is told in one fast pass.
+    // No early exit here either: one fast pass for what needs no cleaning.
     let letters = text.trim_end_matches('=').as_bytes();
     let plain = letters
         .iter()
@@ -48,11 +51,11 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() | matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-fn is_odd(byte: u8) -> bool {
+fn is_other(byte: u8) -> bool {
     matches!(byte, b'-' | b'_' | b' ' | b'\t' | b'\r' | b'\n' | 0x0c)
 }
 
-/// The length with padding; one letter too many is beyond repair and left to whoever reads it.
+/// Returns the length with padding; an impossible length is left for the upstream to refuse.
 fn padded(letters: usize) -> usize {
     match letters % 4 {
         1 => letters,
@@ -65,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_spelling_becomes_the_standard_one() {
-        for (given, clean) in [
+    fn every_variant_becomes_standard_base64() {
+        for (text, clean) in [
             ("aGk_", "aGk/"),
             ("-_8=", "+/8="),
             ("-_8", "+/8="),
@@ -76,12 +79,12 @@ mod tests {
             ("aA= =", "aA=="),
             ("aGkha", "aGkha"),
         ] {
-            assert_eq!(to_standard(given), clean, "{given:?}");
+            assert_eq!(to_standard(text), clean, "{text:?}");
         }
     }
 
     #[test]
-    fn what_is_no_base64_is_told() {
+    fn other_text_is_not_base64() {
         for good in [
             "",
             "aGkh",

@@ -1,8 +1,8 @@
-//! At most one block open per choice, for formats that interleave blocks or only imply them.
+//! Puts interleaved blocks in sequence: at most one block of a choice is open at a time.
 
 use crate::model::{Block, Delta, Event};
 
-/// Which block of a choice a delta belongs to, as the wire counts them.
+/// The block of a choice that a delta belongs to, as the format numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::formats) enum BlockKey {
     Text,
@@ -14,26 +14,27 @@ pub(in crate::formats) enum BlockKey {
 }
 
 impl BlockKey {
-    /// Running text ends where something else begins; other blocks end when the wire says so.
-    const fn is_told_to_close(self) -> bool {
+    /// Tells whether the format ends the block explicitly; text ends where another block begins.
+    const fn ends_explicitly(self) -> bool {
         matches!(self, BlockKey::Call(_) | BlockKey::Item(_))
     }
 }
 
+/// Makes events of blocks that may be interleaved.
 #[derive(Debug, Default)]
 pub(in crate::formats) struct BlockSequencer {
-    choices: Vec<Choice>,
+    choices: Vec<ChoiceBlocks>,
 }
 
 #[derive(Debug, Default)]
-struct Choice {
+struct ChoiceBlocks {
     open: Option<BlockKey>,
-    /// What came while a call was open, in the order in which it began.
-    parked: Vec<Parked>,
+    /// The blocks that came while another was open, in their order.
+    buffered: Vec<BufferedBlock>,
 }
 
 #[derive(Debug)]
-struct Parked {
+struct BufferedBlock {
     key: BlockKey,
     block: Block<'static>,
     deltas: Vec<Delta<'static>>,
@@ -41,8 +42,8 @@ struct Parked {
 }
 
 impl BlockSequencer {
-    /// A piece of the block `key`, which begins as `block` when it is not there yet. Running
-    /// text ends where something else begins; a call stays open until it is told to close.
+    /// Adds a delta to the block `key`, and opens it as `block` if it is new. Text ends where another
+    /// block begins; a call stays open until it is closed.
     pub(in crate::formats) fn push<'a>(
         &mut self,
         choice: u32,
@@ -54,8 +55,8 @@ impl BlockSequencer {
         let state = self.choice(choice);
         match state.open {
             Some(open) if open == key => {}
-            Some(open) if open.is_told_to_close() => {
-                return state.park(key, block, delta);
+            Some(open) if open.ends_explicitly() => {
+                return state.buffer(key, block, delta);
             }
             open => {
                 if open.is_some() {
@@ -71,7 +72,7 @@ impl BlockSequencer {
         }
     }
 
-    /// More of a block that has begun, if there is one.
+    /// Adds a delta to a block that is open, if there is one.
     pub(in crate::formats) fn extend(
         &mut self,
         choice: u32,
@@ -80,15 +81,17 @@ impl BlockSequencer {
         out: &mut dyn FnMut(Event<'_>),
     ) {
         let state = self.choice(choice);
-        let mut parked = state.parked.iter_mut();
+        let mut buffered = state.buffered.iter_mut();
         if state.open == Some(key) {
             out(Event::Delta { choice, delta });
-        } else if let Some(parked) = parked.find(|parked| parked.key == key && !parked.complete) {
-            parked.deltas.push(delta.into_owned());
+        } else if let Some(buffered) =
+            buffered.find(|buffered| buffered.key == key && !buffered.complete)
+        {
+            buffered.deltas.push(delta.into_owned());
         }
     }
 
-    /// The wire says that this block is complete.
+    /// Closes a block.
     pub(in crate::formats) fn close(
         &mut self,
         choice: u32,
@@ -97,74 +100,79 @@ impl BlockSequencer {
     ) {
         let state = self.choice(choice);
         if state.open != Some(key) {
-            let mut parked = state.parked.iter_mut();
-            if let Some(parked) = parked.find(|parked| parked.key == key && !parked.complete) {
-                parked.complete = true;
+            let mut buffered = state.buffered.iter_mut();
+            if let Some(buffered) =
+                buffered.find(|buffered| buffered.key == key && !buffered.complete)
+            {
+                buffered.complete = true;
             }
             return;
         }
         out(Event::Close { choice });
         state.open = None;
-        while state.open.is_none() && !state.parked.is_empty() {
-            let mut parked = state.parked.remove(0);
-            // What came after running text has ended it.
-            parked.complete |= !parked.key.is_told_to_close() && !state.parked.is_empty();
-            state.open = parked.release(choice, out);
+        while state.open.is_none() && !state.buffered.is_empty() {
+            let mut buffered = state.buffered.remove(0);
+            // The block after a text has ended it.
+            buffered.complete |= !buffered.key.ends_explicitly() && !state.buffered.is_empty();
+            state.open = buffered.send(choice, out);
         }
     }
 
-    /// Nothing more will come for this choice.
+    /// Closes all blocks of a choice.
     pub(in crate::formats) fn finish(&mut self, choice: u32, out: &mut dyn FnMut(Event<'_>)) {
         while let Some(key) = self.choice(choice).open {
             self.close(choice, key, out);
         }
     }
 
+    /// Tells whether a block is open or buffered.
     pub(in crate::formats) fn is_open(&mut self, choice: u32, key: BlockKey) -> bool {
         let state = self.choice(choice);
-        let waits = |parked: &Parked| parked.key == key && !parked.complete;
-        state.open == Some(key) || state.parked.iter().any(waits)
+        let is_buffered = |buffered: &BufferedBlock| buffered.key == key && !buffered.complete;
+        state.open == Some(key) || state.buffered.iter().any(is_buffered)
     }
 
-    fn choice(&mut self, choice: u32) -> &mut Choice {
+    fn choice(&mut self, choice: u32) -> &mut ChoiceBlocks {
         let at = choice as usize;
         if self.choices.len() <= at {
-            self.choices.resize_with(at + 1, Choice::default);
+            self.choices.resize_with(at + 1, ChoiceBlocks::default);
         }
         &mut self.choices[at]
     }
 }
 
-impl Choice {
-    fn park<'a>(
+impl ChoiceBlocks {
+    fn buffer<'a>(
         &mut self,
         key: BlockKey,
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
     ) {
-        let last = self.parked.len().saturating_sub(1);
-        let is_same = |at: usize, parked: &Parked| {
-            parked.key == key && !parked.complete && (key.is_told_to_close() || at == last)
+        let last = self.buffered.len().saturating_sub(1);
+        let is_same = |at: usize, buffered: &BufferedBlock| {
+            buffered.key == key && !buffered.complete && (key.ends_explicitly() || at == last)
         };
         let at = (0..)
-            .zip(&self.parked)
-            .find_map(|(at, parked)| is_same(at, parked).then_some(at))
+            .zip(&self.buffered)
+            .find_map(|(at, buffered)| is_same(at, buffered).then_some(at))
             .unwrap_or_else(|| {
-                self.parked.push(Parked {
+                self.buffered.push(BufferedBlock {
                     key,
                     block: block().into_owned(),
                     deltas: Vec::new(),
                     complete: false,
                 });
-                self.parked.len() - 1
+                self.buffered.len() - 1
             });
-        self.parked[at].deltas.extend(delta.map(Delta::into_owned));
+        self.buffered[at]
+            .deltas
+            .extend(delta.map(Delta::into_owned));
     }
 }
 
-impl Parked {
-    /// Out with what waited; stays open when more may come.
-    fn release(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<BlockKey> {
+impl BufferedBlock {
+    /// Sends the events of the block, which stays open if more may come.
+    fn send(self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> Option<BlockKey> {
         let block = self.block;
         out(Event::Open { choice, block });
         for delta in self.deltas {
@@ -200,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_calls_come_out_one_after_the_other() {
+    fn interleaved_calls_are_put_in_sequence() {
         let mut blocks = BlockSequencer::default();
         let mut seen = Vec::new();
         let mut out = |event: Event<'_>| seen.push(format!("{event:?}"));

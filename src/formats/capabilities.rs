@@ -1,29 +1,29 @@
-//! What an upstream's model takes, where models of one format differ.
+//! The capabilities of an upstream's model, where models of one format differ.
 
 use crate::model::{Effort, ImageSize};
 
-/// Set per model; the defaults are what most models of a format take today.
+/// What a model accepts; the defaults are those of most models of a format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capabilities {
     pub messages_version: MessagesVersion,
-    /// System turns between the others.
+    /// System turns may stand between others.
     pub messages_mid_system: bool,
     pub messages_thinking: ThinkingStyle,
     /// Temperature, top_p and top_k; absent: as the version says.
     pub messages_sampling: Option<bool>,
-    /// The last turn may be the model's own.
+    /// The last turn may be one of the model.
     pub messages_prefill: bool,
-    /// Which version of the web search tool the model has, if any.
+    /// The version of the web search tool, if the model has it.
     pub messages_web_search: Option<&'static str>,
-    /// Calls sent back need their signature.
+    /// Calls that are sent back need their signatures.
     pub native_requires_signature: bool,
-    /// Absent: the model takes either, as the client says it.
+    /// Absent: the model accepts both, and gets what the client sent.
     pub native_thinking: Option<ThinkingStyle>,
-    /// The fewest and the most tokens that a thinking budget may have.
+    /// The least and the largest thinking budget in tokens.
     pub native_thinking_range: Option<(u64, u64)>,
     /// Media inside tool results.
     pub native_function_response_parts: bool,
-    /// Images in answers.
+    /// Images in responses.
     pub native_image_output: bool,
     /// The sizes that images may have; empty: any.
     pub image_sizes: Vec<ImageSize>,
@@ -32,23 +32,24 @@ pub struct Capabilities {
     pub chat_developer_role: bool,
     /// Earlier reasoning must be sent back inside a tool loop.
     pub chat_returns_reasoning: bool,
-    /// Thoughts come in the text of the answer, between `<think>` and `</think>`.
+    /// Reasoning comes in the text, between `<think>` and `</think>`.
     pub chat_think_tags: bool,
-    /// Thoughts come with a ciphertext that goes on with the conversation.
+    /// Reasoning comes with encrypted content, which clients send back.
     pub responses_encrypted_reasoning: bool,
-    /// The upstream itself keeps replies for requests that go on from them.
+    /// The upstream itself stores responses for requests that continue from them.
     pub responses_keeps_state: bool,
     /// Temperature, top_p, stop and penalties, for chat and responses.
     pub sampling: bool,
     pub search: SearchUse,
     /// Parallel calls can be turned off.
     pub parallel_switch: bool,
-    /// The efforts the model knows; `None`: all. Whether it can be turned off is `off_effort`.
+    /// The efforts that the model accepts; `None`: all. `off_effort` is for an effort of none.
     pub efforts: Option<Vec<Effort>>,
-    /// Thinking can be turned off by an effort of none.
+    /// An effort of none turns reasoning off.
     pub off_effort: bool,
 }
 
+/// The version of the Messages API that a model is used with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessagesVersion {
     /// `2023-06-01`
@@ -57,28 +58,28 @@ pub enum MessagesVersion {
     Second,
 }
 
-/// Whether a model can be given the search tool of its upstream.
+/// Whether a model accepts the search tool of its upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchUse {
     Always,
-    /// Not beside tools of the client's own.
+    /// Not together with tools of the client.
     Alone,
     Never,
 }
 
-/// How a model is told how much to think.
+/// How the amount of reasoning is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingStyle {
     /// By a named level: an effort, or a thinking level.
     Effort,
-    /// By a number of tokens.
+    /// By a budget of tokens.
     Budget,
 }
 
-/// The versions of the web search tool that a messages model may have; the first is the default.
+/// The versions of the web search tool of messages models; the first is the default.
 const WEB_SEARCHES: [&str; 3] = ["20250305", "20260209", "20260318"];
 
-fn web_search(value: &str) -> Result<Option<&'static str>, String> {
+fn parse_web_search(value: &str) -> Result<Option<&'static str>, String> {
     if value == "none" {
         return Ok(None);
     }
@@ -89,8 +90,8 @@ fn web_search(value: &str) -> Result<Option<&'static str>, String> {
         .ok_or_else(|| format!("messages_web_search is {versions} or none"))
 }
 
-/// As `128-32768`.
-fn range(value: &str) -> Result<(u64, u64), String> {
+/// Parses a range like `128-32768`.
+fn parse_range(value: &str) -> Result<(u64, u64), String> {
     let parsed = value.split_once('-').and_then(|(fewest, most)| {
         let (fewest, most) = (fewest.trim().parse().ok()?, most.trim().parse().ok()?);
         (fewest <= most).then_some((fewest, most))
@@ -98,11 +99,11 @@ fn range(value: &str) -> Result<(u64, u64), String> {
     parsed.ok_or_else(|| "native_thinking_range is two numbers, like 128-32768".to_owned())
 }
 
-/// As `1024x1024,1536x1024`.
-fn sizes(value: &str) -> Result<Vec<ImageSize>, String> {
-    let read = value.split(',').map(str::trim).map(ImageSize::of_pixels);
-    let read: Option<Vec<_>> = read.collect();
-    read.ok_or_else(|| "image_sizes is a list of sizes like 1024x1536".to_owned())
+/// Parses sizes like `1024x1024,1536x1024`.
+fn parse_sizes(value: &str) -> Result<Vec<ImageSize>, String> {
+    let sizes = value.split(',').map(str::trim).map(ImageSize::of_pixels);
+    let sizes: Option<Vec<_>> = sizes.collect();
+    sizes.ok_or_else(|| "image_sizes is a list of sizes like 1024x1536".to_owned())
 }
 
 impl Default for Capabilities {
@@ -136,14 +137,14 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// Sets one flag by its name in the config; `Err` says what it may be.
+    /// Sets one capability by its name in the config. `Err`: what the value may be.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let switch = || match value {
             "true" => Ok(true),
             "false" => Ok(false),
             _ => Err(format!("{name} is true or false")),
         };
-        let word = |first: &str, second: &str| match value {
+        let one_of = |first: &str, second: &str| match value {
             _ if value == first => Ok(false),
             _ if value == second => Ok(true),
             _ => Err(format!("{name} is {first} or {second}")),
@@ -157,7 +158,7 @@ impl Capabilities {
         };
         match name {
             "messages_version" => {
-                let second = word("2023-06-01", "2026-10-21")?;
+                let second = one_of("2023-06-01", "2026-10-21")?;
                 self.messages_version = if second {
                     MessagesVersion::Second
                 } else {
@@ -165,22 +166,22 @@ impl Capabilities {
                 };
             }
             "messages_mid_system" => self.messages_mid_system = switch()?,
-            "messages_thinking" => self.messages_thinking = style(word("adaptive", "budget")?),
+            "messages_thinking" => self.messages_thinking = style(one_of("adaptive", "budget")?),
             "messages_sampling" => self.messages_sampling = Some(switch()?),
             "messages_prefill" => self.messages_prefill = switch()?,
-            "messages_web_search" => self.messages_web_search = web_search(value)?,
+            "messages_web_search" => self.messages_web_search = parse_web_search(value)?,
             "native_requires_signature" => self.native_requires_signature = switch()?,
-            "native_thinking" => self.native_thinking = Some(style(word("level", "budget")?)),
-            "native_thinking_range" => self.native_thinking_range = Some(range(value)?),
+            "native_thinking" => self.native_thinking = Some(style(one_of("level", "budget")?)),
+            "native_thinking_range" => self.native_thinking_range = Some(parse_range(value)?),
             "native_function_response_parts" => {
                 self.native_function_response_parts = switch()?;
             }
             "native_image_output" => self.native_image_output = switch()?,
-            "image_sizes" => self.image_sizes = sizes(value)?,
+            "image_sizes" => self.image_sizes = parse_sizes(value)?,
             "chat_max_field" => {
-                self.chat_old_max_field = word("max_completion_tokens", "max_tokens")?;
+                self.chat_old_max_field = one_of("max_completion_tokens", "max_tokens")?;
             }
-            "chat_system_role" => self.chat_developer_role = word("system", "developer")?,
+            "chat_system_role" => self.chat_developer_role = one_of("system", "developer")?,
             "chat_returns_reasoning" => self.chat_returns_reasoning = switch()?,
             "chat_think_tags" => self.chat_think_tags = switch()?,
             "responses_keeps_state" => self.responses_keeps_state = switch()?,
@@ -223,7 +224,7 @@ impl Capabilities {
         Ok(())
     }
 
-    /// The effort itself where the model knows it, else the nearest lower, else the nearest.
+    /// Returns the effort if the model accepts it, else the nearest lower one, else the lowest.
     pub fn nearest_effort(&self, effort: Effort) -> Effort {
         let Some(known) = &self.efforts else {
             return effort;

@@ -1,30 +1,30 @@
-//! Free text as the one argument of a function, for formats without tools that take free text.
+//! Wraps free text as the only argument of a function, for formats without custom tools.
 
 use serde::Deserialize;
 
 use crate::model::Json;
 
-/// The grammar of a tool's free text, told to a model that nothing else holds to it.
+/// Describes the grammar of a custom tool for a model, where the format cannot enforce it.
 pub fn describe_grammar(grammar: &Json<'_>) -> Option<String> {
-    let word = |key| grammar.get(key).as_str();
-    let (syntax, definition) = (word("syntax")?, word("definition")?);
+    let field = |key| grammar.get(key).as_str();
+    let (syntax, definition) = (field("syntax")?, field("definition")?);
     Some(format!("Must match this {syntax} grammar:\n{definition}"))
 }
 
 #[derive(Deserialize)]
-struct Wrapped {
+struct WrappedText {
     input: String,
 }
 
-/// What a model wrote for a tool of free text; `None`: it did not keep to the one argument.
+/// Decodes the free text out of a call's arguments. `None`: the model used other arguments.
 pub fn unwrap_free_text(arguments: &str) -> Option<String> {
-    // Derived readers would take an array for an object.
+    // Derived decoders accept an array in place of an object.
     let inner = arguments.trim_ascii().strip_prefix('{')?;
-    // Nothing was said, as in a stream whose call has no pieces.
+    // No text, as in a stream whose call has no deltas.
     if inner.trim_ascii_start() == "}" {
         return Some(String::new());
     }
-    let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
+    let wrapped: WrappedText = serde_json::from_str(arguments).ok()?;
     Some(wrapped.input)
 }
 
@@ -33,7 +33,7 @@ mod tests {
     use super::unwrap_free_text;
 
     #[test]
-    fn only_the_one_argument_is_taken_out() {
+    fn only_the_wrapped_text_is_decoded() {
         let text = unwrap_free_text(r#" {"input": "a \"b\"\n"}"#);
         assert_eq!(text.as_deref(), Some("a \"b\"\n"));
         for nothing in ["{}", " { }\n"] {

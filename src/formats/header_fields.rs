@@ -1,4 +1,4 @@
-//! Fields of a reply's header, their values side by side in one piece of memory.
+//! Header fields of a response, with all values in one buffer.
 
 use std::fmt::{Display, Write as _};
 
@@ -6,32 +6,34 @@ use bytes::BytesMut;
 use http::header::InvalidHeaderValue;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Room for what most replies say: each value of its own would be a piece of memory of its own.
-const COUNT: usize = 12;
-const LENGTH: usize = 320;
+/// Enough for most responses: each value of its own would be an allocation of its own.
+const FIELD_CAPACITY: usize = 12;
+const VALUE_CAPACITY: usize = 320;
 
+/// Header fields that are inserted into a [`HeaderMap`] together.
 pub struct HeaderFields {
     text: BytesMut,
-    /// Each with where its value ends.
+    /// The names, each with the end of its value.
     names: Vec<(HeaderName, usize)>,
 }
 
 impl Default for HeaderFields {
     fn default() -> HeaderFields {
         HeaderFields {
-            text: BytesMut::with_capacity(LENGTH),
-            names: Vec::with_capacity(COUNT),
+            text: BytesMut::with_capacity(VALUE_CAPACITY),
+            names: Vec::with_capacity(FIELD_CAPACITY),
         }
     }
 }
 
 impl HeaderFields {
+    /// Adds a field.
     pub fn insert(&mut self, name: HeaderName, value: impl Display) {
-        write!(self.text, "{value}").expect("memory takes what is written");
+        write!(self.text, "{value}").expect("writing to memory does not fail");
         self.names.push((name, self.text.len()));
     }
 
-    /// A number and its unit, which is most of what is said, and needs no formatter.
+    /// Adds a field of a number and its unit, without a formatter.
     pub fn insert_number(&mut self, name: HeaderName, number: u64, unit: &str) {
         let mut digits = itoa::Buffer::new();
         self.text
@@ -39,12 +41,13 @@ impl HeaderFields {
         self.insert_bytes(name, unit.as_bytes());
     }
 
+    /// Adds a field of bytes.
     pub fn insert_bytes(&mut self, name: HeaderName, value: &[u8]) {
         self.text.extend_from_slice(value);
         self.names.push((name, self.text.len()));
     }
 
-    /// The last word counts where a field is said twice.
+    /// Inserts all fields; of two with the same name the last one stays.
     pub fn insert_into(self, headers: &mut HeaderMap) -> Result<(), InvalidHeaderValue> {
         let text = self.text.freeze();
         let mut start = 0;
@@ -63,7 +66,7 @@ mod tests {
     use http::header::{AGE, ALLOW, RETRY_AFTER};
 
     #[test]
-    fn values_are_told_apart() {
+    fn each_field_gets_its_own_value() {
         let mut fields = HeaderFields::default();
         fields.insert_number(AGE, 17, "");
         fields.insert_bytes(ALLOW, b"GET, DELETE");
@@ -73,13 +76,13 @@ mod tests {
         fields
             .insert_into(&mut headers)
             .expect("values that may be sent");
-        let said = [RETRY_AFTER, ALLOW, AGE].map(|name| headers[name].clone());
-        assert_eq!(said, ["17", "GET, DELETE", "18 s"]);
+        let values = [RETRY_AFTER, ALLOW, AGE].map(|name| headers[name].clone());
+        assert_eq!(values, ["17", "GET, DELETE", "18 s"]);
         assert_eq!(headers.len(), 3);
     }
 
     #[test]
-    fn what_would_end_a_line_is_refused() {
+    fn a_value_with_a_line_end_is_refused() {
         let mut fields = HeaderFields::default();
         fields.insert(ALLOW, "GET\r\nx-y: z");
         assert!(fields.insert_into(&mut HeaderMap::new()).is_err());

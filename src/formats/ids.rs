@@ -1,37 +1,37 @@
-//! Ids that the gateway makes itself: the same reply always gets the same ones, whole or in pieces.
+//! Ids that the gateway makes: the same response always gets the same ones, as JSON or as a stream.
 
 use sha2::{Digest as _, Sha256};
 
-/// What the formats and the servers that imitate them put in front of a reply's id.
-const REPLY_PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
+/// The prefixes of response ids in all formats.
+const RESPONSE_PREFIXES: [&str; 5] = ["chatcmpl-", "msg_", "resp_", "resp-", "gen-"];
 
 const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The upstream's id of a reply under the client format's own prefix.
+/// Returns the upstream's id of a response with the prefix of the client's format.
 pub(in crate::formats) fn response_id(prefix: &str, upstream: &str) -> String {
-    let bare = REPLY_PREFIXES
+    let bare = RESPONSE_PREFIXES
         .iter()
         .find_map(|known| upstream.strip_prefix(known))
         .unwrap_or(upstream);
     [prefix, bare].concat()
 }
 
-/// For a call that came without an id; `ordinal` counts the calls of the choice.
+/// Makes the id of a call that has none; `ordinal` counts the calls of the choice.
 pub(crate) fn call_id(response_id: &str, choice: u32, ordinal: u32) -> String {
-    hashed(&format!("{response_id}\x1f{choice}\x1f{ordinal}"))
+    hashed_call_id(&format!("{response_id}\x1f{choice}\x1f{ordinal}"))
 }
 
-/// For a call of an earlier turn that came without an id: the turn it stands in and its number there.
+/// Makes the id of a call of an earlier turn that has none, by its turn and its number there.
 pub(in crate::formats) fn past_call_id(position: u32, ordinal: u32, name: &str) -> String {
-    hashed(&format!("{position}\x1f{ordinal}\x1f{name}"))
+    hashed_call_id(&format!("{position}\x1f{ordinal}\x1f{name}"))
 }
 
-/// For a call whose own id the upstream would not take: the same one for the call and its result.
+/// Makes the id in place of one that the upstream would refuse: the same for a call and its result.
 pub(in crate::formats) fn replaced_call_id(id: &str) -> String {
-    hashed(id)
+    hashed_call_id(id)
 }
 
-fn hashed(text: &str) -> String {
+fn hashed_call_id(text: &str) -> String {
     let digest = Sha256::digest(text);
     // Fifteen bytes are exactly 24 letters.
     let letters = digest[..15].chunks_exact(5).flat_map(|five| {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_keeps_its_id_under_another_prefix() {
+    fn a_response_keeps_its_id_with_another_prefix() {
         assert_eq!(response_id("msg_", "chatcmpl-1"), "msg_1");
         assert_eq!(response_id("msg_", "resp_1"), "msg_1");
         assert_eq!(response_id("chatcmpl-", "msg_1"), "chatcmpl-1");

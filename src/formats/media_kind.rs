@@ -1,9 +1,10 @@
-//! What media are: by their type, or else by what their address or name ends in.
+//! The kind of media: by their MIME type, or else by the extension of their URL or file name.
 
 use url::Url;
 
 use crate::model::Text;
 
+/// A kind of media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MediaKind {
     Image,
@@ -14,7 +15,7 @@ pub(super) enum MediaKind {
     Unknown,
 }
 
-/// Endings and what they say.
+/// File name extensions and their MIME types.
 const EXTENSIONS: [(&str, &str); 34] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -61,16 +62,17 @@ const EXTENSIONS: [(&str, &str); 34] = [
     ("3gp", "video/3gpp"),
 ];
 
-/// Its pages end in nothing, but native upstreams watch them.
-const FILMS: [&str; 4] = [
+/// Hosts whose URLs have no extension, but are videos for native upstreams.
+const VIDEO_HOSTS: [&str; 4] = [
     "youtube.com",
     "www.youtube.com",
     "m.youtube.com",
     "youtu.be",
 ];
-const FILM: &str = "video/mp4";
+const VIDEO: &str = "video/mp4";
 
 impl MediaKind {
+    /// Returns the kind of a MIME type.
     pub(super) fn of_mime(mime: &str) -> MediaKind {
         match mime.split('/').next().unwrap_or_default() {
             "image" => MediaKind::Image,
@@ -81,24 +83,29 @@ impl MediaKind {
         }
     }
 
-    /// For media that are only pointed at, without a type.
+    /// Returns the kind of media at a URL, where no type is known.
     pub(super) fn of_url(address: &str) -> MediaKind {
         match mime_of_url(address) {
             Some(mime) => MediaKind::of_mime(mime),
-            None if has_ending(address) => MediaKind::File,
+            None if has_extension(address) => MediaKind::File,
             None => MediaKind::Unknown,
         }
     }
 }
 
+/// Returns the MIME type of a URL, by its extension.
 pub(super) fn mime_of_url(address: &str) -> Option<&'static str> {
     let url = Url::parse(address).ok()?;
-    if url.host_str().is_some_and(|host| FILMS.contains(&host)) {
-        return Some(FILM);
+    if url
+        .host_str()
+        .is_some_and(|host| VIDEO_HOSTS.contains(&host))
+    {
+        return Some(VIDEO);
     }
     mime_of_filename(url.path_segments()?.next_back()?)
 }
 
+/// Returns the MIME type of a file name, by its extension.
 pub(super) fn mime_of_filename(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     let known = EXTENSIONS
@@ -107,14 +114,14 @@ pub(super) fn mime_of_filename(name: &str) -> Option<&'static str> {
     known.map(|(_, mime)| *mime)
 }
 
-fn has_ending(address: &str) -> bool {
+fn has_extension(address: &str) -> bool {
     let url = Url::parse(address).ok();
     let segments = url.as_ref().and_then(Url::path_segments);
     let last = segments.and_then(|mut segments| segments.next_back());
     last.is_some_and(|name| name.contains('.'))
 }
 
-/// Types mean the same in capitals; nobody has to care who reads them in small letters.
+/// Converts a MIME type to lower case.
 pub(super) fn lowercase_mime(mime: Text<'_>) -> Text<'_> {
     match mime.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => mime.to_ascii_lowercase().into(),
@@ -127,7 +134,7 @@ mod tests {
     use super::MediaKind;
 
     #[test]
-    fn an_address_says_what_is_there() {
+    fn a_url_tells_the_kind() {
         for (address, kind) in [
             ("https://a.b/c.PNG?d=e.mp4", MediaKind::Image),
             ("https://a.b/c.mp4#t=1", MediaKind::Video),

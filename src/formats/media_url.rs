@@ -1,10 +1,11 @@
-//! Media by their address: a URL, or the data themselves.
+//! The URL of media: a link, or a `data:` URL with the content.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+/// A URL of media, encoded without a copy of the content.
 #[derive(Debug)]
 pub(super) enum MediaUrl<'a> {
     Url(&'a str),
@@ -21,7 +22,7 @@ impl fmt::Display for MediaUrl<'_> {
 }
 
 impl Serialize for MediaUrl<'_> {
-    /// Written piece by piece: the data may be many megabytes.
+    /// Serialises without joining the parts: the data may be many megabytes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

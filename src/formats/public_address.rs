@@ -1,10 +1,10 @@
-//! Which addresses anybody can fetch: HTTPS, no credentials, and a host on the public network.
+//! Tells public URLs: HTTPS, without credentials, with a host on the public network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// Names that resolve inside a machine or a network only, whatever stands before them.
+/// Domains that resolve only inside a machine or a network.
 const PRIVATE_NAMES: [&str; 8] = [
     "localhost",
     "localdomain",
@@ -16,21 +16,23 @@ const PRIVATE_NAMES: [&str; 8] = [
     "corp",
 ];
 
+/// Tells whether a URL is public.
 pub fn is_public_https(address: &str) -> bool {
-    // The parser reads every spelling of an address: 0x7f.1, 2130706433, 0177.0.0.1, ①.
+    // The parser knows every form of an address: 0x7f.1, 2130706433, 0177.0.0.1, ①.
     let Ok(url) = Url::parse(address) else {
         return false;
     };
-    let open = url.scheme() == "https" && url.username().is_empty() && url.password().is_none();
-    open && match url.host() {
-        Some(Host::Domain(name)) => is_public_name(name),
-        Some(Host::Ipv4(address)) => is_public_v4(address),
-        Some(Host::Ipv6(address)) => is_public_v6(address),
-        None => false,
-    }
+    let is_open = url.scheme() == "https" && url.username().is_empty() && url.password().is_none();
+    is_open
+        && match url.host() {
+            Some(Host::Domain(name)) => is_public_name(name),
+            Some(Host::Ipv4(address)) => is_public_v4(address),
+            Some(Host::Ipv6(address)) => is_public_v6(address),
+            None => false,
+        }
 }
 
-/// Whether an address that a name led to is on the public network.
+/// Tells whether a resolved address is on the public network.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -81,7 +83,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         }
         // Tunnels, benchmarks and documentation.
         (0x2001, 0 | 2 | 0xdb8) => false,
-        // Everything that is routed on the public network begins so.
+        // All global unicast addresses begin so.
         (first, _) => first & 0xe000 == 0x2000 && first != 0x3fff,
     }
 }
@@ -91,7 +93,7 @@ mod tests {
     use super::is_public_https;
 
     #[test]
-    fn public_addresses_can_be_fetched() {
+    fn public_urls_are_public() {
         for address in [
             "https://example.com/cat.png",
             "HTTPS://EXAMPLE.com:8443/cat.png?size=1#top",
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_can() {
+    fn other_urls_are_not_public() {
         for address in [
             "http://example.com/cat.png",
             "https://me:secret@example.com/cat.png",

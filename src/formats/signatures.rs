@@ -1,20 +1,21 @@
-//! What other upstreams have sealed, taken out of a body that goes to one of its own format.
+//! Removes the signatures of other upstreams from a body that passes through.
 
 use crate::json::{Edit, RawJson, decode_json};
 use crate::model::{Signature, Text};
 
-/// An array without the elements that are sealed; `None`: it has none of these, or is no array.
+/// Returns the edit that removes the elements with foreign signatures from an array. `None`: there
+/// are none, or it is no array.
 pub(in crate::formats) fn remove_elements<'a>(
     array: RawJson<'a>,
     body: &[u8],
-    is_sealed: impl Fn(&'a str) -> bool,
-    mut gone: impl FnMut(u32),
+    is_foreign: impl Fn(&'a str) -> bool,
+    mut removed: impl FnMut(u32),
 ) -> Option<Edit> {
     let elements: Vec<RawJson<'_>> = decode_json(array.get()).ok()?;
     let mut kept = Vec::with_capacity(elements.len());
     for (number, element) in (0..).zip(&elements) {
-        match Signature::may_be_in(element.get().as_bytes()) && is_sealed(element.get()) {
-            true => gone(number),
+        match Signature::may_be_in(element.get().as_bytes()) && is_foreign(element.get()) {
+            true => removed(number),
             false => kept.push(element.get()),
         }
     }
@@ -24,6 +25,7 @@ pub(in crate::formats) fn remove_elements<'a>(
     })
 }
 
+/// Tells whether a field holds a signature that the gateway wrapped.
 pub(in crate::formats) fn is_wrapped_signature(field: Option<&Text<'_>>) -> bool {
     field.is_some_and(|text| Signature::unwrap_text(text).is_some())
 }

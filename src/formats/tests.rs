@@ -1,11 +1,11 @@
-//! What holds for every format.
+//! Tests of all formats.
 
 use super::{OutputLimit, ResponseObserver};
 use crate::model::{Format, Losses};
 
 #[test]
-fn the_longest_answer_is_read_in_every_format() {
-    let most = |format: Format, body: &str| {
+fn the_output_limit_is_decoded_in_every_format() {
+    let limits = |format: Format, body: &str| {
         let OutputLimit { output, choices } = format.codec().output_limit(body.as_bytes());
         (output, choices)
     };
@@ -42,12 +42,12 @@ fn the_longest_answer_is_read_in_every_format() {
         ),
         (Format::Native, r#"{"generationConfig":null}"#, None, 1),
     ] {
-        assert_eq!(most(format, body), (output, choices), "{body}");
+        assert_eq!(limits(format, body), (output, choices), "{body}");
     }
 }
 
 #[test]
-fn a_list_in_the_place_of_a_reply_is_not_read_by_position() {
+fn an_array_in_place_of_a_response_is_refused() {
     for codec in Format::ALL.map(Format::codec) {
         let list = r#"["m",null,null,null,null,null,null,null,null]"#;
         let observer = &mut ResponseObserver::default();

@@ -1,9 +1,9 @@
-//! Counts of tokens as upstreams tell them.
+//! Decodes the token counts that upstreams report.
 
 use crate::json::{DecodeResult, FromJson, JsonReader, RawJson};
 
-/// An answer is good also where its count is not: what makes no sense counts as nothing, and what nothing is told of
-/// is estimated.
+/// A count of tokens. A response is good even where its count is not: an invalid one counts as zero,
+/// and is estimated later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::formats) struct TokenCount(pub u64);
 
@@ -12,7 +12,7 @@ impl<'a> FromJson<'a> for TokenCount {
         let mut raw = RawJson::default();
         raw.decode(reader)?;
         let digits = raw.get().trim_matches('"');
-        // Some count in numbers with a point.
+        // Some upstreams send `3.0`.
         let whole = digits.strip_suffix(".0").unwrap_or(digits);
         self.0 = whole.parse().unwrap_or(0);
         Ok(())
@@ -25,7 +25,7 @@ mod tests {
     use crate::json::decode_json;
 
     #[test]
-    fn a_count_is_read_in_every_spelling_and_spoils_nothing() {
+    fn every_form_of_a_count_is_decoded_and_an_invalid_one_is_zero() {
         for (text, count) in [
             ("3", 3),
             ("3.0", 3),

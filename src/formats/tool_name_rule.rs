@@ -1,15 +1,16 @@
-//! Tool names that an upstream takes, for names that only the client's format allows.
+//! The rule for tool names of a format, and replacements for names that break it.
 
 use sha2::{Digest as _, Sha256};
 
 use crate::model::RenamedTool;
 
-/// What a format asks of a tool's name, besides letters, digits, underscores and dashes.
+/// The characters that a tool's name may have, besides letters, digits, underscores and dashes, and
+/// its length.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolNameRule {
     pub max_length: usize,
     pub extra_characters: &'static [char],
-    /// Neither a digit nor a dash nor one of the others comes first.
+    /// The first character must be a letter or an underscore.
     pub starts_with_letter: bool,
 }
 
@@ -22,7 +23,7 @@ impl ToolNameRule {
         }
     }
 
-    /// The names of one request that must change. Afterwards no two tools have the same name.
+    /// Returns the names of a request that must change. No two tools get the same name.
     pub fn replacements<'n>(
         &self,
         names: impl Iterator<Item = &'n str> + Clone,
@@ -32,13 +33,13 @@ impl ToolNameRule {
             if renamed.iter().any(|known| known.client == name) {
                 continue;
             }
-            let plain = self.rewritten(name, usize::MAX);
+            let plain = self.legal_name(name, usize::MAX);
             let taken = names.clone().any(|other| other == plain)
                 || renamed.iter().any(|known| known.upstream == plain);
             let upstream = if taken || plain.len() > self.max_length {
                 let digest = Sha256::digest(name);
-                let mark = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
-                self.rewritten(name, self.max_length - mark.len()) + &mark
+                let suffix = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
+                self.legal_name(name, self.max_length - suffix.len()) + &suffix
             } else {
                 plain
             };
@@ -54,7 +55,7 @@ impl ToolNameRule {
         !name.is_empty()
             && name.len() <= self.max_length
             && name.chars().all(|letter| self.allows_letter(letter))
-            && !self.lacks_beginning(name)
+            && !self.lacks_first_letter(name)
     }
 
     fn allows_letter(&self, letter: char) -> bool {
@@ -63,12 +64,12 @@ impl ToolNameRule {
             || self.extra_characters.contains(&letter)
     }
 
-    fn lacks_beginning(&self, name: &str) -> bool {
+    fn lacks_first_letter(&self, name: &str) -> bool {
         let begins = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
         name.is_empty() || self.starts_with_letter && name.starts_with(|letter| !begins(letter))
     }
 
-    fn rewritten(&self, name: &str, most: usize) -> String {
+    fn legal_name(&self, name: &str, max_length: usize) -> String {
         let legal = |letter| {
             if self.allows_letter(letter) {
                 letter
@@ -77,8 +78,12 @@ impl ToolNameRule {
             }
         };
         let rewritten = name.chars().map(legal);
-        let beginning = self.lacks_beginning(name).then_some('_');
-        beginning.into_iter().chain(rewritten).take(most).collect()
+        let beginning = self.lacks_first_letter(name).then_some('_');
+        beginning
+            .into_iter()
+            .chain(rewritten)
+            .take(max_length)
+            .collect()
     }
 }
 
@@ -92,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn legal_names_stay_and_others_stay_apart() {
+    fn legal_names_stay_and_replacements_are_unique() {
         let long = "x".repeat(65);
         let names = ["ok-1", "a.b", "a:b", "c.d", "c_d", &long, "a.b"];
         let renamed = ToolNameRule::with_max_length(64).replacements(names.into_iter());
@@ -115,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_may_take_more_letters_but_not_in_front() {
+    fn extra_characters_may_not_come_first() {
         let rule = ToolNameRule {
             max_length: 128,
             extra_characters: &['.', ':'],
