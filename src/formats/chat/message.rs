@@ -149,8 +149,8 @@ fn decode_content_part<'a>(
     if let Some(text) = non_empty(part.refusal) {
         emit(ChatFragment::Refusal(text));
     }
-    if let Some(address) = part.image_url {
-        emit(ChatFragment::Media(decode_image(address)));
+    if let Some(image_url) = part.image_url {
+        emit(ChatFragment::Media(decode_image(image_url)));
     }
 }
 

@@ -32,8 +32,8 @@ from_json! {
 }
 
 /// Decodes an image: a data URL or a link.
-pub(super) fn decode_image(address: CompletionImageUrl<'_>) -> Media<'_> {
-    let url = address.url;
+pub(super) fn decode_image(image_url: CompletionImageUrl<'_>) -> Media<'_> {
+    let url = image_url.url;
     let split = match &url {
         Cow::Borrowed(url) => split_data_url(url).map(|(mime, data)| (mime.into(), data.into())),
         Cow::Owned(url) => {

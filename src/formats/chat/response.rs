@@ -56,6 +56,7 @@ pub(super) fn decode_response<'a>(
     })
 }
 
+/// Decodes one choice; `number` is its index in the reported losses.
 fn decode_choice<'a>(
     number: u32,
     mut choice: CompletionChoice<'a>,
@@ -331,6 +332,7 @@ fn has_signed_text(part: &Part<'_>) -> bool {
     matches!(&part.kind, PartKind::Reasoning { text, signature: Some(_) } if !text.is_empty())
 }
 
+/// Adds a call, and its signature as an entry of `reasoning_details`.
 fn add_call<'a>(message: &mut ChatResponseMessage<'a>, call: &'a Call<'_>, id: Text<'a>) {
     if let Some(signature) = &call.signature {
         let index = message.reasoning_details.len();

@@ -11,20 +11,20 @@ from_json! {
 }
 
 from_json! {
-    struct HistoryMessage<'a> {
+    struct ChatHistoryMessage<'a> {
         "reasoning_details" => reasoning_details: Option<RawJson<'a>>,
     }
 }
 
 from_json! {
-    struct HistoryReasoningDetail<'a> {
+    struct ChatHistoryDetail<'a> {
         "signature" => signature: Option<Text<'a>>,
         "data" => data: Option<Text<'a>>,
     }
 }
 
 fn has_wrapped_signature(detail: &str) -> bool {
-    decode_json::<HistoryReasoningDetail<'_>>(detail).is_ok_and(|detail| {
+    decode_json::<ChatHistoryDetail<'_>>(detail).is_ok_and(|detail| {
         is_wrapped_signature(detail.signature.as_ref())
             || is_wrapped_signature(detail.data.as_ref())
     })
@@ -36,7 +36,7 @@ pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<E
     let history: ChatHistory<'_> = decode_json(body).unwrap_or_default();
     let mut edits = Vec::new();
     for (turn, message) in (0..).zip(history.messages) {
-        let message: HistoryMessage<'_> = decode_json(message.get()).unwrap_or_default();
+        let message: ChatHistoryMessage<'_> = decode_json(message.get()).unwrap_or_default();
         let details = message.reasoning_details;
         let edit = details
             .and_then(|raw| remove_elements(raw, body.as_bytes(), has_wrapped_signature, |_| {}));

@@ -95,6 +95,7 @@ impl StreamDecoder for ChatStreamDecoder {
 }
 
 impl ChatStreamDecoder {
+    /// Decodes one choice of a chunk.
     fn choice(
         &mut self,
         choice: &mut CompletionChoice<'_>,
@@ -103,9 +104,9 @@ impl ChatStreamDecoder {
         let number = choice.index.unwrap_or(0);
         let at = number as usize;
         if at >= MAX_CHOICES {
-            return Err(ApiError::bad_gateway(
-                "the upstream numbers its answers wildly",
-            ));
+            return Err(ApiError::bad_gateway(format!(
+                "the upstream's choice index {number} is over the limit of {MAX_CHOICES} choices"
+            )));
         }
         if self.choices.len() <= at {
             self.choices.resize_with(at + 1, DecodedChoice::default);

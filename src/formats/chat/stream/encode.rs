@@ -32,7 +32,7 @@ pub(in crate::formats::chat) struct ChatStreamEncoder {
 /// The state of one choice.
 #[derive(Default)]
 struct EncodedChoice {
-    open: Option<OpenBlock>,
+    open: Option<OpenChatBlock>,
     calls: u32,
     details: usize,
     /// Reasoning without a signature, as long as no other has come with one.
@@ -73,6 +73,7 @@ impl EncodedChoice {
         self.details += 1;
     }
 
+    /// Encodes media as one delta: images are numbered, later audio continues the first.
     fn encode_media<'a>(&mut self, media: &'a Media<'_>, identity: &ChatIdentity) -> ChatDelta<'a> {
         let mut chunk_delta = ChatDelta::default();
         match ChatOutputMedia::new(media, identity) {
@@ -93,7 +94,7 @@ impl EncodedChoice {
 }
 
 /// The block that is being encoded.
-enum OpenBlock {
+enum OpenChatBlock {
     Text,
     Refusal,
     Reasoning {
@@ -110,6 +111,7 @@ enum OpenBlock {
 }
 
 impl ChatStreamEncoder {
+    /// Encodes a response to a request with these options.
     pub(in crate::formats::chat) fn new(options: &ResponseOptions) -> ChatStreamEncoder {
         let identity = ChatIdentity::new("", 0, "", options);
         ChatStreamEncoder {
@@ -123,16 +125,17 @@ impl ChatStreamEncoder {
         }
     }
 
+    /// Opens a block; the one before it is closed.
     fn open(&mut self, choice: u32, block: Block<'_>, out: &mut SseWriter) {
         self.close(choice, out);
         let progress = choice_entry(&mut self.choices, &self.head, choice, out);
         progress.open = Some(match block {
-            Block::Text => OpenBlock::Text,
+            Block::Text => OpenChatBlock::Text,
             Block::Refusal => {
                 progress.has_refusal = true;
-                OpenBlock::Refusal
+                OpenChatBlock::Refusal
             }
-            Block::Reasoning => OpenBlock::Reasoning {
+            Block::Reasoning => OpenChatBlock::Reasoning {
                 text: String::new(),
                 signature: None,
             },
@@ -142,7 +145,7 @@ impl ChatStreamEncoder {
                 let call = ChatToolCall::first(progress.calls, &id, kind, &name);
                 write_delta(&self.head, choice, ChatDelta::of_call(call), out);
                 progress.calls += 1;
-                OpenBlock::Call {
+                OpenChatBlock::Call {
                     id,
                     kind,
                     has_arguments: false,
@@ -152,11 +155,12 @@ impl ChatStreamEncoder {
             Block::Media(media) => {
                 let chunk_delta = progress.encode_media(&media, &self.identity);
                 write_delta(&self.head, choice, chunk_delta, out);
-                OpenBlock::Media
+                OpenChatBlock::Media
             }
         });
     }
 
+    /// Encodes a delta of the open block.
     fn delta(&mut self, choice: u32, delta: &Delta<'_>, out: &mut SseWriter) {
         let head = &self.head;
         let progress = choice_entry(&mut self.choices, head, choice, out);
@@ -170,14 +174,14 @@ impl ChatStreamEncoder {
                 return write_choice(head, choice, chunk_delta, Some(logprobs), None, out);
             }
             (_, Delta::Text(text) | Delta::Arguments(text)) if text.is_empty() => return,
-            (Some(OpenBlock::Text), Delta::Text(text)) => chunk_delta.content = Some(text),
-            (Some(OpenBlock::Refusal), Delta::Text(text)) => chunk_delta.refusal = Some(text),
-            (Some(OpenBlock::Reasoning { text: whole, .. }), Delta::Text(text)) => {
+            (Some(OpenChatBlock::Text), Delta::Text(text)) => chunk_delta.content = Some(text),
+            (Some(OpenChatBlock::Refusal), Delta::Text(text)) => chunk_delta.refusal = Some(text),
+            (Some(OpenChatBlock::Reasoning { text: whole, .. }), Delta::Text(text)) => {
                 whole.push_str(text);
                 chunk_delta.reasoning_content = Some(text);
             }
             (
-                Some(OpenBlock::Call {
+                Some(OpenChatBlock::Call {
                     kind,
                     has_arguments,
                     ..
@@ -189,7 +193,10 @@ impl ChatStreamEncoder {
                     ChatDelta::of_call(ChatToolCall::continued(progress.calls - 1, *kind, text));
             }
             (
-                Some(OpenBlock::Reasoning { signature, .. } | OpenBlock::Call { signature, .. }),
+                Some(
+                    OpenChatBlock::Reasoning { signature, .. }
+                    | OpenChatBlock::Call { signature, .. },
+                ),
                 Delta::Signature(new),
             ) => {
                 *signature = Some(new.wrap());
@@ -201,17 +208,18 @@ impl ChatStreamEncoder {
         write_delta(head, choice, chunk_delta, out);
     }
 
+    /// Closes the open block: what is known only at its end is encoded here.
     fn close(&mut self, choice: u32, out: &mut SseWriter) {
         let head = &self.head;
         let progress = choice_entry(&mut self.choices, head, choice, out);
         let index = progress.details;
         match progress.open.take() {
-            Some(OpenBlock::Reasoning { text, signature }) => {
+            Some(OpenChatBlock::Reasoning { text, signature }) => {
                 progress.close_reasoning(text, signature, |detail| {
                     write_delta(head, choice, ChatDelta::of_detail(detail), out);
                 })
             }
-            Some(OpenBlock::Call {
+            Some(OpenChatBlock::Call {
                 id,
                 kind,
                 has_arguments,
@@ -227,10 +235,11 @@ impl ChatStreamEncoder {
                     progress.details += 1;
                 }
             }
-            Some(OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Media) | None => {}
+            Some(OpenChatBlock::Text | OpenChatBlock::Refusal | OpenChatBlock::Media) | None => {}
         }
     }
 
+    /// Notes the finish reason; the explanation of a filter becomes a refusal.
     fn finish(&mut self, choice: u32, reason: &Finish<'_>, out: &mut SseWriter) {
         let progress = choice_entry(&mut self.choices, &self.head, choice, out);
         if let Finish::Filtered(Some(explanation)) = reason
@@ -246,6 +255,7 @@ impl ChatStreamEncoder {
         progress.finish = Some(encode_finish_reason(reason, progress.calls > 0));
     }
 
+    /// Encodes what was delayed to the end, the usage and `[DONE]`.
     fn end(&mut self, out: &mut SseWriter) {
         choice_entry(&mut self.choices, &self.head, 0, out);
         let numbers: Vec<u32> = self.choices.keys().copied().collect();
