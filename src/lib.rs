@@ -20,7 +20,7 @@
 //! | `request_body_filter` | translates the request body | `proxy/upstream_request.rs`, [`translate`] |
 //! | `upstream_response_filter` | decides from the header how the response is translated | `proxy/upstream_response.rs` |
 //! | `response_body_filter` | translates a chunk of the response | `proxy/upstream_response.rs`, [`translate`] |
-//! | `response_filter` | adds the gateway's headers | `proxy/response_headers.rs` |
+//! | `response_filter` | adds the gateway's headers | `proxy/downstream.rs` |
 //! | `fail_to_connect`, `error_while_proxy` | decide whether the next attempt follows | `proxy/retry.rs` |
 //! | `fail_to_proxy` | encodes the error in the client's format | `proxy/local.rs` |
 //! | `logging` | settles the cost, writes the usage record, metrics and access log | `proxy/billing.rs` |

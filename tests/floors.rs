@@ -94,7 +94,8 @@ impl Source {
 
     /// The code that is not compiled for tests alone.
     fn shipped_code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let first_line_of_tests = match self.path.contains("/tests/") {
+        let is_test = self.path.contains("/tests/") || self.path.ends_with("/tests.rs");
+        let first_line_of_tests = match is_test {
             true => 0,
             false => self.first_line_of_tests(),
         };

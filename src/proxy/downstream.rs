@@ -1,9 +1,11 @@
-//! Writes responses to the client, within the limit of its silence.
+//! The response to the client: the headers that the gateway adds, what a translation has lost, and
+//! writing within the limit of the client's silence.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
@@ -11,10 +13,142 @@ use pingora_http::ResponseHeader;
 use super::billing;
 use super::context::RequestContext;
 use super::timer::within;
+use crate::formats::HeaderFields;
+use crate::model::{Action, Losses};
+use crate::translate::ResponseMode;
+
+// Made once: for every response, their letters would be looked at anew.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const UPSTREAM: HeaderName = HeaderName::from_static("x-omniglot-upstream");
+const ATTEMPTS: HeaderName = HeaderName::from_static("x-omniglot-attempts");
+const DROPPED: HeaderName = HeaderName::from_static("x-omniglot-dropped");
+const ADJUSTED: HeaderName = HeaderName::from_static("x-omniglot-adjusted");
+
+/// Longer lists of losses are cut: they must fit into a header.
+const LIST_LIMIT: usize = 4096;
 
 /// How much a client must take within the write timeout: long chunks go out in several writes, so
 /// that the limit is one of silence, not of size.
 const WRITE_CHUNK: usize = 256 << 10;
+
+/// Adds all headers of the gateway to the response of an upstream.
+pub(super) fn add_headers(header: &mut ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
+    let mut fields = HeaderFields::default();
+    add_request_id(ctx, &mut fields);
+    add_upstream(ctx, &mut fields);
+    if !ctx.attempt.losses.0.is_empty() {
+        add_losses(ctx, &mut fields);
+    }
+    add_rate_limits(ctx, &mut fields);
+    let translator = ctx.response.translator.as_ref();
+    if translator.is_some_and(|translator| translator.mode() == ResponseMode::Json) {
+        billing::add_headers(ctx, &mut fields);
+    }
+    // Through the parts: pingora's own insertion parses every name anew.
+    let (empty, ()) = http::Response::new(()).into_parts();
+    let mut parts: http::response::Parts = std::mem::replace(header, empty.into()).into();
+    insert_fields(fields, &mut parts.headers)?;
+    *header = parts.into();
+    Ok(())
+}
+
+pub(super) fn insert_fields(fields: HeaderFields, headers: &mut HeaderMap) -> Result<()> {
+    fields.insert_into(headers).map_err(|error| {
+        Error::because(
+            ErrorType::InvalidHTTPHeader,
+            "a header of the gateway",
+            error,
+        )
+    })
+}
+
+/// The request id under our own name, and under the one that the SDKs of the client's format read.
+pub(super) fn add_request_id(ctx: &RequestContext, fields: &mut HeaderFields) {
+    let id = ctx.client.request_id().as_bytes();
+    if let Some(name) = ctx.client.codec().request_id_header() {
+        fields.insert_bytes(name, id);
+    }
+    fields.insert_bytes(REQUEST_ID, id);
+}
+
+/// Which upstream answered, and after how many attempts.
+pub(super) fn add_upstream(ctx: &RequestContext, fields: &mut HeaderFields) {
+    fields.insert_bytes(UPSTREAM, ctx.route.upstream_name().as_bytes());
+    fields.insert_number(ATTEMPTS, ctx.route.tried() as u64, "");
+}
+
+/// What is left of the key's limits, under the names of the client's format.
+pub(super) fn add_rate_limits(ctx: &RequestContext, fields: &mut HeaderFields) {
+    if let Some(key) = ctx.client.key().filter(|key| key.is_limited()) {
+        let allowance = key.limiter.rate_limit_status(&key.limits, Instant::now());
+        ctx.client.codec().encode_rate_limits(&allowance, fields);
+    }
+}
+
+/// Adds the headers that name what the upstream's format could not express of the request.
+pub(super) fn add_losses(ctx: &RequestContext, fields: &mut HeaderFields) {
+    for (name, dropped) in [(DROPPED, true), (ADJUSTED, false)] {
+        let of_kind = |action| (action == Action::Dropped) == dropped;
+        let paths = loss_paths(ctx, &ctx.attempt.losses, of_kind);
+        if !paths.is_empty() {
+            fields.insert_bytes(name, paths.as_bytes());
+        }
+    }
+}
+
+/// Logs what the client's format could not express of the response: the headers speak of the
+/// request alone. A part that says something else now may explain what a client does next; one that
+/// is missing is common.
+pub(super) fn log_losses(ctx: &mut RequestContext) {
+    let Some(translator) = &mut ctx.response.translator else {
+        return;
+    };
+    let losses = translator.take_losses();
+    if losses.0.is_empty() {
+        return;
+    }
+    let is_dropped = |action| action == Action::Dropped;
+    let adjusted = losses.0.iter().any(|loss| !is_dropped(loss.action));
+    let level = match adjusted {
+        true => log::Level::Info,
+        false => log::Level::Debug,
+    };
+    if log::log_enabled!(level) {
+        log::log!(
+            level,
+            "{}: response of upstream {}: dropped [{}], adjusted [{}]",
+            ctx.client.request_id(),
+            ctx.route.upstream_name(),
+            loss_paths(ctx, &losses, is_dropped),
+            loss_paths(ctx, &losses, |action| !is_dropped(action)),
+        );
+    }
+}
+
+/// The client's paths of the losses of some kind, as a list.
+pub(super) fn loss_paths(
+    ctx: &RequestContext,
+    losses: &Losses,
+    which: impl Fn(Action) -> bool,
+) -> String {
+    let codec = ctx.client.codec();
+    let mut list = String::new();
+    for loss in losses.0.iter().filter(|loss| which(loss.action)) {
+        let path = codec.path_of(&loss.location);
+        if list.len() + path.len() > LIST_LIMIT {
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        // Keys are the client's own words and may hold anything; a header may not.
+        list.extend(path.chars().map(|letter| match letter {
+            ' '..='~' => letter,
+            _ => '?',
+        }));
+    }
+    list
+}
 
 /// Writes the header of a response.
 pub(super) async fn write_header(

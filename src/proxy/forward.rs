@@ -14,13 +14,14 @@ use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::timeout;
 
 use super::context::RequestContext;
-use super::decompress::Decompressor;
 use super::gateway::Gateway;
+use super::local;
 use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
-use super::upstream_pool::{UpstreamConnection, http_peer};
+use super::upstream::decompress::Decompressor;
+use super::upstream::pool::{UpstreamConnection, http_peer};
+use super::upstream::response_header;
+use super::upstream::session::{self, UpstreamRequest};
 use super::upstream_request::set_target_and_length;
-use super::upstream_session::{self, UpstreamRequest};
-use super::{local, upstream_head};
 use crate::metrics::FailureCause;
 use crate::model::ApiError;
 
@@ -161,7 +162,7 @@ impl Gateway {
             let deadline = ctx.deadline();
             let sent = {
                 let timer = &mut ctx.timer;
-                let sending = upstream_session::send(connection, peer, &request, &timeouts, timer);
+                let sending = session::send(connection, peer, &request, &timeouts, timer);
                 unless_gone(session, deadline, pin!(sending)).await
             };
             match sent {
@@ -195,9 +196,9 @@ impl Gateway {
         upstream: &mut UpstreamSession,
     ) -> Result<()> {
         let header = upstream.response_header().ok_or_else(no_attempt)?;
-        let mut header = upstream_head::allowed(header);
+        let mut header = response_header::allowed(header);
         let limit = ctx.snapshot.server.body_limit;
-        let decompressor = Decompressor::new(upstream_head::content_encoding(&header), limit)?;
+        let decompressor = Decompressor::new(response_header::content_encoding(&header), limit)?;
         self.upstream_response_filter(session, &mut header, ctx)
             .await?;
         self.respond(session, ctx, upstream, header, decompressor)

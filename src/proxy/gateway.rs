@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::access_log::AccessLog;
 use super::conversation_store::ConversationStore;
-use super::upstream_pool::UpstreamPool;
+use super::upstream::pool::UpstreamPool;
 use crate::access::{Keyring, Leases, SharedLimits};
 use crate::images::{FileStore, TaskQueue};
 use crate::journal::Journal;

@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::timer::ReusableTimer;
-use super::upstream_pool::{UpstreamPool, http_peer};
+use super::upstream::pool::{UpstreamPool, http_peer};
+use super::upstream::session::{UpstreamRequest, send};
 use super::upstream_request::upstream_header;
-use super::upstream_session::{UpstreamRequest, send};
 use crate::config::HealthCheck;
 use crate::runtime::{Resolver, Runtime, Upstream};
 

@@ -13,7 +13,7 @@ use super::downstream::{write_body, write_header};
 use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
-use super::{billing, losses, response_headers};
+use super::{billing, downstream};
 use crate::catalog;
 use crate::config;
 use crate::formats::{HeaderFields, Operation};
@@ -62,9 +62,9 @@ async fn respond(
     parts.headers.reserve(HEADERS);
     parts.headers.insert(CONTENT_TYPE, content_type);
     parts.headers.insert(CONTENT_LENGTH, body.len().into());
-    response_headers::add_request_id(ctx, &mut fields);
-    response_headers::add_rate_limits(ctx, &mut fields);
-    response_headers::put(fields, &mut parts.headers)?;
+    downstream::add_request_id(ctx, &mut fields);
+    downstream::add_rate_limits(ctx, &mut fields);
+    downstream::insert_fields(fields, &mut parts.headers)?;
     session.set_close_on_response_before_downstream_finish(false);
     session.set_total_drain_timeout(Some(DRAIN_REQUEST));
     write_header(session, ctx, parts.into()).await?;
@@ -122,8 +122,8 @@ async fn respond_error(
         fields.insert(ALLOW, &**allowed);
     }
     if ctx.route.tried() > 0 {
-        response_headers::add_upstream(ctx, &mut fields);
-        losses::add_headers(ctx, &mut fields);
+        downstream::add_upstream(ctx, &mut fields);
+        downstream::add_losses(ctx, &mut fields);
     }
     respond_json(session, ctx, status, body, fields).await
 }
@@ -229,7 +229,7 @@ pub(super) async fn respond_token_count(
 ) -> Result<()> {
     ctx.route.clear_attempts();
     let mut fields = HeaderFields::default();
-    losses::add_headers(ctx, &mut fields);
+    downstream::add_losses(ctx, &mut fields);
     fields.insert(billing::ESTIMATED, true);
     respond_json(session, ctx, 200, body, fields).await
 }

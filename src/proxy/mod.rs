@@ -16,7 +16,7 @@
 //! | `fail_to_connect` | loop | another address, or the next attempt | `retry.rs` |
 //! | `upstream_response_filter` | loop | chooses how the response is translated | `upstream_response.rs` |
 //! | `response_body_filter` | loop, per chunk | translates the response body | `upstream_response.rs` |
-//! | `response_filter` | loop | adds our headers, just before the header is sent | `response_headers.rs` |
+//! | `response_filter` | loop | adds our headers, just before the header is sent | `downstream.rs` |
 //! | `error_while_proxy` | loop | gives a failure its meaning; says whether to retry | `retry.rs` |
 //! | `fail_to_proxy` | pingora | encodes the error in the client's format | `local.rs` |
 //! | `logging` | pingora | settles the cost, metrics, access log | `billing.rs`, `access_log.rs` |
@@ -31,7 +31,6 @@ mod billing;
 mod context;
 mod conversation;
 mod conversation_store;
-mod decompress;
 mod downstream;
 mod endpoint;
 mod forward;
@@ -39,22 +38,16 @@ mod gateway;
 mod health_check;
 mod image_files;
 mod image_tasks;
-mod keep_alive;
 mod listener;
 mod local;
-mod losses;
-mod redact;
 mod request_body;
 mod request_filter;
 mod respond;
-mod response_headers;
 mod retry;
 mod timer;
-mod upstream_head;
-mod upstream_pool;
+mod upstream;
 mod upstream_request;
 mod upstream_response;
-mod upstream_session;
 
 use std::time::Duration;
 
@@ -72,7 +65,7 @@ pub use conversation_store::ConversationStore;
 pub use gateway::Gateway;
 pub use health_check::HealthChecks;
 pub use listener::{HttpService, Listener};
-pub use upstream_pool::UpstreamPool;
+pub use upstream::pool::UpstreamPool;
 
 #[async_trait]
 impl ProxyHttp for Gateway {
@@ -173,7 +166,7 @@ impl ProxyHttp for Gateway {
         ctx: &mut Self::CTX,
     ) -> Result<()> {
         ctx.trace("response_filter");
-        response_headers::add(upstream_response, ctx)
+        downstream::add_headers(upstream_response, ctx)
     }
 
     /// Gives a failure after the connection its meaning, once; says whether another attempt may follow.

@@ -14,13 +14,14 @@ use pingora_proxy::{ProxyHttp as _, Session};
 use tokio::time::Instant as TokioInstant;
 
 use super::context::{RequestContext, is_retryable};
-use super::decompress::Decompressor;
 use super::downstream::{write_body, write_header};
 use super::gateway::Gateway;
-use super::keep_alive::{Idle, IdleTimeout};
+use super::timer::{Idle, IdleTimeout};
 use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
+use super::upstream::decompress::Decompressor;
+use super::upstream::redact;
 use super::upstream_response::{client_error, is_failure};
-use super::{billing, image_files, local, redact, response_headers};
+use super::{billing, downstream, image_files, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};
@@ -235,7 +236,7 @@ impl Gateway {
             return Err(ctx.set_error(api_error));
         }
         let mut fields = HeaderFields::default();
-        response_headers::add_upstream(ctx, &mut fields);
+        downstream::add_upstream(ctx, &mut fields);
         if let Some(value) = header.headers.get(RETRY_AFTER) {
             fields.insert_bytes(RETRY_AFTER, value.as_bytes());
         }

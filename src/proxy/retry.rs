@@ -10,8 +10,8 @@ use tokio::time::sleep;
 
 use super::context::RequestContext;
 use super::gateway::Gateway;
-use super::redact;
 use super::timer::{DEADLINE_EXCEEDED, is_downstream, unless_gone};
+use super::upstream::redact;
 use crate::config::UpstreamTimeouts;
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind};

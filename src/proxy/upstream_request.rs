@@ -10,8 +10,8 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 
 use super::context::RequestContext;
+use super::downstream;
 use super::gateway::Gateway;
-use super::losses;
 use crate::access::KEY_PARAMETER;
 use crate::config::OnUnsupported;
 use crate::formats::{Operation, RequestHead, UpstreamTarget};
@@ -193,7 +193,7 @@ fn translated_body(
         let body = Bytes::from(std::mem::take(&mut translated.body)).into();
         (body, translated)
     };
-    let dropped = losses::paths(ctx, &losses, |action| action == Action::Dropped);
+    let dropped = downstream::loss_paths(ctx, &losses, |action| action == Action::Dropped);
     if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
         let message = format!(
             "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"

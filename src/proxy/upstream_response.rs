@@ -8,8 +8,9 @@ use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
 use super::context::{RequestContext, is_retryable};
+use super::downstream;
 use super::gateway::Gateway;
-use super::{losses, redact, upstream_head};
+use super::upstream::{redact, response_header};
 use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::metrics::FailureCause;
 use crate::model::{ApiError, ApiErrorKind, TranslationState};
@@ -32,7 +33,7 @@ impl Gateway {
         };
         let options = response_options(ctx, request, state);
         let (client, upstream) = (ctx.client.format(), attempt.upstream.format);
-        let content_type = upstream_head::content_type(header);
+        let content_type = response_header::content_type(header);
         let limit = ctx.snapshot.server.body_limit;
         let chosen =
             ResponseTranslator::new(client, upstream, request, options, content_type, limit);
@@ -43,7 +44,7 @@ impl Gateway {
                 return Err(ctx.set_error(api_error));
             }
         };
-        translator.expect_length(upstream_head::content_length(header));
+        translator.expect_length(response_header::content_length(header));
         for name in [CONTENT_ENCODING, CONTENT_LENGTH, RETRY_AFTER] {
             header.remove_header(&name);
         }
@@ -78,7 +79,7 @@ impl Gateway {
         let (mut api_error, cause) = match (translated, early) {
             (_, Some(api_error)) => (api_error, FailureCause::Status),
             (Ok(()), None) => {
-                losses::log_response(ctx);
+                downstream::log_losses(ctx);
                 self.store_response(ctx);
                 return Ok(());
             }
@@ -142,7 +143,7 @@ pub(super) fn client_error(
         let message = format!("the upstream answered with status {status}, which is not followed");
         return ApiError::bad_gateway(message);
     }
-    api_error.retry_after = upstream_head::retry_after(header).or(api_error.retry_after);
+    api_error.retry_after = response_header::retry_after(header).or(api_error.retry_after);
     api_error
 }
 

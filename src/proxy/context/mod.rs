@@ -21,8 +21,8 @@ use route::RouteState;
 pub(super) use billing::RequestCost;
 
 use super::conversation_store::ConversationScope;
-use super::redact;
 use super::timer::ReusableTimer;
+use super::upstream::redact;
 use crate::journal::Journal;
 use crate::metrics::{InFlight, Metrics};
 use crate::model::{ApiError, ApiErrorKind};

@@ -41,7 +41,7 @@ pub struct UpstreamPool {
 }
 
 /// A connection that has no request on it.
-pub(super) enum UpstreamConnection {
+pub(in crate::proxy) enum UpstreamConnection {
     Http1(Stream),
     Http2(Box<Http2Session>),
 }
@@ -62,7 +62,10 @@ impl UpstreamPool {
     }
 
     /// A connection that has been used before, if there is one.
-    pub(super) async fn reuse(&self, peer: &HttpPeer) -> Result<Option<UpstreamConnection>> {
+    pub(in crate::proxy) async fn reuse(
+        &self,
+        peer: &HttpPeer,
+    ) -> Result<Option<UpstreamConnection>> {
         let alpn = &peer.options.alpn;
         if alpn.get_max_http_version() == 2 {
             let shared = Box::pin(self.http2().reused_http_session(peer)).await?;
@@ -77,7 +80,7 @@ impl UpstreamPool {
         Ok(idle.map(UpstreamConnection::Http1))
     }
 
-    pub(super) async fn connect(&self, peer: &HttpPeer) -> Result<UpstreamConnection> {
+    pub(in crate::proxy) async fn connect(&self, peer: &HttpPeer) -> Result<UpstreamConnection> {
         if peer.options.alpn.get_max_http_version() < 2 {
             let stream = self.http1.new_stream(peer).await;
             return stream.map(UpstreamConnection::Http1);
@@ -92,7 +95,7 @@ impl UpstreamPool {
     }
 
     /// Returns a connection whose response was read to its end, for another request.
-    pub(super) async fn release(&self, session: UpstreamSession, peer: &HttpPeer) {
+    pub(in crate::proxy) async fn release(&self, session: UpstreamSession, peer: &HttpPeer) {
         match session {
             UpstreamSession::H1(mut session) => {
                 session.respect_keepalive();
@@ -110,7 +113,7 @@ impl UpstreamPool {
 }
 
 impl UpstreamConnection {
-    pub(super) fn into_session(self) -> UpstreamSession {
+    pub(in crate::proxy) fn into_session(self) -> UpstreamSession {
         match self {
             UpstreamConnection::Http1(stream) => UpstreamSession::H1(Http1Session::new(stream)),
             UpstreamConnection::Http2(session) => UpstreamSession::H2(*session),
@@ -119,7 +122,7 @@ impl UpstreamConnection {
 }
 
 /// The peer of an upstream at one of its addresses.
-pub(super) fn http_peer(
+pub(in crate::proxy) fn http_peer(
     upstream: &Upstream,
     address: SocketAddr,
     connect_timeout: Duration,

@@ -12,7 +12,7 @@ use pingora_http::ResponseHeader;
 const HEADERS: usize = 24;
 
 /// A header with the fields that may be looked at: the others may name an account.
-pub(super) fn allowed(header: &ResponseHeader) -> ResponseHeader {
+pub(in crate::proxy) fn allowed(header: &ResponseHeader) -> ResponseHeader {
     let (mut parts, ()) = http::Response::new(()).into_parts();
     parts.status = header.status;
     parts.headers.reserve(HEADERS);
@@ -24,25 +24,25 @@ pub(super) fn allowed(header: &ResponseHeader) -> ResponseHeader {
     parts.into()
 }
 
-pub(super) fn content_encoding(header: &ResponseHeader) -> Option<&HeaderValue> {
+pub(in crate::proxy) fn content_encoding(header: &ResponseHeader) -> Option<&HeaderValue> {
     header.headers.get(CONTENT_ENCODING)
 }
 
 /// The content type, or an empty text.
-pub(super) fn content_type(header: &ResponseHeader) -> &str {
+pub(in crate::proxy) fn content_type(header: &ResponseHeader) -> &str {
     let value = header.headers.get(CONTENT_TYPE);
     value.and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
 /// The announced length of the body, or nothing.
-pub(super) fn content_length(header: &ResponseHeader) -> usize {
+pub(in crate::proxy) fn content_length(header: &ResponseHeader) -> usize {
     let value = header.headers.get(CONTENT_LENGTH);
     let length = value.and_then(|value| value.to_str().ok()?.parse().ok());
     length.unwrap_or_default()
 }
 
 /// How long the upstream wants not to be asked, in whole seconds; it says so in seconds or as a date.
-pub(super) fn retry_after(header: &ResponseHeader) -> Option<Duration> {
+pub(in crate::proxy) fn retry_after(header: &ResponseHeader) -> Option<Duration> {
     let text = header.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = match text.parse::<f64>() {
         Ok(seconds) => seconds,

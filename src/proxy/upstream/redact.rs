@@ -13,7 +13,7 @@ const BEARER: &[u8] = b"Bearer ";
 const REDACTED: &[u8] = b"***";
 
 /// Redacts every text of an error.
-pub(super) fn redact_error(upstream: &Upstream, api_error: &mut ApiError) {
+pub(in crate::proxy) fn redact_error(upstream: &Upstream, api_error: &mut ApiError) {
     let details = &mut **api_error;
     let texts = [&mut details.param, &mut details.code];
     let texts = texts.into_iter().flatten().chain([&mut details.message]);
@@ -25,7 +25,7 @@ pub(super) fn redact_error(upstream: &Upstream, api_error: &mut ApiError) {
 }
 
 /// Redacts credentials in a text for the log, whose readers know where the upstream is.
-pub(super) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
+pub(in crate::proxy) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
     let bytes = text.as_bytes();
     let secrets = credentials(upstream);
     match replace_found(bytes, |at| longest_credential(&secrets, &bytes[at..])) {
@@ -35,7 +35,7 @@ pub(super) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str>
 }
 
 /// Redacts credentials and addresses; `None`: the bytes hold none of them.
-pub(super) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::proxy) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<u8>> {
     let (secrets, address) = (credentials(upstream), UpstreamAddress::new(&upstream.base));
     replace_found(bytes, |at| {
         let credential = longest_credential(&secrets, &bytes[at..]);

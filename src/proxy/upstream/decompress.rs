@@ -11,7 +11,7 @@ use pingora_core::{Error, ErrorType, Result};
 /// The decoder of a body's content encoding. pingora's own decoders hold the last bytes of a chunk
 /// back until the next one comes, where a stream has to hand over every event at once, and they
 /// have no limit on what a chunk expands to.
-pub(super) enum Decompressor {
+pub(in crate::proxy) enum Decompressor {
     Identity,
     Gzip(Box<MultiGzDecoder<BoundedOutput>>),
     Brotli(Box<DecompressorWriter<BoundedOutput>>),
@@ -19,7 +19,10 @@ pub(super) enum Decompressor {
 
 impl Decompressor {
     /// No chunk may expand to more than `limit` bytes.
-    pub(super) fn new(coding: Option<&HeaderValue>, limit: usize) -> Result<Decompressor> {
+    pub(in crate::proxy) fn new(
+        coding: Option<&HeaderValue>,
+        limit: usize,
+    ) -> Result<Decompressor> {
         let Some(coding) = coding else {
             return Ok(Decompressor::Identity);
         };
@@ -40,7 +43,7 @@ impl Decompressor {
     }
 
     /// Decompresses one chunk; `None` is the end of the body.
-    pub(super) fn decompress(&mut self, chunk: Option<Bytes>) -> Result<Option<Bytes>> {
+    pub(in crate::proxy) fn decompress(&mut self, chunk: Option<Bytes>) -> Result<Option<Bytes>> {
         let end = chunk.is_none();
         let bytes = match self {
             Decompressor::Identity => return Ok(chunk),
@@ -88,7 +91,7 @@ fn decode_brotli(
 }
 
 /// What one chunk expands to, up to a limit.
-pub(super) struct BoundedOutput {
+pub(in crate::proxy) struct BoundedOutput {
     bytes: Vec<u8>,
     limit: usize,
 }

@@ -13,10 +13,10 @@ use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 use tokio::io::AsyncWriteExt as _;
 
-use super::timer::{ReusableTimer, within};
-use super::upstream_pool::UpstreamConnection;
+use super::pool::UpstreamConnection;
 use crate::config::UpstreamTimeouts;
 use crate::json::ChunkedBytes;
+use crate::proxy::timer::{ReusableTimer, within};
 
 /// A body is handed to HTTP/2 in chunks, so that the write timeout is one of silence, not of size.
 const WRITE_CHUNK: usize = 1 << 20;
@@ -25,22 +25,22 @@ const WRITE_CHUNK: usize = 1 << 20;
 const HEADER_LENGTH: usize = 512;
 
 /// A request for an upstream.
-pub(super) struct UpstreamRequest {
-    pub(super) header: RequestHeader,
+pub(in crate::proxy) struct UpstreamRequest {
+    pub(in crate::proxy) header: RequestHeader,
     /// The first chunk of the body, and the rest of it.
-    pub(super) body: (Bytes, ChunkedBytes),
+    pub(in crate::proxy) body: (Bytes, ChunkedBytes),
 }
 
 /// A connection on which the header of a response has arrived.
-pub(super) struct UpstreamResponse {
+pub(in crate::proxy) struct UpstreamResponse {
     /// On the heap: it is large, and handed on from one step to the next.
-    pub(super) session: Box<UpstreamSession>,
+    pub(in crate::proxy) session: Box<UpstreamSession>,
     /// `false`: what is written next would be read as the rest of this request.
-    pub(super) is_sent: bool,
+    pub(in crate::proxy) is_sent: bool,
 }
 
 /// Sends a request and reads the header of its response; a connection that fails is closed.
-pub(super) async fn send(
+pub(in crate::proxy) async fn send(
     connection: UpstreamConnection,
     peer: &HttpPeer,
     request: &UpstreamRequest,
