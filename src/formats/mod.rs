@@ -7,7 +7,6 @@ mod capabilities;
 mod chat;
 mod codec;
 mod conversation_codec;
-mod few;
 mod free_text;
 mod header_fields;
 mod ids;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::reader::{DecodeResult, JsonError, JsonReader};
 
 /// A type that is decoded from JSON, in place, so that nothing is moved.
@@ -136,6 +138,18 @@ impl<'a, T: FromJson<'a>> FromJson<'a> for Box<T> {
 }
 
 impl<'a, T: FromJson<'a>> FromJson<'a> for Vec<T> {
+    fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
+        reader.array(|reader| {
+            let mut item = T::default();
+            item.decode(reader)?;
+            self.push(item);
+            Ok(())
+        })
+    }
+}
+
+/// For arrays that nearly always hold one item, which then is not on the heap.
+impl<'a, T: FromJson<'a>> FromJson<'a> for SmallVec<[T; 1]> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         reader.array(|reader| {
             let mut item = T::default();

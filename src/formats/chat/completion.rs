@@ -4,13 +4,13 @@
 //! Types named `Completion…` are decoded from the bodies of upstreams; types named `Chat…` are encoded.
 
 use serde_json::Value;
+use smallvec::SmallVec;
 
 use super::error::decode_error;
 use super::finish_reason::{ChoiceSummary, decode_finish_reason};
 use super::logprobs::{CompletionLogprobs, decode_logprobs};
 use super::message::CompletionMessage;
 use super::usage::CompletionUsage;
-use crate::formats::few::Few;
 use crate::json::{RawJson, from_json};
 use crate::model::{ApiError, Finish, Logprob, Text, Usage};
 
@@ -21,7 +21,7 @@ from_json! {
         "id" => pub(super) id: Option<Text<'a>>,
         "model" => pub(super) model: Option<Text<'a>>,
         "created" => created: Option<f64>,
-        "choices" => pub(super) choices: Option<Few<CompletionChoice<'a>>>,
+        "choices" => pub(super) choices: Option<SmallVec<[CompletionChoice<'a>; 1]>>,
         "usage" => usage: Option<CompletionUsage>,
         "x_groq" => x_groq: Option<Box<GroqExtension<'a>>>,
         "error" => pub(super) error: Option<RawJson<'a>>,

@@ -1,5 +1,7 @@
 //! The message of a choice, or a delta of it, decoded into fragments.
 
+use smallvec::SmallVec;
+
 use super::annotations::{CompletionAnnotation, decode_annotation};
 use super::calls::{
     CallFragment, CompletionFunction, CompletionToolCall, decode_function, decode_tool_call,
@@ -10,7 +12,6 @@ use super::output_media::{
 };
 use super::reasoning::{CompletionReasoningDetail, decode_reasoning_detail};
 use super::text::non_empty;
-use crate::formats::few::Few;
 use crate::json::{DecodeResult, FromJson, JsonReader, from_json};
 use crate::model::Text;
 
@@ -22,7 +23,7 @@ from_json! {
         "reasoning_content" => pub(super) reasoning_content: Option<Text<'a>>,
         "reasoning" => pub(super) reasoning: Option<Text<'a>>,
         "reasoning_details" => pub(super) reasoning_details: Option<Vec<CompletionReasoningDetail<'a>>>,
-        "tool_calls" => pub(super) tool_calls: Option<Few<CompletionToolCall<'a>>>,
+        "tool_calls" => pub(super) tool_calls: Option<SmallVec<[CompletionToolCall<'a>; 1]>>,
         "function_call" => pub(super) function_call: Option<Box<CompletionFunction<'a>>>,
         "annotations" => pub(super) annotations: Option<Vec<CompletionAnnotation<'a>>>,
         "images" => pub(super) images: Option<Vec<CompletionImage<'a>>>,
@@ -122,7 +123,7 @@ impl<'a> CompletionMessage<'a> {
                 emit(ChatFragment::Call(call));
             }
         };
-        for call in self.tool_calls.iter_mut().flat_map(Few::iter_mut) {
+        for call in self.tool_calls.iter_mut().flatten() {
             add(decode_tool_call(call));
         }
         if let Some(called) = &mut self.function_call {

@@ -1,8 +1,9 @@
 //! Passthrough: what is decoded and edited in bodies that are forwarded unchanged.
 
+use smallvec::SmallVec;
+
 use super::error::decode_error;
 use super::usage::CompletionUsage;
-use crate::formats::few::Few;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
     decode_event_data, decode_request_body, decode_response_body, missing_content,
@@ -104,7 +105,7 @@ from_json! {
     /// The fields of a response or a chunk that metering needs.
     struct PeekedChunk<'a> {
         "model" => model: Option<RawJson<'a>>,
-        "choices" => choices: Option<Few<PeekedChoice<'a>>>,
+        "choices" => choices: Option<SmallVec<[PeekedChoice<'a>; 1]>>,
         "usage" => usage: Option<CompletionUsage>,
         /// Groq reports the usage of streams here.
         "x_groq" => x_groq: Option<PeekedGroqUsage>,
@@ -164,7 +165,7 @@ impl PeekedDelta<'_> {
         let calls = self.tool_calls.map(RawJson::get);
         // Anything else passes through uncounted.
         let calls = calls.and_then(|calls| decode_json(calls).ok());
-        let calls: Few<PeekedCall<'_>> = calls.unwrap_or_default();
+        let calls: SmallVec<[PeekedCall<'_>; 1]> = calls.unwrap_or_default();
         for function in calls.iter().filter_map(|call| call.function.as_ref()) {
             uncounted.add_text(function.name);
             uncounted.add_text(function.arguments);
@@ -211,7 +212,7 @@ pub(super) fn observe_event(
         return Ok(Observation::default());
     }
     let chunk: PeekedChunk<'_> = decode_event_data(data)?;
-    let choices = chunk.choices.iter().flat_map(Few::iter);
+    let choices = chunk.choices.iter().flatten();
     for delta in choices.filter_map(|choice| choice.delta.as_ref()) {
         delta.count(&mut observer.uncounted);
     }

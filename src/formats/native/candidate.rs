@@ -1,6 +1,7 @@
 //! The candidates of a response: one for each choice.
 
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::finish_reason::{decode_finish_reason, encode_finish_reason, report_decoded_reason};
 use super::grounding::{
@@ -12,7 +13,6 @@ use super::response_calls::{encode_args, keeps_call};
 use super::response_parts::{
     ClientPart, UpstreamPart, UpstreamPayload, encode_content_part, part_location,
 };
-use crate::formats::few::Few;
 use crate::json::{Present, from_json};
 use crate::model::{Choice, FieldLocation, Finish, Losses, Part, PartKind, Signature, Text};
 
@@ -34,7 +34,7 @@ from_json! {
 
 from_json! {
     pub(super) struct UpstreamContent<'a> {
-        "parts" => pub(super) parts: Option<Few<UpstreamPart<'a>>>,
+        "parts" => pub(super) parts: Option<SmallVec<[UpstreamPart<'a>; 1]>>,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Passthrough: the output limit of a request, and the usage and the end of a response that pass
 //! unchanged.
 
+use smallvec::SmallVec;
+
 use super::error;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
-use crate::formats::few::Few;
 use crate::formats::{
     ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
     decode_request_body, decode_response_body, missing_content,
@@ -44,7 +45,7 @@ pub(super) fn output_limit(body: &[u8]) -> OutputLimit {
 
 from_json! {
     struct ObservedResponse<'a> {
-        "candidates" => candidates: Option<Few<ObservedCandidate<'a>>>,
+        "candidates" => candidates: Option<SmallVec<[ObservedCandidate<'a>; 1]>>,
         "promptFeedback" => prompt_feedback: Option<ObservedPromptFeedback>,
         "usageMetadata" => usage_metadata: Option<UpstreamUsage<'a>>,
         "error" => error: Option<Present>,
@@ -61,7 +62,7 @@ from_json! {
 
 from_json! {
     struct ObservedContent<'a> {
-        "parts" => parts: Option<Few<ObservedPart<'a>>>,
+        "parts" => parts: Option<SmallVec<[ObservedPart<'a>; 1]>>,
     }
 }
 
@@ -80,7 +81,7 @@ impl ObservedCandidate<'_> {
         // Content that cannot be decoded counts nothing, but passes.
         let content = content.and_then(|content| decode_json(content).ok());
         let parts = content.and_then(|content: ObservedContent<'_>| content.parts);
-        for part in parts.iter().flat_map(Few::iter) {
+        for part in parts.iter().flatten() {
             match part.thought.map(RawJson::get) {
                 Some("true") => uncounted.add_reasoning(part.text),
                 _ => uncounted.add_text(part.text),
@@ -141,11 +142,11 @@ fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
     match &response.usage_metadata {
         Some(usage) => observer.record_usage(usage.decode()),
         None => {
-            let candidates = response.candidates.iter().flat_map(Few::iter);
+            let candidates = response.candidates.iter().flatten();
             candidates.for_each(|candidate| candidate.count(&mut observer.uncounted));
         }
     }
-    for candidate in response.candidates.iter().flat_map(Few::iter) {
+    for candidate in response.candidates.iter().flatten() {
         observer.has_content |= candidate.content.is_some();
         observer.observe_choice(
             candidate.index.unwrap_or(0),

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use smallvec::SmallVec;
 
 use super::candidate::{UpstreamCandidate, encode_candidate};
 use super::error;
 use super::finish_reason::report_encoded_reason;
 use super::response_parts::part_location;
 use super::usage::{UpstreamUsage, UsageMetadata};
-use crate::formats::few::Few;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::{ResponseOptions, decode_response_body};
 use crate::json::{Present, from_json};
@@ -19,7 +19,7 @@ use crate::model::{
 from_json! {
     /// A response of an upstream, or one chunk of its stream.
     pub(super) struct NativeUpstreamResponse<'a> {
-        "candidates" => pub(super) candidates: Option<Few<UpstreamCandidate<'a>>>,
+        "candidates" => pub(super) candidates: Option<SmallVec<[UpstreamCandidate<'a>; 1]>>,
         "promptFeedback" => prompt_feedback: Option<UpstreamPromptFeedback<'a>>,
         "usageMetadata" => pub(super) usage_metadata: Option<UpstreamUsage<'a>>,
         "modelVersion" => pub(super) model_version: Option<Text<'a>>,

@@ -1,4 +1,4 @@
-//! Money reserved, spent and grant back, by many at once and over the ends of periods.
+//! Money reserved, spent and granted back, by many at once and over the ends of periods.
 
 mod leased;
 

@@ -7,7 +7,6 @@ use crate::formats::chat::completion::{Completion, CompletionChoice};
 use crate::formats::chat::finish_reason::ChoiceSummary;
 use crate::formats::chat::fragment::ChatFragment;
 use crate::formats::chat::output_media::STREAMED_AUDIO_TYPE;
-use crate::formats::few::Few;
 use crate::formats::{StreamDecoder, decode_event_data};
 use crate::model::{ApiError, Block, Delta, Event, ToolKind};
 
@@ -72,7 +71,7 @@ impl StreamDecoder for ChatStreamDecoder {
                 model: completion.model.take().unwrap_or_default(),
             });
         }
-        for choice in completion.choices.iter_mut().flat_map(Few::iter_mut) {
+        for choice in completion.choices.iter_mut().flatten() {
             self.choice(choice, out)?;
         }
         if let Some(usage) = usage {

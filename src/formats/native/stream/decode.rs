@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use super::framing::DONE;
 use super::partial_call::PartialCall;
-use crate::formats::few::Few;
 use crate::formats::native::candidate::UpstreamCandidate;
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
@@ -39,7 +40,7 @@ impl StreamDecoder for NativeStreamDecoder {
         if chunk.error.is_some() {
             return Err(error::decode_error(200, data.as_bytes()));
         }
-        let has_no_candidates = chunk.candidates.as_ref().is_none_or(Few::is_empty);
+        let has_no_candidates = chunk.candidates.as_ref().is_none_or(SmallVec::is_empty);
         if let Some(message) = chunk.block_message().filter(|_| has_no_candidates) {
             self.candidates.entry(0).or_default().finish =
                 Some(("SAFETY".to_owned(), Some(message)));
@@ -55,7 +56,7 @@ impl StreamDecoder for NativeStreamDecoder {
                 created,
             });
         }
-        for candidate in chunk.candidates.iter_mut().flat_map(Few::iter_mut) {
+        for candidate in chunk.candidates.iter_mut().flatten() {
             let choice = candidate.index();
             let decoder = self.candidates.entry(choice).or_default();
             decoder.decode_candidate(candidate, &mut ChoiceEvents { choice, out });
