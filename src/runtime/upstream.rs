@@ -17,8 +17,6 @@ pub struct Upstream {
     pub name: Arc<str>,
     pub format: Format,
     pub base: BaseUrl,
-    /// Scheme and authority of the base URL: connections of one origin are shared.
-    pub origin: Arc<str>,
     /// The address where the host is an IP address; names are resolved for each attempt.
     pub literal: Option<SocketAddr>,
     pub protocol: Protocol,
@@ -46,14 +44,7 @@ impl Upstream {
             .parse::<IpAddr>()
             .ok()
             .map(|address| SocketAddr::new(address, settings.base_url.port));
-        let scheme = if settings.base_url.tls {
-            "https"
-        } else {
-            "http"
-        };
-        let origin = format!("{scheme}://{}", settings.base_url.authority);
         Upstream {
-            origin: origin.into(),
             load: state.load(&settings.name),
             name: settings.name.into(),
             format: settings.format,
