@@ -101,6 +101,8 @@ impl Aim {
 #[derive(Default)]
 pub struct Aims {
     found: BTreeMap<Aim, (f64, String)>,
+    /// Against the bare proxy with the gateway's allocator: shown, not judged.
+    against_mimalloc: BTreeMap<Aim, f64>,
 }
 
 impl Aims {
@@ -112,16 +114,31 @@ impl Aims {
             *known = (value, of);
         }
     }
+
+    /// Notes the same figure against the bare proxy with the gateway's allocator; of several the worst.
+    pub fn compare(&mut self, aim: Aim, value: f64) {
+        let known = self.against_mimalloc.entry(aim).or_insert(value);
+        *known = known.max(value);
+    }
 }
 
 impl fmt::Display for Aims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = table(
             1,
-            &["aim", "at most", "found", "", "the worst of its figures"],
+            &[
+                "aim",
+                "at most",
+                "found",
+                "",
+                "against bare with mimalloc",
+                "the worst of its figures",
+            ],
         );
-        for column in table.column_iter_mut().skip(3) {
-            column.set_cell_alignment(CellAlignment::Left);
+        for number in [3, 5] {
+            if let Some(column) = table.column_mut(number) {
+                column.set_cell_alignment(CellAlignment::Left);
+            }
         }
         for aim in Aim::ALL {
             let (what, most, unit) = aim.terms();
@@ -133,7 +150,10 @@ impl fmt::Display for Aims {
                 }
             };
             let most = format!("{most} {unit}");
-            table.add_row([what, &most, &found, word, of]);
+            let against_mimalloc = self.against_mimalloc.get(&aim);
+            let beside = against_mimalloc.map(|value| format!("{value:.2} {unit}"));
+            let beside = beside.unwrap_or_default();
+            table.add_row([what, &most, &found, word, &beside, of]);
         }
         write!(f, "{table}")
     }

@@ -9,8 +9,6 @@ use pingora_core::server::configuration::ServerConf;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
 
-use crate::speech::KEY;
-
 struct Bare {
     upstream: SocketAddr,
     authorization: String,
@@ -41,7 +39,7 @@ impl ProxyHttp for Bare {
 }
 
 /// Serves until the process is killed.
-pub fn run(listen: SocketAddr, upstream: SocketAddr) -> ! {
+pub fn run(listen: SocketAddr, upstream: SocketAddr, key: &str) -> ! {
     let mut server = Server::new_with_opt_and_conf(
         None,
         ServerConf {
@@ -51,7 +49,7 @@ pub fn run(listen: SocketAddr, upstream: SocketAddr) -> ! {
         },
     );
     server.bootstrap();
-    let authorization = format!("Bearer {KEY}");
+    let authorization = format!("Bearer {key}");
     let bare = Bare {
         upstream,
         authorization,

@@ -1,4 +1,4 @@
-//! What the gateway costs: speed, CPU time, latency and memory, next to a bare pingora proxy, nginx and no proxy at all.
+//! Measures what the gateway costs: speed, CPU time, latency and memory, next to bare pingora proxies, nginx and no proxy at all.
 
 mod aims;
 mod bare;
@@ -43,7 +43,7 @@ const QUICK: Duration = Duration::from_millis(10);
 const DESCRIPTORS: u64 = 3_000;
 const DESCRIPTORS_OF_THOUSANDS: u64 = 10_000;
 
-/// Measures the gateway beside a bare pingora proxy, nginx (where installed) and the mock alone, and judges its aims.
+/// Measures the gateway beside two bare pingora proxies, nginx (where installed) and the mock alone, and judges its aims.
 ///
 /// docs/benchmark.md says how and why. All traffic stays on this machine. Any answer that is not complete makes the run
 /// fail; an aim that is missed does not. Without the --bench that `cargo bench` passes (as in `cargo test --benches`)
@@ -89,7 +89,7 @@ enum Part {
     /// Times to first byte and between events at a fixed rate
     Latency,
     /// Idle, under load, per open stream
-    TranslationState,
+    Memory,
     /// What a store adds
     Store,
     /// Scale: from 1 to 2,000 connections
@@ -113,7 +113,7 @@ impl Part {
                 Ok(())
             }
             Self::Latency => parts::latency::run(terms, aims).await,
-            Self::TranslationState => parts::memory::run(terms, aims).await,
+            Self::Memory => parts::memory::run(terms, aims).await,
             Self::Store => parts::store::run(terms, aims).await,
             Self::Connections => parts::connections::run(terms).await,
             Self::Catalog => parts::catalog::run(terms).await,
@@ -150,6 +150,7 @@ impl Options {
         let quick = self.is_quick();
         Ok(Terms {
             directory: TempDir::new()?,
+            bare_mimalloc: leg::build_bare_mimalloc()?,
             rounds: if quick { 1 } else { self.rounds },
             time: if quick { QUICK } else { self.seconds },
             connections: if quick { 4 } else { self.connections },
@@ -223,7 +224,7 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        bare::run(listen, upstream);
+        bare::run(listen, upstream, speech::KEY);
     }
     process::allow_descriptors(options.descriptors())?;
     let cores = std::thread::available_parallelism()?.get();

@@ -42,7 +42,7 @@ enum Mode {
     /// Streams of every pair of formats for minutes, with errors and clients that leave
     Streams(turmoil::Options),
     /// Memory of open streams, and of a long one
-    TranslationState(idle::Options),
+    Memory(idle::Options),
     /// Random configs that take over one after the other
     Reloads(reloads::Options),
 }
@@ -52,7 +52,7 @@ async fn run(options: &Options) -> Result<()> {
     let directory = directory.path();
     match &options.mode {
         Some(Mode::Streams(options)) => turmoil::run(options, directory).await,
-        Some(Mode::TranslationState(options)) => idle::run(options, directory).await,
+        Some(Mode::Memory(options)) => idle::run(options, directory).await,
         Some(Mode::Reloads(options)) => reloads::run(options, directory).await,
         None => {
             turmoil::run(&turmoil::Options::quick(), directory).await?;
@@ -76,7 +76,7 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        bare::run(listen, upstream);
+        bare::run(listen, upstream, speech::KEY);
     }
     process::allow_descriptors(DESCRIPTORS)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

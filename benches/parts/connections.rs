@@ -14,7 +14,7 @@ const COUNTS: [u16; 5] = [1, 16, 128, 512, 2000];
 
 pub async fn run(terms: &Terms) -> Result<()> {
     eprintln!("connections");
-    let field = Field::start(&terms.room("connections")?).await?;
+    let field = Field::start(terms, "connections").await?;
     let counts: Vec<u16> = terms.scaled(COUNTS.to_vec(), vec![1, 32]);
     let mut legs = vec![
         ("bare pingora, chat", &field.bare, Format::Chat),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::ground::Ground;
-use crate::leg::{Field, Target};
+use crate::leg::{BARE_MIMALLOC, Field, Target};
 use crate::open_loop::{self, Observation, Schedule};
 use crate::speech::{FORMATS, Format, KEY};
 use crate::spread::{Spread, percentile};
@@ -36,6 +36,7 @@ const ATTEMPTS: usize = 4;
 enum Way {
     Direct,
     Bare,
+    BareMimalloc,
     Nginx,
     Same,
     Translated,
@@ -46,6 +47,7 @@ impl Way {
         match self {
             Self::Direct => "direct",
             Self::Bare => "bare pingora",
+            Self::BareMimalloc => BARE_MIMALLOC,
             Self::Nginx => "nginx",
             Self::Same => "omniglot, same format",
             Self::Translated => "omniglot, translated",
@@ -74,7 +76,7 @@ type Times = fn(&Observation) -> Vec<Duration>;
 const FIRST_BYTE: Times = |answer| vec![answer.first_byte];
 
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(&terms.room("latency")?).await?;
+    let field = Field::start(terms, "latency").await?;
     let json = Schedule {
         rate: terms.scaled(JSON_RATE, 50.0),
         time: terms.scaled(TURN, Duration::from_millis(100)),
@@ -124,7 +126,11 @@ fn legs(field: &Field) -> Vec<Leg<'_>> {
             disturbed: 0,
         }
     };
-    let mut legs = vec![leg(Way::Direct, &field.mock), leg(Way::Bare, &field.bare)];
+    let mut legs = vec![
+        leg(Way::Direct, &field.mock),
+        leg(Way::Bare, &field.bare),
+        leg(Way::BareMimalloc, &field.bare_mimalloc),
+    ];
     legs.extend(field.nginx.as_ref().map(|nginx| leg(Way::Nginx, nginx)));
     legs.push(leg(Way::Same, &field.omniglot));
     legs.push(leg(Way::Translated, &field.omniglot));

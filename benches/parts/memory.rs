@@ -10,7 +10,7 @@ use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::ground::Ground;
 use crate::held::Streams;
-use crate::leg::{Field, Target};
+use crate::leg::{BARE_MIMALLOC, Field, Target};
 use crate::process::mebibytes;
 use crate::round::{Entry, measure};
 use crate::speech::{FORMATS, Format, KEY};
@@ -21,17 +21,18 @@ use crate::work::{Request, Work};
 const LOOK: Duration = Duration::from_millis(20);
 
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    println!("\n## TranslationState\n");
+    println!("\n## Memory\n");
     of_processes(terms).await?;
     of_streams(terms, aims).await
 }
 
 /// What each leg is asked for under load; the bare ones speak what the upstream speaks.
 async fn of_processes(terms: &Terms) -> Result<()> {
-    let field = Field::start(&terms.room("memory")?).await?;
+    let field = Field::start(terms, "memory").await?;
     let upstream = Format::Messages;
     let mut legs = vec![
         ("bare pingora", &field.bare, upstream),
+        (BARE_MIMALLOC, &field.bare_mimalloc, upstream),
         ("omniglot, chat → messages", &field.omniglot, Format::Chat),
     ];
     legs.extend(

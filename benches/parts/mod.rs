@@ -21,6 +21,8 @@ use tempfile::TempDir;
 /// What all parts go by.
 pub struct Terms {
     pub directory: TempDir,
+    /// The program of the bare proxy that has the gateway's allocator.
+    pub bare_mimalloc: PathBuf,
     pub rounds: u16,
     /// For each leg in a round.
     pub time: Duration,

@@ -1,4 +1,4 @@
-//! Every client format on every upstream format: requests per second and CPU time, beside bare pingora, nginx and no proxy.
+//! Every client format on every upstream format: requests per second and CPU time, beside the bare proxies, nginx and no proxy.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::ground::Ground;
-use crate::leg::{Field, Target};
+use crate::leg::{BARE_MIMALLOC, Field, Target};
 use crate::round::{Entry, Rounds, measure};
 use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
@@ -18,6 +18,7 @@ struct Group {
     upstream: Format,
     direct: Rounds,
     bare: Rounds,
+    bare_mimalloc: Rounds,
     nginx: Option<Rounds>,
     /// By the client's format.
     omniglot: Vec<(Format, Rounds)>,
@@ -25,7 +26,7 @@ struct Group {
 
 /// JSON, and streams of 50 events.
 pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(&terms.room("pairs")?).await?;
+    let field = Field::start(terms, "pairs").await?;
     let events = terms.scaled(50, 5);
     let works = [
         (
@@ -54,6 +55,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
                 translated
             };
             aims.judge(aim, rounds.cpu_ratio(&group.bare).median, pair);
+            aims.compare(aim, rounds.cpu_ratio(&group.bare_mimalloc).median);
         }
     }
     Ok(())
@@ -61,7 +63,7 @@ pub async fn run(terms: &Terms, aims: &mut Aims) -> Result<()> {
 
 /// A long stream on one connection.
 pub async fn run_events(terms: &Terms, aims: &mut Aims) -> Result<()> {
-    let field = Field::start(&terms.room("events")?).await?;
+    let field = Field::start(terms, "events").await?;
     let events = terms.scaled(10_000, 500);
     let work = Work::stream(events);
     let groups = groups(&field, &work, 1, terms.rounds, terms.time / 2).await?;
@@ -99,6 +101,7 @@ async fn groups(
         let mut entries = vec![
             entry("direct", &field.mock, upstream),
             entry("bare pingora", &field.bare, upstream),
+            entry(BARE_MIMALLOC, &field.bare_mimalloc, upstream),
         ];
         let nginx = field.nginx.as_ref();
         entries.extend(nginx.map(|target: &Target| entry("nginx", target, upstream)));
@@ -107,14 +110,15 @@ async fn groups(
         let omniglot = found.split_off(found.len() - FORMATS.len());
         let mut found = found.into_iter();
         let mut next = || found.next();
-        let (Some(direct), Some(bare), nginx) = (next(), next(), next()) else {
+        let (Some(direct), Some(bare), Some(bare_mimalloc)) = (next(), next(), next()) else {
             anyhow::bail!("a leg without rounds");
         };
         groups.push(Group {
             upstream,
             direct,
             bare,
-            nginx,
+            bare_mimalloc,
+            nginx: next(),
             omniglot: FORMATS.into_iter().zip(omniglot).collect(),
         });
     }
@@ -138,6 +142,7 @@ fn report(work: &Work, connections: u16, groups: &[Group]) {
         &[
             "omniglot, client → upstream",
             "CPU to bare",
+            "CPU to bare with mimalloc",
             "CPU to nginx",
             "requests/s to bare",
             "to direct",
@@ -151,6 +156,7 @@ fn report(work: &Work, connections: u16, groups: &[Group]) {
         ours.add_row([
             pair,
             rounds.cpu_ratio(&group.bare).ratio(),
+            rounds.cpu_ratio(&group.bare_mimalloc).ratio(),
             figure(nginx.map(|nginx| rounds.cpu_ratio(nginx).median), 2),
             rounds
                 .ratio(&group.bare, |one| one.requests_per_second)
@@ -181,12 +187,14 @@ fn report(work: &Work, connections: u16, groups: &[Group]) {
         let legs = [
             ("direct: CPU of the mock", Some(&group.direct)),
             ("bare pingora", Some(&group.bare)),
+            (BARE_MIMALLOC, Some(&group.bare_mimalloc)),
             ("nginx", group.nginx.as_ref()),
         ];
         for (title, rounds) in legs {
             let Some(rounds) = rounds else { continue };
             // The mock is no proxy: its CPU time is there for orientation.
-            let ratio = (title == "nginx").then(|| rounds.cpu_ratio(&group.bare).median);
+            let is_compared = ["nginx", BARE_MIMALLOC].contains(&title);
+            let ratio = is_compared.then(|| rounds.cpu_ratio(&group.bare).median);
             others.add_row([
                 title.to_owned(),
                 group.upstream.name().to_owned(),

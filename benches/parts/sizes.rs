@@ -20,7 +20,7 @@ const CONNECTIONS: u16 = 2;
 type WorkOf = fn(usize) -> Work;
 
 pub async fn run(terms: &Terms) -> Result<()> {
-    let field = Field::start(&terms.room("sizes")?).await?;
+    let field = Field::start(terms, "sizes").await?;
     let sizes: Vec<usize> = terms.scaled(SIZES.to_vec(), vec![1, 256]);
     let kinds: [(&str, WorkOf); 2] = [
         ("requests", Work::long_request),
