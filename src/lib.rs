@@ -14,8 +14,8 @@
 //! | hook | what happens | where |
 //! | --- | --- | --- |
 //! | `new_ctx` | takes the current snapshot of the config | `proxy/context/`, [`runtime`] |
-//! | `request_filter` | endpoint, key, body, model, reservation of the cost; then the forwarding loop | `proxy/request_filter.rs`, [`access`] |
-//! | `upstream_peer` | picks the next upstream and its address | `proxy/forward.rs` |
+//! | `request_filter` | endpoint, key, limits, body, model, reservation of the cost; then the forwarding loop | `proxy/request_filter.rs`, [`access`] |
+//! | `upstream_peer` | starts the next attempt: its upstream and the address of that | `proxy/forward.rs` |
 //! | `upstream_request_filter` | writes the header for the upstream | `proxy/upstream_request.rs` |
 //! | `request_body_filter` | translates the request body | `proxy/upstream_request.rs`, [`translate`] |
 //! | `upstream_response_filter` | decides from the header how the response is translated | `proxy/upstream_response.rs` |
@@ -23,7 +23,11 @@
 //! | `response_filter` | adds the gateway's headers | `proxy/downstream.rs` |
 //! | `fail_to_connect`, `error_while_proxy` | decide whether the next attempt follows | `proxy/retry.rs` |
 //! | `fail_to_proxy` | encodes the error in the client's format | `proxy/local.rs` |
-//! | `logging` | settles the cost, writes the usage record, metrics and access log | `proxy/billing.rs` |
+//! | `logging` | settles the cost, counts metrics, writes the access log | `proxy/billing.rs`, `proxy/access_log.rs` |
+//!
+//! pingora calls `new_ctx`, `request_filter`, `fail_to_proxy` and `logging`; the forwarding loop in `proxy/forward.rs`
+//! calls the others. `proxy/respond.rs` sends the response, and holds its header until a whole JSON body or the
+//! first content of a stream is there. docs/architecture.md follows one streaming request from function to function.
 //!
 //! # Where to start reading
 //!

@@ -10,7 +10,7 @@
 //! | --- | --- | --- | --- |
 //! | `new_ctx` | pingora | takes the config snapshot and a request id | `context/` |
 //! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs` |
-//! | `upstream_peer` | loop, per attempt | picks the upstream's address | `forward.rs` |
+//! | `upstream_peer` | loop, per attempt | starts the next attempt: its upstream's address | `forward.rs` |
 //! | `upstream_request_filter` | loop | writes the header for the upstream | `upstream_request.rs` |
 //! | `request_body_filter` | loop | translates the request body | `upstream_request.rs` |
 //! | `fail_to_connect` | loop | another address, or the next attempt | `retry.rs` |
@@ -21,9 +21,11 @@
 //! | `fail_to_proxy` | pingora | encodes the error in the client's format | `local.rs` |
 //! | `logging` | pingora | settles the cost, metrics, access log | `billing.rs`, `access_log.rs` |
 //!
-//! The order is pingora's but for one thing: the header is held until there is something true to
-//! say. `response_body_filter` therefore runs before `response_filter`, until the whole JSON body or
-//! the first content of a stream is there; a failure before that goes to the next upstream.
+//! The order is pingora's but for one thing: the header is held until it is known that a response
+//! follows (`respond.rs`). `response_body_filter` therefore runs before `response_filter`, until the
+//! whole JSON body or the first content of a stream is there, which is waited for one second after
+//! its first event; a failure before that goes to the next attempt. The usage record of a request is
+//! written with the last chunk of its response (`billing::before_chunk`), before `logging`.
 //! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
 
 mod access_log;
@@ -87,7 +89,7 @@ impl ProxyHttp for Gateway {
         Ok(true)
     }
 
-    /// Picks the next upstream of the model, and its address.
+    /// Starts the next attempt, and resolves the address of its upstream.
     async fn upstream_peer(
         &self,
         _session: &mut Session,
