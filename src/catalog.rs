@@ -274,8 +274,9 @@ fn native_list(models: &[&ModelConfig], query: &Query) -> Result<Vec<u8>, ApiErr
         None => 0,
         Some((_, "")) => 0,
         Some((name, token)) => {
-            let last = position_of_token(models, token)
-                .ok_or_else(|| ApiError::invalid("the page token is not one of ours").at(name))?;
+            let last = position_of_token(models, token).ok_or_else(|| {
+                ApiError::invalid("the page token is not valid; list from the first page").at(name)
+            })?;
             last + 1
         }
     };

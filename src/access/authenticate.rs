@@ -82,7 +82,7 @@ pub fn authorize_model(key: &Key, model: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     let model = truncated(model);
-    let message = format!("this API key does not open the model `{model}`");
+    let message = format!("this API key may not use the model `{model}`");
     Err(ApiError::new(ApiErrorKind::Forbidden, message))
 }
 

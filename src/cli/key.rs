@@ -21,24 +21,24 @@ const UNLIMITED: &str = "unlimited";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
-    /// Make a key; its secret is shown once, and only its hash is kept
+    /// Create a key; its secret is shown once, and only its hash is stored
     Create {
-        /// What it is called in lists, logs and metrics
+        /// The name of the key in lists, logs and metrics
         name: String,
         #[command(flatten)]
         options: KeyOptions,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Show the keys that are not revoked
+    /// List the keys that are not revoked
     List {
-        /// For programs
+        /// Print a JSON array
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Change what a key may do; what is not named stays as it is
+    /// Change the settings of a key; those that are not given stay as they are
     Set {
         name: String,
         #[command(flatten)]
@@ -46,7 +46,7 @@ pub(super) enum KeyCommand {
         #[command(flatten)]
         config: ConfigFile,
     },
-    /// Close a key for good
+    /// Revoke a key; this cannot be undone
     Revoke {
         name: String,
         #[command(flatten)]
@@ -56,28 +56,28 @@ pub(super) enum KeyCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct KeyOptions {
-    /// The most that it may spend, in the currency of the prices; or `unlimited`
+    /// Spending cap, in the currency of the prices; or `unlimited`
     #[arg(long, value_name = "AMOUNT", value_parser = parse_cap)]
     cap: Option<Limit<Money>>,
-    /// When its spending begins again at nothing: none, daily or monthly, in UTC
+    /// When the spending starts again at zero, in UTC: none, daily or monthly
     #[arg(long, value_parser = parse_reset)]
     reset: Option<Reset>,
-    /// A glob of model ids that it opens; may be given several times
+    /// A glob of model ids that the key may use; may be given several times
     #[arg(long, value_name = "GLOB", value_parser = model_glob)]
     models: Vec<String>,
-    /// Requests a minute; or `unlimited`
+    /// Requests per minute; or `unlimited`
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rpm: Option<Limit<u64>>,
-    /// Tokens a minute; or `unlimited`
+    /// Tokens per minute; or `unlimited`
     #[arg(long, value_name = "N", value_parser = parse_count)]
     tpm: Option<Limit<u64>>,
-    /// Requests at once; or `unlimited`
+    /// Concurrent requests; or `unlimited`
     #[arg(long, value_name = "N", value_parser = parse_count)]
     concurrency: Option<Limit<u64>>,
-    /// When it ends: in 30d, at a DATE (UTC), or `never`
+    /// When the key expires: in 30d, at a DATE (UTC), or `never`
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     expires: Option<Limit<i64>>,
-    /// Whom it belongs to; an account that is not there yet is made [default: default]
+    /// The account that the key belongs to; it is created if it does not exist [default: default]
     #[arg(long, value_name = "NAME", value_parser = key_name)]
     account: Option<String>,
 }

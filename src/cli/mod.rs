@@ -34,19 +34,19 @@ struct Cli {
 enum Command {
     /// Run the gateway (the default)
     Run(ConfigFile),
-    /// Check the config and print the routes it makes
+    /// Validate the config and print its routes
     Check(ConfigFile),
-    /// Make, list, change and revoke the keys of the store
+    /// Create, list, change and revoke the keys of the store
     #[command(subcommand)]
     Key(Box<key::KeyCommand>),
-    /// Show what was used and what it cost
+    /// Show usage and cost
     Usage(usage::UsageOptions),
-    /// Translate a request, reply, stream or error from stdin to stdout
+    /// Translate a request, response, stream or error from stdin to stdout
     Translate(translate::TranslateOptions),
     /// Run a mock model backend: all formats and images on one port
     #[command(after_long_help = mock::HELP)]
     Mock {
-        /// Where to listen; port 0 takes a free one
+        /// The address to listen on; port 0 picks a free port
         #[arg(long, default_value = "127.0.0.1:8090")]
         listen: SocketAddr,
     },

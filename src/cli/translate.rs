@@ -20,10 +20,10 @@ pub(super) struct TranslateOptions {
     to: Format,
     #[arg(long, value_enum, default_value = "request")]
     kind: InputKind,
-    /// Of a request: the upstream's model id; of a reply: the client's [default: as it stands]
+    /// Of a request: the upstream's model id; of a response: the client's [default: as in the input]
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// The request is for a stream, where the body does not say so
+    /// Translate the request as one for a stream, where the body does not say so
     #[arg(long)]
     stream: bool,
     /// The status an error came with

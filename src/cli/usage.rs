@@ -16,16 +16,16 @@ use crate::store::{UsageGrouping, UsageSum};
 
 #[derive(Debug, Args)]
 pub(super) struct UsageOptions {
-    /// What a line is for
+    /// What a line sums up
     #[arg(long, value_enum, default_value = "key")]
     by: GroupBy,
-    /// From this day of UTC on: that of 7d ago, or a DATE [default: all there is]
+    /// From this day (UTC) on: 7d ago, or a DATE [default: all usage]
     #[arg(long, value_name = "WHEN", value_parser = parse_since)]
     since: Option<Timestamp>,
-    /// For a spreadsheet
+    /// Print CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// For programs
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -44,7 +44,7 @@ const CAPABILITIES: [Capability; 22] = [
     capability(
         "messages_thinking",
         Takes::OneOf(&["adaptive", "budget"]),
-        "how thinking is asked for",
+        "how reasoning is requested",
     ),
     capability(
         "messages_sampling",
@@ -69,7 +69,7 @@ const CAPABILITIES: [Capability; 22] = [
     capability(
         "native_thinking",
         Takes::OneOf(&["level", "budget"]),
-        "how thinking is asked for",
+        "how reasoning is requested",
     ),
     capability(
         "native_thinking_range",
@@ -89,7 +89,7 @@ const CAPABILITIES: [Capability; 22] = [
     capability(
         "image_sizes",
         Takes::Sizes,
-        "the sizes that its pictures may have",
+        "the sizes that its images may have",
     ),
     capability(
         "chat_max_field",
@@ -109,7 +109,7 @@ const CAPABILITIES: [Capability; 22] = [
     capability(
         "chat_think_tags",
         Takes::Switch,
-        "whether thoughts come in the text, between <think> and </think>",
+        "whether reasoning comes in the text, between <think> and </think>",
     ),
     capability(
         "responses_encrypted_reasoning",
@@ -119,7 +119,7 @@ const CAPABILITIES: [Capability; 22] = [
     capability(
         "responses_keeps_state",
         Takes::Switch,
-        "whether the upstream itself keeps replies to go on from",
+        "whether the upstream itself stores responses for previous_response_id",
     ),
     capability(
         "sampling",

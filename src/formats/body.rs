@@ -32,7 +32,7 @@ pub(super) fn decode_request_body<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result
 
 /// The error for a response without the field that holds its content.
 pub(super) fn missing_content() -> ApiError {
-    ApiError::bad_gateway("the upstream's reply holds no answer")
+    ApiError::bad_gateway("the upstream's response has no content")
 }
 
 /// Decodes the body of an upstream's response, which must be an object as well.
@@ -48,5 +48,5 @@ pub(super) fn decode_event_data<'a, T: FromJson<'a>>(data: &'a str) -> Result<T,
 
 #[cold]
 fn unreadable(why: &dyn Display) -> ApiError {
-    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+    ApiError::bad_gateway(format!("the upstream's response cannot be decoded: {why}"))
 }

@@ -78,7 +78,7 @@ impl TaskQueue {
     ) -> Result<ImageTask, ApiError> {
         let settings = self.settings();
         if self.tasks.queued().await? >= settings.waiting {
-            let message = "as many image tasks are waiting as may (images.tasks.waiting)";
+            let message = "the queue of image tasks is full (images.tasks.waiting)";
             let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
             api_error.retry_after = Some(RETRY_AFTER);
             return Err(api_error);

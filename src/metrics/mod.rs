@@ -199,7 +199,7 @@ impl Metrics {
         );
         registry.register(
             "tokens",
-            "Tokens as counted by upstreams: input includes cached, output includes thinking",
+            "Tokens as counted by upstreams: input includes cached, output includes reasoning",
             self.tokens.clone(),
         );
         registry.register(

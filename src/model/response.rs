@@ -40,7 +40,7 @@ pub enum Finish<'a> {
     Other,
 }
 
-/// Token usage, with one convention for all formats: input includes cached, output includes thinking.
+/// Token usage, with one convention for all formats: input includes cached, output includes reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub input: u64,

@@ -49,7 +49,9 @@ impl Gateway {
                 }
                 Err(reason) => {
                     let id = ctx.client.request_id();
-                    log::warn!("{id}: an image stays where it is: {reason}");
+                    log::warn!(
+                        "{id}: an image is not copied and keeps the upstream's URL: {reason}"
+                    );
                 }
             }
         }

@@ -70,7 +70,7 @@ impl Gateway {
             return Err(ApiError::invalid("nothing is asked for"));
         };
         if request.stream {
-            let message = "stream: a reply that is fetched later is no stream";
+            let message = "stream: an asynchronous image task cannot be streamed; remove `stream`";
             return Err(ApiError::invalid(message).at("stream"));
         }
         let header = session.req_header();

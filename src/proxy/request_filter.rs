@@ -300,7 +300,7 @@ fn check_image_output(model: &Model) -> Result<(), ApiError> {
         return Ok(());
     }
     let id = &model.settings.id;
-    let message = format!("invalid model: `{id}` makes no pictures");
+    let message = format!("invalid model: `{id}` has no image output");
     let mut api_error = ApiError::invalid(message).at("model");
     api_error.code = Some("invalid_model".to_owned());
     Err(api_error)

@@ -52,7 +52,7 @@ impl Gateway {
         };
         if let Some(pause) = attempt.health.record_failure(breaker, now) {
             let model = &attempt.model;
-            log::warn!("upstream {name}: {model} keeps failing and is left alone for {pause:?}");
+            log::warn!("upstream {name}: the circuit breaker of {model} is open for {pause:?}");
         }
     }
 
@@ -63,7 +63,7 @@ impl Gateway {
         };
         if attempt.health.record_success(Instant::now()) {
             let (name, model) = (&attempt.upstream.name, &attempt.model);
-            log::info!("upstream {name}: {model} works again");
+            log::info!("upstream {name}: the circuit breaker of {model} is closed again");
         }
     }
 
@@ -222,7 +222,7 @@ fn meaning(error: &Error, timeouts: &UpstreamTimeouts) -> (ApiError, FailureCaus
             FailureCause::Connect,
         ),
         InvalidHTTPHeader => (
-            ApiError::bad_gateway("the upstream's reply cannot be read"),
+            ApiError::bad_gateway("the upstream's response header is malformed"),
             FailureCause::Malformed,
         ),
         _ => (

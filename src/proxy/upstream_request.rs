@@ -196,7 +196,7 @@ fn translated_body(
     let dropped = downstream::loss_paths(ctx, &losses, |action| action == Action::Dropped);
     if ctx.snapshot.server.on_unsupported == OnUnsupported::Reject && !dropped.is_empty() {
         let message = format!(
-            "the model's upstream cannot be told: {dropped} (server.on_unsupported is reject)"
+            "the upstream's format cannot express: {dropped} (server.on_unsupported is reject)"
         );
         return Err(ApiError::invalid(message).at(dropped));
     }

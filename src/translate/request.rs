@@ -76,7 +76,7 @@ fn check_images(
 ) -> Result<(), ApiError> {
     // Native image models make images without being asked, and their clients rely on it.
     if target.images_only && !request.output.images && from != Format::Native {
-        let message = "this model makes pictures: ask for them";
+        let message = "this model generates images only: request image output";
         let mut api_error =
             ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
         api_error.code = Some("invalid_model".to_owned());

@@ -52,13 +52,13 @@ pub(super) fn decode_bare_error(codec: &dyn Codec, raw: &[u8]) -> Option<ApiErro
 
 /// The error for a stream that ended without the format's own mark of an end.
 pub(super) fn incomplete_stream() -> ApiError {
-    ApiError::bad_gateway("the upstream's stream broke off before its end")
+    ApiError::bad_gateway("the upstream's stream ended before its response was complete")
 }
 
 /// The error for an event or a document that is larger than the limit.
 pub(super) fn chunk_too_large(limit: usize) -> ApiError {
     ApiError::bad_gateway(format!(
-        "the upstream's reply holds more than {limit} bytes in one piece"
+        "an event or a body of the upstream's response is larger than {limit} bytes"
     ))
 }
 

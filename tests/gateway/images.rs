@@ -328,7 +328,7 @@ async fn what_is_wrong_is_told_before_anybody_is_asked() {
             json!({"model": "art", "prompt": "mock:empty"}),
             502,
             "",
-            "not readable",
+            "cannot be decoded",
         ),
         (
             json!({"model": "art", "prompt": "mock:error=503"}),

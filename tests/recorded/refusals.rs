@@ -60,7 +60,7 @@ pub const ENCODED: &[Refusal] = &[
     refusal(Format::Chat, "cannot read stored files"),
     refusal(Format::Messages, "it runs no code"),
     refusal(Format::Native, "it runs no code"),
-    refusal(Format::Native, "only pictures can be given as a URL"),
+    refusal(Format::Native, "only images can be given as a URL"),
     refusal(Format::Native, "does not take video/"),
     refusal(Format::Native, "takes no media of video/"),
     refusal(Format::Native, "does not take audio/"),
@@ -76,7 +76,7 @@ pub const ENCODED: &[Refusal] = &[
 /// Streams that broke, though they say no word of an error.
 pub const BROKEN: &[Refusal] = &[refusal(
     Format::Messages,
-    "the upstream began a second reply within the first",
+    "the upstream's stream starts a second message within the first",
 )];
 
 pub fn is_right(table: &[Refusal], format: Format, api_error: &ApiError) -> bool {

@@ -167,12 +167,12 @@ fn encode_media_part<'a>(
             }
             _ => Err(unsupported_content(
                 location,
-                "only pictures can be given as a URL",
+                "only images can be given as a URL",
             )),
         },
         (Source::Url(_), _) => Err(unsupported_content(
             location,
-            "only pictures can be given as a URL",
+            "only images can be given as a URL",
         )),
         (Source::Base64(data), MediaKind::Image) => Ok(encode_image(data_url(media, data), media)),
         (Source::Base64(data), MediaKind::Audio) => encode_audio(&media.mime, data, location),

@@ -168,7 +168,7 @@ fn check_mask(parameters: &ImageParameters<'_>) -> Result<(), ApiError> {
     match (mask.size, first.and_then(|first| first.size)) {
         (Some(mask), Some(first)) if mask != first => Err(invalid_image(
             "mask",
-            "expected the size of the first picture",
+            "expected the size of the first image",
         )),
         _ => Ok(()),
     }

@@ -119,14 +119,15 @@ pub(super) fn encode(
         return Err(images_only());
     }
     if request.output.audio {
-        let message = "the upstream of this model answers with images only";
+        let message = "the upstream of this model generates images only";
         return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
     }
     let (prompt, images) = encode_turns(&request.turns, losses)?;
     if prompt.trim().is_empty() {
         let location = FieldLocation::Turn { turn: Some(0) };
         return Err(
-            ApiError::invalid("an image needs words that describe it").at_location(location)
+            ApiError::invalid("an image model needs a text that describes the image")
+                .at_location(location),
         );
     }
     let options = &request.output.image_options;
@@ -161,7 +162,7 @@ pub(super) fn upstream_operation(request: &Request<'_>) -> Operation {
 
 /// The error for a request that asks an image model for text.
 fn images_only() -> ApiError {
-    let message = "this model answers with images only: ask for them";
+    let message = "this model generates images only: request image output";
     let mut api_error =
         ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
     api_error.code = Some("invalid_model".to_owned());
@@ -187,14 +188,14 @@ fn encode_turns<'a>(
                     let image = Some(media)
                         .filter(|media| is_image(media))
                         .and_then(encode_input_image);
-                    let message = "only pictures can be made into pictures";
+                    let message = "an image model accepts only images as input media";
                     images.push(
                         image.ok_or_else(|| ApiError::invalid(message).at_location(location))?,
                     );
                 }
                 PartKind::Reasoning { .. } => losses.dropped(location),
                 PartKind::Call(_) | PartKind::Result(_) => {
-                    let message = "a model that makes images calls no tools";
+                    let message = "an image model does not accept tool calls";
                     return Err(ApiError::invalid(message).at_location(location));
                 }
             }

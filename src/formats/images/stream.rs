@@ -88,7 +88,7 @@ impl StreamDecoder for ImageStreamDecoder {
 
     fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if !self.complete {
-            let message = "the upstream's stream broke off before its end";
+            let message = "the upstream's stream ended before its response was complete";
             return Err(ApiError::bad_gateway(message));
         }
         out(Event::Finish {

@@ -32,7 +32,7 @@ pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Response
 /// Turns an error in a response into the upstream's error: the client is not to blame.
 fn unreadable(api_error: ApiError) -> ApiError {
     let why = &api_error.message;
-    ApiError::bad_gateway(format!("the upstream's reply is not readable: {why}"))
+    ApiError::bad_gateway(format!("the upstream's response cannot be decoded: {why}"))
 }
 
 fn decode_fields<'a>(

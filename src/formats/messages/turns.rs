@@ -104,7 +104,8 @@ pub(super) fn encode_turns<'a>(
         && last.role == MessagesRole::Assistant
         && !capabilities.messages_prefill
     {
-        let message = "the upstream of this model cannot go on from words of its own";
+        let message =
+            "the upstream of this model does not accept an assistant turn as the last one";
         return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn: last.at }));
     }
     Ok(MessagesConversation {

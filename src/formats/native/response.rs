@@ -71,7 +71,9 @@ pub(super) fn decode_response<'a>(
         .collect();
     if choices.is_empty() {
         let message = response.block_message().ok_or_else(|| {
-            ApiError::bad_gateway("the upstream's reply holds neither an answer nor a reason")
+            ApiError::bad_gateway(
+                "the upstream's response has neither a candidate nor a block reason",
+            )
         })?;
         choices.push(Choice {
             parts: Vec::new(),

@@ -95,7 +95,7 @@ pub(super) fn encode(
     losses: &mut Losses,
 ) -> Result<Vec<u8>, ApiError> {
     if request.output.audio {
-        let message = "the upstream of this model cannot answer with sound";
+        let message = "the upstream of this model cannot answer with audio";
         return Err(ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Audio)));
     }
     let (prompt, has_reasoning) = encode_prompt(request, target, losses)?;

@@ -159,7 +159,7 @@ async fn what_is_no_picture_is_told_by_its_first_bytes() {
     let (status, _, message) = refusal(form.send(&stage).await).await;
     assert_eq!(
         (status, &*message),
-        (400, "mask: expected the size of the first picture")
+        (400, "mask: expected the size of the first image")
     );
     let none = Form::new(&[("model", "art"), ("prompt", "a hat")])
         .send(&stage)

@@ -87,7 +87,7 @@ impl StreamDecoder for ChatStreamDecoder {
             (true, _) => Ok(()),
             (false, true) => self.end(out),
             (false, false) => Err(ApiError::bad_gateway(
-                "the upstream's stream ended before its answer did",
+                "the upstream's stream ended before its response was complete",
             )),
         }
     }
@@ -151,7 +151,7 @@ impl ChatStreamDecoder {
     fn end(&mut self, out: EventSink<'_>) -> Result<(), ApiError> {
         if self.choices.is_empty() {
             return Err(ApiError::bad_gateway(
-                "the upstream's stream held no answer",
+                "the upstream's stream has no content",
             ));
         }
         for (number, progress) in (0..).zip(&self.choices) {

@@ -152,7 +152,7 @@ impl StreamDecoder for MessagesStreamDecoder {
 }
 
 fn ended_early() -> ApiError {
-    ApiError::bad_gateway("the upstream's stream ended before its end")
+    ApiError::bad_gateway("the upstream's stream ended before its response was complete")
 }
 
 impl MessagesStreamDecoder {
@@ -168,7 +168,7 @@ impl MessagesStreamDecoder {
                 return Ok(());
             }
             return Err(ApiError::bad_gateway(
-                "the upstream began a second reply within the first",
+                "the upstream's stream starts a second message within the first",
             ));
         }
         if let Some(usage) = &start.usage {
@@ -307,7 +307,7 @@ impl MessagesStreamDecoder {
     fn decode_stop(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         if self.phase == NotStarted {
             return Err(ApiError::bad_gateway(
-                "the upstream's stream held no answer",
+                "the upstream's stream has no content",
             ));
         }
         // Without a `message_delta` the response may be incomplete.

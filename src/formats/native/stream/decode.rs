@@ -75,7 +75,7 @@ impl StreamDecoder for NativeStreamDecoder {
     fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {
         let is_finished = |candidate: &CandidateDecoder| candidate.finish.is_some();
         if self.candidates.is_empty() || !self.candidates.values().all(is_finished) {
-            let message = "the upstream's stream broke off before its end";
+            let message = "the upstream's stream ended before its response was complete";
             return Err(ApiError::bad_gateway(message));
         }
         for (choice, candidate) in std::mem::take(&mut self.candidates) {
