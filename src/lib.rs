@@ -39,7 +39,7 @@
 //!
 //! # Floors
 //!
-//! A module imports only from floors below its own; `tests/floors.rs` holds this table.
+//! A module imports only from floors below its own; `tests/structure/floors.rs` holds this table.
 //!
 //! | floor | modules |
 //! | --- | --- |
