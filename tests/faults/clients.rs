@@ -6,15 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use omniglot_test_support::{
+    FORMATS, Gateway, Http1Connection, KEY, Mock, TIMEOUT, client, client_builder,
+    every_format_config, http1_post, post, request, send, wait_until,
+};
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-use crate::asking::{client, post, send};
-use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, PATIENCE, client_builder, every_format, request, until,
-};
-use crate::wire::{self, Wire, post_with};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -22,7 +20,7 @@ const CHAT: &str = "/v1/chat/completions";
 const SPENT: u64 = 64 << 10;
 
 fn with_server(mock: &Mock, settings: &str) -> Gateway {
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     Gateway::start(&config.replace("server: {", &format!("server: {{{settings}, ")))
 }
 
@@ -53,10 +51,10 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
     let before = gateway.resident();
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     let body = long_stream("same-chat", "one").to_string();
-    wire.send(post_with(CHAT, "", &body)).await;
-    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    wire.send(http1_post(CHAT, "", &body)).await;
+    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
     let http2 = client_builder().http2_prior_knowledge().build();
     let asked = http2
         .expect("a client")
@@ -69,7 +67,7 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
     mock.until_seen("one", "cancelled", 1).await;
     mock.until_seen("two", "cancelled", 1).await;
     gateway.until_idle().await;
-    let came = wire.whatever().await;
+    let came = wire.read_until_closed().await;
     let text = String::from_utf8_lossy(&came);
     assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
     let came = reply.text().await;
@@ -90,9 +88,9 @@ async fn a_client_that_takes_a_long_reply_slowly_gets_all_of_it() {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(64 << 10).expect("a size");
         let stream = socket.connect(gateway.address).await;
-        let mut wire = Wire::new(stream.expect("a connection"));
-        wire.send(post_with(CHAT, "", &body)).await;
-        let head = wire.head().await.expect("a head");
+        let mut wire = Http1Connection::new(stream.expect("a connection"));
+        wire.send(http1_post(CHAT, "", &body)).await;
+        let head = wire.read_head().await.expect("a head");
         let length = head.header("content-length").map(str::parse);
         let length: usize = length.expect("a length").expect("a number");
         // Three times as long as it may be silent, and never nearly that long without reading.
@@ -100,7 +98,7 @@ async fn a_client_that_takes_a_long_reply_slowly_gets_all_of_it() {
         let mut left = length;
         while left > 0 {
             tokio::time::sleep(Duration::from_millis(30)).await;
-            left -= wire.exactly(step.min(left)).await.len();
+            left -= wire.read_exact(step.min(left)).await.len();
         }
     }
     assert_well(&gateway).await;
@@ -111,12 +109,12 @@ async fn a_client_that_vanishes_leaves_nothing_behind() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {header: 300ms, body_idle: 300ms}");
     let (path, body) = request("messages", "same-chat", "hello", false);
-    let whole = post_with(&path, "", &body.to_string());
+    let whole = http1_post(&path, "", &body.to_string());
     let mut kept = Vec::new();
     // In the header, in the body; gone with a reset, gone for writing, or there and silent.
     for cut in [0, 1, 40, whole.len() - 30, whole.len() - 1] {
         for way in 0..3 {
-            let mut wire = Wire::to(gateway.address).await;
+            let mut wire = Http1Connection::connect(gateway.address).await;
             wire.send(&whole.as_bytes()[..cut]).await;
             match way {
                 0 => wire.stream.set_zero_linger().expect("a socket option"),
@@ -130,7 +128,7 @@ async fn a_client_that_vanishes_leaves_nothing_behind() {
         }
     }
     for (what, mut wire) in kept {
-        let said = timeout(PATIENCE / 2, wire.whatever()).await;
+        let said = timeout(TIMEOUT / 2, wire.read_until_closed()).await;
         let said = said.unwrap_or_else(|_| panic!("{what}: still there"));
         let said = String::from_utf8_lossy(&said);
         let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
@@ -216,7 +214,7 @@ async fn assert_never_a_failure(gateway: &Gateway, fillings: &[(String, bool)]) 
 #[tokio::test]
 async fn structures_nested_without_end_are_refused_wherever_they_stand() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let nested = |depth: usize, open: &str, middle: &str, close: &str| {
         open.repeat(depth) + middle + &close.repeat(depth)
     };
@@ -242,7 +240,7 @@ async fn structures_nested_without_end_are_refused_wherever_they_stand() {
 #[tokio::test]
 async fn numbers_and_texts_beyond_all_reason_are_no_failure() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let fillings = [
         "1e999999".to_owned(),
         "-1e999999".to_owned(),
@@ -266,7 +264,7 @@ async fn numbers_and_texts_beyond_all_reason_are_no_failure() {
 #[tokio::test]
 async fn a_compressed_body_is_refused_and_never_unpacked() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&vec![b' '; 64 << 20]).expect("memory");
     let bomb = encoder.finish().expect("memory");
@@ -289,7 +287,7 @@ async fn a_compressed_body_is_refused_and_never_unpacked() {
 #[tokio::test]
 async fn control_characters_in_headers_and_names_reach_nobody() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let (path, body) = request("chat", "same-chat", "mock:name=reached", false);
     for line in [
         "x-a: b\0c",
@@ -301,10 +299,10 @@ async fn control_characters_in_headers_and_names_reach_nobody() {
         ": b",
         "x-a: b\r\n folded",
     ] {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         let more = format!("connection: close\r\n{line}\r\n");
-        wire.send(post_with(&path, &more, &body.to_string())).await;
-        let said = wire.whatever().await;
+        wire.send(http1_post(&path, &more, &body.to_string())).await;
+        let said = wire.read_until_closed().await;
         let said = String::from_utf8_lossy(&said);
         let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
         assert!(refused, "{line:?}: {said}");
@@ -353,14 +351,14 @@ async fn http2(gateway: &Gateway) -> h2::client::SendRequest<Bytes> {
 #[tokio::test]
 async fn streams_opened_and_reset_at_once_cost_nothing() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let body = request("chat", "same-chat", "mock:wait=never mock:name=reset", true).1;
     let body = Bytes::from(body.to_string());
     let before = gateway.resident();
     for _ in 0..5 {
         let mut sender = http2(&gateway).await;
         for _ in 0..400 {
-            let Ok(ready) = timeout(PATIENCE, sender.ready()).await.expect("no hang") else {
+            let Ok(ready) = timeout(TIMEOUT, sender.ready()).await.expect("no hang") else {
                 // Hung up on: that is an answer too.
                 break;
             };
@@ -377,7 +375,7 @@ async fn streams_opened_and_reset_at_once_cost_nothing() {
         }
     }
     gateway.until_idle().await;
-    until("the mock is left alone", async || {
+    wait_until("the mock is left alone", async || {
         mock.seen("reset", "started").await
             == mock.seen("reset", "cancelled").await + mock.seen("reset", "finished").await
     })
@@ -393,9 +391,10 @@ async fn many_connections_that_say_nothing_keep_nobody_out() {
     let gateway = with_server(&mock, "timeouts: {header: 1h}");
     let mut silent = Vec::new();
     for number in 0..300 {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         if number % 2 == 0 {
-            wire.send(&wire::post(CHAT, "")[..30]).await;
+            wire.send(&omniglot_test_support::http1_post_head(CHAT, "")[..30])
+                .await;
         }
         silent.push(wire);
     }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use omniglot_test_support::{
+    CertificateAuthority, Gateway, KEY, Mock, TIMEOUT, every_format_config, new_client, request,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
@@ -11,8 +14,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::puppet::DRIP;
-use crate::secure::Authority;
-use crate::stage::{Gateway, KEY, Mock, PATIENCE, client, every_format, request};
 
 /// Sends a header that has no end, until the other side has had enough; returns what it said.
 async fn drip(stream: impl AsyncRead + AsyncWrite, begin: &str) -> Vec<u8> {
@@ -37,12 +38,16 @@ async fn drip(stream: impl AsyncRead + AsyncWrite, begin: &str) -> Vec<u8> {
             () = endless => {}
         }
     };
-    timeout(PATIENCE, first).await.expect("it is let go");
+    timeout(TIMEOUT, first).await.expect("it is let go");
     said
 }
 
-async fn secure(gateway: &Gateway, authority: &Authority, protocol: &str) -> TlsStream<TcpStream> {
-    client();
+async fn secure(
+    gateway: &Gateway,
+    authority: &CertificateAuthority,
+    protocol: &str,
+) -> TlsStream<TcpStream> {
+    new_client();
     let mut roots = rustls::RootCertStore::empty();
     let trusted = CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("a certificate");
     roots.add(trusted).expect("an authority");
@@ -67,7 +72,7 @@ const BEGINNINGS: [&str; 4] = [
 #[tokio::test]
 async fn a_header_that_drips_for_ever_is_cut_and_a_stream_that_lasts_is_not() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {timeouts: {header: 300ms}, ");
     let gateway = Gateway::start(&config);
     let (path, body) = request(
@@ -76,7 +81,7 @@ async fn a_header_that_drips_for_ever_is_cut_and_a_stream_that_lasts_is_not() {
         "one two mock:wait=go mock:name=lasts",
         true,
     );
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -103,14 +108,14 @@ async fn a_header_that_drips_for_ever_is_cut_and_a_stream_that_lasts_is_not() {
 #[tokio::test]
 async fn nobody_waits_for_ever_behind_tls_either() {
     let mock = Mock::start();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (cert, key) = authority.issue_files("localhost");
     let listen = format!(
         "listen: {{addr: LISTEN, tls: {{cert: {}, key: {}}}}}, timeouts: {{header: 300ms}}",
         cert.display(),
         key.display()
     );
-    let config = every_format(mock.address).replace("listen: LISTEN", &listen);
+    let config = every_format_config(mock.address).replace("listen: LISTEN", &listen);
     let gateway = Gateway::start(&config);
     let lasting = authority.client().build().expect("a client");
     let prompt = "one two mock:wait=go mock:name=lasts";
@@ -126,7 +131,7 @@ async fn nobody_waits_for_ever_behind_tls_either() {
     // Agrees to HTTP/2 and says nothing.
     let mut silent = secure(&gateway, &authority, "h2").await;
     let mut said = Vec::new();
-    let gone = timeout(PATIENCE, silent.read_to_end(&mut said)).await;
+    let gone = timeout(TIMEOUT, silent.read_to_end(&mut said)).await;
     // Closed or reset, but over.
     let _ = gone.expect("it is let go");
     mock.signal("go", 20).await;

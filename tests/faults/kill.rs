@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::asking::Answer;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, client_builder, request, until};
-use crate::told::{assert_told, is_end, pieces};
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, assert_error_event, client_builder, is_end, request,
+    stream_events, wait_until,
+};
 
 /// Of each client format; half of the streams have begun, the others wait for their first byte.
 const EACH: usize = 50;
@@ -71,7 +72,7 @@ async fn stream(
     format: &'static str,
     model: String,
     begun: Arc<AtomicUsize>,
-) -> Answer {
+) -> Response {
     let (path, body) = request(format, &model, "hello there", true);
     let asked = client.post(format!("{base}{path}")).bearer_auth(KEY);
     let mut reply = asked.json(&body).send().await.expect("an answer");
@@ -83,19 +84,22 @@ async fn stream(
         }
         body.extend_from_slice(&chunk);
     }
-    Answer {
+    Response {
         status,
         headers,
         body,
     }
 }
 
-fn assert_served(asked: Asked, format: &str, answer: &Answer) {
+fn assert_served(asked: Asked, format: &str, answer: &Response) {
     let what = format!("{asked:?} {format}");
     match asked {
         Asked::Begun => {
             assert_eq!(answer.status, 200, "{what}");
-            assert!(assert_told(format, answer, &what).is_some(), "{what}");
+            assert!(
+                assert_error_event(format, answer, &what).is_some(),
+                "{what}"
+            );
         }
         Asked::Waiting => {
             assert_eq!(answer.status, 502, "{what}: {}", answer.text());
@@ -104,7 +108,7 @@ fn assert_served(asked: Asked, format: &str, answer: &Answer) {
         Asked::Spared => {
             assert_eq!(answer.status, 200, "{what}: {}", answer.text());
             assert_eq!(answer.header("x-omniglot-attempts"), "2", "{what}");
-            let pieces = pieces(format, answer.text());
+            let pieces = stream_events(format, answer.text());
             let ended = pieces.iter().any(|piece| is_end(format, piece));
             assert!(
                 ended && answer.text().contains("hello"),
@@ -151,7 +155,7 @@ async fn when_an_upstream_is_killed_everybody_is_told_or_served() {
         .iter()
         .filter(|(asked, ..)| *asked == Asked::Begun)
         .count();
-    until("every stream is under way", async || {
+    wait_until("every stream is under way", async || {
         begun.load(Ordering::Acquire) == streaming
             && sum(&gateway, "omniglot_upstream_requests_in_flight").await == all
     })

@@ -5,16 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use omniglot_test_support::{
+    CertificateAuthority, FORMATS, Gateway, Mock, NATIVE_ARRAY, Response, STREAM_KINDS, Stderr,
+    TlsProxy, assert_error_event, client, format_of, is_end, is_error, request, response_text,
+    send, stream_events, wait_until,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::asking::{Answer, client, said, send};
 use crate::kinds::{self, BODY_LIMIT, CREDENTIAL, Door, Fault, Outcome};
 use crate::puppet::{self, GOOD_PATH, MARK};
 use crate::recorded::{Recorded, Shape};
-use crate::secure::{Authority, Relay};
-use crate::stage::{FORMATS, Gateway, Mock, Stderr, request, until};
-use crate::told::{ARRAY, WAYS, assert_told, format_of, is_end, is_error, pieces};
 
 /// Each asks one thing after the other, with a key that allows no more than that at once.
 const WORKERS: usize = 12;
@@ -61,7 +62,7 @@ impl Cell {
     fn shape(&self) -> Shape {
         match (self.stream, self.way, self.upstream_format()) {
             (false, ..) => Shape::Json,
-            (true, ARRAY, "native") => Shape::Array,
+            (true, NATIVE_ARRAY, "native") => Shape::Array,
             (true, ..) => Shape::Events,
         }
     }
@@ -137,10 +138,10 @@ async fn no_tls() -> SocketAddr {
 }
 
 impl Stage {
-    async fn ask(&self, worker: usize, cell: &Cell, model: &str, word: &str) -> Answer {
+    async fn ask(&self, worker: usize, cell: &Cell, model: &str, word: &str) -> Response {
         let prompt = format!("{MARK}{} {word} two", cell.fault);
         let (mut path, body) = request(format_of(cell.way), model, &prompt, cell.stream);
-        if cell.way == ARRAY {
+        if cell.way == NATIVE_ARRAY {
             path = path.replace("?alt=sse", "");
         }
         loop {
@@ -189,7 +190,7 @@ impl Stage {
         &self,
         cell: &Cell,
         outcome: &Outcome,
-        answer: &Answer,
+        answer: &Response,
         word: &str,
         upstream: &str,
         what: &str,
@@ -219,7 +220,7 @@ impl Stage {
         }
     }
 
-    fn assert_tells_no_secret(&self, answer: &Answer, what: &str) {
+    fn assert_tells_no_secret(&self, answer: &Response, what: &str) {
         let text = String::from_utf8_lossy(&answer.body);
         let headers = answer
             .headers
@@ -241,7 +242,7 @@ async fn assert_nothing_left(gateway: &Gateway, what: &str) {
         "omniglot_upstream_requests_in_flight",
         "omniglot_upstream_requests_waiting",
     ] {
-        until(&format!("{name} is 0 after {what}"), async || {
+        wait_until(&format!("{name} is 0 after {what}"), async || {
             let lines = gateway.metric(name).await;
             !lines.is_empty() && lines.iter().all(|line| line.ends_with(" 0"))
         })
@@ -259,7 +260,7 @@ fn seen(cell: &Cell, status: u16) -> u16 {
     }
 }
 
-fn assert_from(answer: &Answer, upstream: &str, attempts: &str, what: &str) {
+fn assert_from(answer: &Response, upstream: &str, attempts: &str, what: &str) {
     let said = (
         answer.header("x-omniglot-upstream"),
         answer.header("x-omniglot-attempts"),
@@ -269,7 +270,7 @@ fn assert_from(answer: &Answer, upstream: &str, attempts: &str, what: &str) {
 
 fn assert_good(
     cell: &Cell,
-    answer: &Answer,
+    answer: &Response,
     word: &str,
     upstream: &str,
     attempts: &str,
@@ -279,18 +280,18 @@ fn assert_good(
     assert_eq!(answer.status, 200, "{what}: {text}");
     assert_from(answer, upstream, attempts, what);
     if !cell.stream {
-        let said = said(format_of(cell.way), &answer.json());
+        let said = response_text(format_of(cell.way), &answer.json());
         assert!(said.ends_with(&format!("{word} two")), "{what}: {text}");
         return;
     }
-    let pieces = pieces(cell.way, text);
+    let pieces = stream_events(cell.way, text);
     assert!(text.contains(word), "{what}: {text}");
     let has_end = pieces.iter().any(|piece| is_end(cell.way, piece));
     let has_error = pieces.iter().any(|piece| is_error(cell.way, piece));
     assert!(has_end && !has_error, "{what}: {text}");
 }
 
-fn assert_error(cell: &Cell, answer: &Answer, statuses: &[u16], upstream: &str, what: &str) {
+fn assert_error(cell: &Cell, answer: &Response, statuses: &[u16], upstream: &str, what: &str) {
     let text = answer.text();
     assert!(
         statuses.contains(&answer.status),
@@ -306,10 +307,13 @@ fn assert_error(cell: &Cell, answer: &Answer, statuses: &[u16], upstream: &str, 
     assert_eq!(answer.header("retry-after"), retry_after, "{what}: {text}");
 }
 
-fn assert_broken(cell: &Cell, answer: &Answer, upstream: &str, what: &str) {
+fn assert_broken(cell: &Cell, answer: &Response, upstream: &str, what: &str) {
     assert_eq!(answer.status, 200, "{what}: {}", answer.text());
     assert_from(answer, upstream, "1", what);
-    assert!(assert_told(cell.way, answer, what).is_some(), "{what}");
+    assert!(
+        assert_error_event(cell.way, answer, what).is_some(),
+        "{what}"
+    );
 }
 
 /// Of the length of the recorded one.
@@ -322,8 +326,8 @@ fn fresh_word() -> String {
 fn cells(stage: &Stage, fault: usize) -> Vec<(Cell, Outcome)> {
     let mut all = Vec::new();
     for stream in [false, true] {
-        for way in WAYS {
-            if !stream && way == ARRAY {
+        for way in STREAM_KINDS {
+            if !stream && way == NATIVE_ARRAY {
                 continue;
             }
             for (upstream, (format, _)) in FORMATS.into_iter().enumerate() {
@@ -386,7 +390,7 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
         .bind("127.0.0.1:0".parse().expect("an address"))
         .expect("a port");
     let nobody_at = nobody.local_addr().expect("an address");
-    let stranger = Relay::start(&Authority::new(), "localhost", puppet).await;
+    let stranger = TlsProxy::start(&CertificateAuthority::new(), "localhost", puppet).await;
     let complaints = Stderr::new();
     let port = stranger.address.port();
     let config = config(puppet, nobody_at, no_tls().await, port);
@@ -409,7 +413,7 @@ async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
     }
     assert!(wrong.is_empty(), "of {asked} cells:\n{}", wrong.join("\n"));
     assert!(
-        stranger.agreed().is_empty(),
+        stranger.negotiated().is_empty(),
         "nothing is said to a stranger"
     );
     assert!(asked > 3000, "{asked} cells are not all there are");

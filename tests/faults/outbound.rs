@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use omniglot_test_support::{
+    FORMATS, Gateway, Http1Upstream, Mock, every_format_config, post, request,
+    single_upstream_config,
+};
 use serde_json::{Value, json};
 
-use crate::asking::post;
-use crate::stage::{FORMATS, Gateway, Mock, every_format, request, single};
-use crate::wire::Upstream;
-
 /// Somebody whom nobody should visit.
-async fn bystander() -> Upstream {
-    Upstream::start(|mut wire, _| async move {
-        wire.whatever().await;
+async fn bystander() -> Http1Upstream {
+    Http1Upstream::start(|mut wire, _| async move {
+        wire.read_until_closed().await;
     })
     .await
 }
@@ -45,7 +45,7 @@ fn naming(format: &str, url: &str) -> Vec<Value> {
 #[tokio::test]
 async fn no_address_that_a_client_names_is_visited() {
     let (mock, bystander) = (Mock::start(), bystander().await);
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let url = format!("http://{}/picture.png", bystander.address);
     let mut answered = 0;
     for (format, _) in FORMATS {
@@ -72,10 +72,10 @@ async fn no_redirect_is_followed() {
     let bystander = bystander().await;
     let asked = Arc::new(AtomicUsize::new(0));
     let (address, count) = (bystander.address, asked.clone());
-    let upstream = Upstream::start(move |mut wire, _| {
+    let upstream = Http1Upstream::start(move |mut wire, _| {
         let count = count.clone();
         async move {
-            while wire.message().await.is_some() {
+            while wire.read_message().await.is_some() {
                 let number = count.fetch_add(1, Ordering::AcqRel);
                 let status = [301, 302, 303, 307, 308][number % 5];
                 let location = format!("location: http://{address}/v1/chat/completions\r\n");
@@ -87,7 +87,10 @@ async fn no_redirect_is_followed() {
         }
     })
     .await;
-    let gateway = Gateway::start(&single("", &format!("{}, breaker: off", upstream.base())));
+    let gateway = Gateway::start(&single_upstream_config(
+        "",
+        &format!("{}, breaker: off", upstream.base_url()),
+    ));
     for _ in 0..5 {
         let (path, body) = request("chat", "m", "hello", false);
         let answer = post(gateway.url(&path), body.to_string()).await;

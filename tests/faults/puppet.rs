@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use omniglot_test_support::FORMATS;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::kinds::Fault;
 use crate::recorded::{Recorded, Shape, WORD};
-use crate::stage::FORMATS;
 
 /// Stands before the number of a fault in a prompt.
 pub const MARK: &str = "misdeed-";
@@ -117,7 +117,7 @@ async fn next_request(stream: &mut TcpStream, unread: &mut Vec<u8>) -> io::Resul
 
 /// The length of the request at the front, once all of it is there.
 fn whole(bytes: &[u8]) -> Option<usize> {
-    let end = crate::wire::find(bytes, b"\r\n\r\n")? + 4;
+    let end = omniglot_test_support::find_bytes(bytes, b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     let length = head
         .lines()
@@ -134,7 +134,7 @@ fn path(request: &[u8]) -> &str {
 
 /// The digits that follow the first place where a word stands.
 fn after<'r>(request: &'r [u8], word: &str) -> Option<&'r str> {
-    let at = crate::wire::find(request, word.as_bytes())? + word.len();
+    let at = omniglot_test_support::find_bytes(request, word.as_bytes())? + word.len();
     let rest = &request[at..];
     let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&rest[..length]).ok()

@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
+use omniglot_test_support::{FORMATS, Mock, NATIVE_ARRAY, is_end, post, request, stream_events};
 use serde_json::Value;
-
-use crate::asking::post;
-use crate::stage::{FORMATS, Mock, request};
-use crate::told::{ARRAY, is_end, pieces};
 
 /// Stands in every recorded reply; whoever is answered finds a word of their own in its place.
 pub const WORD: &str = "word-0000000";
@@ -42,7 +39,7 @@ impl Reply {
 
     /// How many parts come before the mark of a proper end.
     pub fn before_end(&self) -> usize {
-        let pieces = pieces(self.way, &self.text());
+        let pieces = stream_events(self.way, &self.text());
         let end = pieces.iter().position(|piece| is_end(self.way, piece));
         end.expect("the mock ends its streams")
     }
@@ -104,7 +101,11 @@ async fn record(mock: &Mock, format: &'static str, shape: Shape, words: &str) ->
         _ => vec![text.to_owned()],
     };
     Reply {
-        way: if shape == Shape::Array { ARRAY } else { format },
+        way: if shape == Shape::Array {
+            NATIVE_ARRAY
+        } else {
+            format
+        },
         shape,
         status: answer.status,
         parts,

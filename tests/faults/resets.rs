@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use omniglot_test_support::{
+    Gateway, Http1Connection, Http1Upstream, KEY, Mock, every_format_config, find_bytes,
+    http1_post, post, request, single_upstream_config,
+};
 use tokio::net::TcpStream;
-
-use crate::asking::post;
-use crate::stage::{Gateway, KEY, Mock, every_format, request, single};
-use crate::wire::{Upstream, Wire, find, post_with};
 
 const REPLY: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}"#;
 
@@ -40,9 +40,9 @@ async fn a_request_that_an_http2_upstream_resets_is_sent_once_more_at_most() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (left, count) = (resets.clone(), asked.clone());
     let upstream =
-        Upstream::start(move |wire, _| serve(wire.stream, left.clone(), count.clone())).await;
-    let settings = format!("{}, protocol: http2, breaker: off", upstream.base());
-    let gateway = Gateway::start(&single("", &settings));
+        Http1Upstream::start(move |wire, _| serve(wire.stream, left.clone(), count.clone())).await;
+    let settings = format!("{}, protocol: http2, breaker: off", upstream.base_url());
+    let gateway = Gateway::start(&single_upstream_config("", &settings));
     let (path, body) = request("chat", "m", "hello", false);
     for round in 0..5 {
         let answer = post(gateway.url(&path), body.to_string()).await;
@@ -64,7 +64,7 @@ async fn a_request_that_an_http2_upstream_resets_is_sent_once_more_at_most() {
 /// The chunks of a body that may end anywhere, and whether the last one was the end.
 fn chunks(mut bytes: &[u8]) -> (Vec<&[u8]>, bool) {
     let mut all = Vec::new();
-    while let Some(line) = find(bytes, b"\r\n") {
+    while let Some(line) = find_bytes(bytes, b"\r\n") {
         let size = std::str::from_utf8(&bytes[..line]).expect("a chunk size");
         let size = usize::from_str_radix(size, 16).expect("a chunk size");
         let rest = &bytes[line + 2..];
@@ -89,28 +89,28 @@ fn chunks(mut bytes: &[u8]) -> (Vec<&[u8]>, bool) {
 #[tokio::test]
 async fn when_draining_ends_no_error_is_written_into_half_a_piece() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {drain_timeout: 1s, ");
     let mut gateway = Gateway::start(&config);
     let prompt = "mock:long=1000000 mock:events=1000 mock:name=long";
     let mut body = request("chat", "same-chat", prompt, true).1;
     body["n"] = serde_json::json!(4);
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     let more = "connection: close\r\n";
-    wire.send(post_with("/v1/chat/completions", more, &body.to_string()))
+    wire.send(http1_post("/v1/chat/completions", more, &body.to_string()))
         .await;
-    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
     // Nothing is read for now, so that a piece is half written when the time is up.
     gateway.process.signal("TERM");
     mock.until_seen("long", "cancelled", 1).await;
     // From here on there is room again for whatever the gateway would still say.
-    let came = wire.whatever().await;
+    let came = wire.read_until_closed().await;
     assert_eq!(gateway.process.wait().code(), Some(0));
     let (chunks, ended) = chunks(&came);
     assert!(chunks.len() > 1, "{} bytes", came.len());
     let told: Vec<_> = chunks
         .iter()
-        .filter(|chunk| find(chunk, b"shutting down").is_some())
+        .filter(|chunk| find_bytes(chunk, b"shutting down").is_some())
         .collect();
     assert_eq!(
         ended,

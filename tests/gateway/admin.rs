@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use reqwest::Response;
-
-use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, client, eventually, every_format, free_address, request,
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, every_format_config, free_address, new_client, request, wait_for,
 };
+use reqwest::Response;
 
 /// Every sample of a scrape, by its name and labels as they are written.
 pub type Samples = BTreeMap<String, f64>;
@@ -24,7 +23,7 @@ pub async fn samples(gateway: &Gateway) -> Samples {
 
 /// The samples once one of them has reached a value.
 pub async fn samples_when(gateway: &Gateway, name: &str, value: f64) -> Samples {
-    eventually(&format!("{name} {value}"), async || {
+    wait_for(&format!("{name} {value}"), async || {
         let samples = samples(gateway).await;
         (samples.get(name).copied().unwrap_or_default() == value).then_some(samples)
     })
@@ -33,7 +32,7 @@ pub async fn samples_when(gateway: &Gateway, name: &str, value: f64) -> Samples 
 
 /// The samples once so many requests are counted: a client has its last byte a little before that.
 async fn samples_after(gateway: &Gateway, requests: u32) -> Samples {
-    eventually(&format!("{requests} requests are counted"), async || {
+    wait_for(&format!("{requests} requests are counted"), async || {
         let samples = samples(gateway).await;
         let counted = of(&samples, "omniglot_requests_total");
         let sum: f64 = counted.iter().map(|(_, count)| count).sum();
@@ -55,7 +54,7 @@ fn of(samples: &Samples, metric: &str) -> Vec<(String, f64)> {
 }
 
 async fn admin(gateway: &Gateway, path: &str) -> Response {
-    let reply = client().get(gateway.admin_url(path)).send().await;
+    let reply = new_client().get(gateway.admin_url(path)).send().await;
     reply.expect("the admin port answers")
 }
 
@@ -87,7 +86,7 @@ async fn with_key(
     let (path, body) = request(format, model, words, stream);
     let body = body.to_string();
     let received = body.len();
-    let reply = client()
+    let reply = new_client()
         .post(gateway.url(&path))
         .bearer_auth(key)
         .header("content-type", "application/json")
@@ -103,7 +102,7 @@ async fn with_key(
 #[tokio::test]
 async fn json_and_streams_count_the_tokens_that_the_upstream_reported() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let words = "hello mock:usage=10,4,7,3";
     let mut expected = Vec::new();
     for (format, _) in FORMATS {
@@ -130,7 +129,7 @@ async fn json_and_streams_count_the_tokens_that_the_upstream_reported() {
 #[tokio::test]
 async fn requests_are_counted_by_format_model_upstream_and_status_with_their_bytes() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let mut bytes: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for (format, _) in FORMATS {
         let (same, other) = (format!("same-{format}"), format!("other-{format}"));
@@ -238,7 +237,7 @@ async fn failures_of_upstreams_are_counted_by_cause_also_where_another_answered(
 #[tokio::test]
 async fn a_running_stream_is_in_flight_until_it_ends() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     assert_eq!(samples(&gateway).await[IN_FLIGHT], 0.0);
     let (path, body) = request(
         "chat",
@@ -246,7 +245,7 @@ async fn a_running_stream_is_in_flight_until_it_ends() {
         "one two mock:wait=go mock:name=it",
         true,
     );
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -263,8 +262,8 @@ async fn a_running_stream_is_in_flight_until_it_ends() {
 async fn a_client_that_leaves_leaves_no_task_behind() {
     const TASKS: &str = "omniglot_tasks";
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
-    let before = eventually("tasks are counted", async || {
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    let before = wait_for("tasks are counted", async || {
         let tasks = samples(&gateway).await[TASKS];
         (tasks > 0.0).then_some(tasks)
     })
@@ -273,14 +272,14 @@ async fn a_client_that_leaves_leaves_no_task_behind() {
     for (format, _) in FORMATS {
         let words = "one two three mock:wait=never";
         let (path, body) = request(format, &format!("same-{format}"), words, true);
-        let asked = client().post(gateway.url(&path)).bearer_auth(KEY);
+        let asked = new_client().post(gateway.url(&path)).bearer_auth(KEY);
         let reply = asked.json(&body).send().await.expect("a stream begins");
         streams.push(reply);
     }
     let during = samples(&gateway).await[TASKS];
     assert!(during >= streams.len() as f64, "{during} tasks");
     drop(streams);
-    eventually("the tasks are those of before", async || {
+    wait_for("the tasks are those of before", async || {
         let tasks = samples(&gateway).await[TASKS];
         (tasks <= before).then_some(())
     })
@@ -290,18 +289,18 @@ async fn a_client_that_leaves_leaves_no_task_behind() {
 #[tokio::test]
 async fn health_and_readiness_follow_the_life_of_the_process() {
     let mock = Mock::start();
-    let mut gateway = Gateway::start(&every_format(mock.address));
+    let mut gateway = Gateway::start(&every_format_config(mock.address));
     for path in ["/healthz", "/readyz"] {
         assert_eq!(admin(&gateway, path).await.status(), 200, "{path}");
     }
     let (path, body) = request("chat", "same-chat", "mock:wait=go mock:name=it", true);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
     let reply = asked.send().await.expect("a stream begins");
     gateway.process.signal("TERM");
-    eventually("not ready any more", async || {
+    wait_for("not ready any more", async || {
         (admin(&gateway, "/readyz").await.status() == 503).then_some(())
     })
     .await;
@@ -315,21 +314,21 @@ async fn health_and_readiness_follow_the_life_of_the_process() {
 #[tokio::test]
 async fn each_port_knows_only_its_own_paths() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for path in ["/healthz", "/readyz", "/metrics"] {
-        let asked = client().get(gateway.url(path)).bearer_auth(KEY);
+        let asked = new_client().get(gateway.url(path)).bearer_auth(KEY);
         let reply = asked.send().await.expect("an answer");
         assert_eq!(reply.status(), 404, "{path}");
         let body: serde_json::Value = reply.json().await.expect("an error of the chat format");
         assert!(body["error"]["message"].is_string(), "{body}");
     }
     for path in ["/v1/models", "/api/models", "/v1beta/models", "/"] {
-        let asked = client().get(gateway.admin_url(path)).bearer_auth(KEY);
+        let asked = new_client().get(gateway.admin_url(path)).bearer_auth(KEY);
         let reply = asked.send().await.expect("an answer");
         assert_eq!(reply.status(), 404, "{path}");
     }
     let (path, body) = request("chat", "same-chat", "hello", false);
-    let asked = client().post(gateway.admin_url(&path)).bearer_auth(KEY);
+    let asked = new_client().post(gateway.admin_url(&path)).bearer_auth(KEY);
     let reply = asked.json(&body).send().await.expect("an answer");
     assert_eq!(reply.status(), 404);
 }
@@ -337,8 +336,8 @@ async fn each_port_knows_only_its_own_paths() {
 #[tokio::test]
 async fn without_an_admin_address_there_is_no_admin_port() {
     let mock = Mock::start();
-    let config = every_format(mock.address).replace(", admin: ADMIN", "");
+    let config = every_format_config(mock.address).replace(", admin: ADMIN", "");
     let gateway = Gateway::start(&config);
-    let refused = client().get(gateway.admin_url("/healthz")).send().await;
+    let refused = new_client().get(gateway.admin_url("/healthz")).send().await;
     assert!(refused.expect_err("nobody listens").is_connect());
 }

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{future::join_all, stream};
+use omniglot_test_support::{
+    FORMATS, Gateway, Http1Connection, KEY, Mock, TIMEOUT, every_format_config, http1_post,
+    http1_post_head, new_client, request, single_upstream_config,
+};
 use reqwest::Body;
 use sha2::{Digest as _, Sha256};
-
-use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, request, single};
-use crate::wire::{Wire, post, post_with};
 
 pub const MIB: usize = 1 << 20;
 /// How a chat stream begins that asks for its usage.
@@ -52,15 +53,15 @@ fn in_pieces(body: &Bytes, size: usize) -> Body {
 }
 
 pub fn http2() -> reqwest::Client {
-    client();
-    let builder = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
+    new_client();
+    let builder = reqwest::Client::builder().no_proxy().timeout(TIMEOUT);
     let client = builder.http2_prior_knowledge().build();
     client.expect("a client")
 }
 
 pub fn mocked(mock: &Mock, server: &str) -> Gateway {
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
-    Gateway::start(&single(server, &upstream))
+    Gateway::start(&single_upstream_config(server, &upstream))
 }
 
 pub async fn send(client: &reqwest::Client, url: String, body: Body) -> (u16, String) {
@@ -79,8 +80,8 @@ async fn large_bodies_arrive_whole_by_every_way_in() {
         let body = body(size);
         let expected = digest(&body);
         for (way, client, sent) in [
-            ("content-length", client(), Body::from(body.clone())),
-            ("chunked", client(), in_pieces(&body, 100_000)),
+            ("content-length", new_client(), Body::from(body.clone())),
+            ("chunked", new_client(), in_pieces(&body, 100_000)),
             ("HTTP/2 with a length", http2(), Body::from(body.clone())),
             ("HTTP/2", http2(), in_pieces(&body, 100_000)),
         ] {
@@ -95,7 +96,7 @@ async fn large_bodies_arrive_whole_by_every_way_in() {
 
 /// What bodies took is given back to the system, though nothing more is asked.
 async fn until_given_back(gateway: &Gateway) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while gateway.resident() > 80 * 1024 {
         let resident = gateway.resident();
         assert!(Instant::now() < until, "{resident} KiB are still held");
@@ -109,7 +110,7 @@ async fn what_many_large_bodies_held_at_once_is_given_back() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(4 * MIB);
-    let client = client();
+    let client = new_client();
     let sent = (0..64).map(|_| send(&client, gateway.url(CHAT), body.clone().into()));
     for (status, text) in join_all(sent).await {
         assert_eq!(status, 200, "{text}");
@@ -122,7 +123,7 @@ async fn what_many_large_bodies_held_at_once_is_given_back() {
 async fn large_bodies_arrive_whole_when_the_models_name_changes_on_the_way() {
     let mock = Mock::start();
     for protocol in ["http1", "http2"] {
-        let config = every_format(mock.address);
+        let config = every_format_config(mock.address);
         let upstreams = format!("protocol: {protocol}, base_url");
         let gateway = Gateway::start(&config.replace("base_url", &upstreams));
         for (format, _) in FORMATS {
@@ -138,17 +139,17 @@ async fn large_bodies_arrive_whole_when_the_models_name_changes_on_the_way() {
                     _ => arrives,
                 };
                 let (status, text) =
-                    send(&client(), gateway.url(&path), sent.to_string().into()).await;
+                    send(&new_client(), gateway.url(&path), sent.to_string().into()).await;
                 assert_eq!(status, 200, "{protocol}, {format}: {text}");
                 let expected = digest(arrives.as_bytes());
                 let came = expected.split(' ').all(|word| text.contains(word));
                 assert!(came, "{protocol}, {format}, {stream}: {text}");
             }
             let (path, sent) = request(format, &own, "mock:long=100000", false);
-            let (_, text) = send(&client(), gateway.url(&path), sent.to_string().into()).await;
+            let (_, text) = send(&new_client(), gateway.url(&path), sent.to_string().into()).await;
             let (path, sent) = request(format, &theirs, "mock:long=100000", false);
             let url = format!("http://{}{path}", mock.address);
-            let (_, direct) = send(&client(), url, sent.to_string().into()).await;
+            let (_, direct) = send(&new_client(), url, sent.to_string().into()).await;
             assert!(direct.len() > 4 * (64 << 10));
             // A native reply tells the model's version, which is the upstream's to say.
             let expected = match format {
@@ -173,18 +174,18 @@ fn assert_too_large(format: &str, status: u16, text: &str) {
 }
 
 fn path_of(format: &str) -> String {
-    crate::stage::request(format, &format!("same-{format}"), "", false).0
+    omniglot_test_support::request(format, &format!("same-{format}"), "", false).0
 }
 
 #[tokio::test]
 async fn a_length_over_the_limit_is_refused_before_the_body_is_asked_for() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         let more = format!("content-length: {}\r\nexpect: 100-continue\r\n", 65 * MIB);
-        wire.send(post(&path_of(format), &more)).await;
-        let reply = wire.message().await.expect("a reply");
+        wire.send(http1_post_head(&path_of(format), &more)).await;
+        let reply = wire.read_message().await.expect("a reply");
         assert_too_large(format, reply.status(), &reply.text());
     }
 }
@@ -192,13 +193,13 @@ async fn a_length_over_the_limit_is_refused_before_the_body_is_asked_for() {
 #[tokio::test]
 async fn a_client_that_sends_on_over_the_limit_still_sees_the_refusal() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let body = body(70 * MIB);
     for (format, _) in FORMATS {
         let url = gateway.url(&path_of(format));
         for (client, sent) in [
-            (client(), Body::from(body.clone())),
-            (client(), in_pieces(&body, 100_000)),
+            (new_client(), Body::from(body.clone())),
+            (new_client(), in_pieces(&body, 100_000)),
             (http2(), Body::from(body.clone())),
             (http2(), in_pieces(&body, 100_000)),
         ] {
@@ -216,30 +217,33 @@ async fn a_client_that_reads_only_after_sending_sees_the_refusal() {
     let gateway = mocked(&mock, "body_limit: 1MiB");
     let body = body(20 * MIB);
     for more in ["", "connection: close\r\n"] {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         let length = format!("{more}content-length: {}\r\n", body.len());
-        wire.send(post(CHAT, &length)).await;
+        wire.send(http1_post_head(CHAT, &length)).await;
         wire.send(&body).await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_too_large("chat", reply.status(), &reply.text());
 
-        let mut wire = Wire::to(gateway.address).await;
-        wire.send(post(CHAT, &format!("{more}transfer-encoding: chunked\r\n")))
-            .await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
+        wire.send(http1_post_head(
+            CHAT,
+            &format!("{more}transfer-encoding: chunked\r\n"),
+        ))
+        .await;
         for piece in body.chunks(MIB) {
             wire.send(format!("{:x}\r\n", piece.len())).await;
             wire.send(piece).await;
             wire.send("\r\n").await;
         }
         wire.send("0\r\n\r\n").await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_too_large("chat", reply.status(), &reply.text());
     }
-    let mut wire = Wire::to(gateway.address).await;
-    let old = post(CHAT, &format!("content-length: {}\r\n", body.len()));
+    let mut wire = Http1Connection::connect(gateway.address).await;
+    let old = http1_post_head(CHAT, &format!("content-length: {}\r\n", body.len()));
     wire.send(old.replace("HTTP/1.1", "HTTP/1.0")).await;
     wire.send(&body).await;
-    let reply = wire.message().await.expect("a reply");
+    let reply = wire.read_message().await.expect("a reply");
     assert_too_large("chat", reply.status(), &reply.text());
 }
 
@@ -249,11 +253,11 @@ async fn a_refused_key_reaches_a_client_in_the_middle_of_a_large_body() {
     let gateway = mocked(&mock, "");
     let body = body(20 * MIB);
     for more in ["", "connection: close\r\n"] {
-        let mut wire = Wire::to(gateway.address).await;
-        let head = post(CHAT, &format!("{more}content-length: {}\r\n", body.len()));
+        let mut wire = Http1Connection::connect(gateway.address).await;
+        let head = http1_post_head(CHAT, &format!("{more}content-length: {}\r\n", body.len()));
         wire.send(head.replace(KEY, "no-such-key")).await;
         wire.send(&body).await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 401, "{}", reply.text());
     }
 }
@@ -265,9 +269,9 @@ async fn the_limit_is_the_last_size_that_passes() {
     for (size, expected) in [(1000, 200), (1001, 413), (2000, 413)] {
         let body = body(size);
         for (way, client, sent) in [
-            ("content-length", client(), Body::from(body.clone())),
-            ("one chunk", client(), in_pieces(&body, size)),
-            ("single bytes", client(), in_pieces(&body, 1)),
+            ("content-length", new_client(), Body::from(body.clone())),
+            ("one chunk", new_client(), in_pieces(&body, size)),
+            ("single bytes", new_client(), in_pieces(&body, 1)),
             ("HTTP/2 with a length", http2(), Body::from(body.clone())),
             ("HTTP/2 in one piece", http2(), in_pieces(&body, size)),
             ("HTTP/2 in single bytes", http2(), in_pieces(&body, 1)),
@@ -284,15 +288,15 @@ async fn a_client_that_waits_for_100_gets_it_and_then_the_reply() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(3 * MIB);
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     for _ in 0..2 {
         let length = body.len();
         let more = format!("content-length: {length}\r\nexpect: 100-continue\r\n");
-        wire.send(post(CHAT, &more)).await;
-        let go_on = wire.head().await.expect("a head");
+        wire.send(http1_post_head(CHAT, &more)).await;
+        let go_on = wire.read_head().await.expect("a head");
         assert_eq!(go_on.status(), 100);
         wire.send(&body).await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 200, "{}", reply.text());
         assert!(reply.text().contains(&digest(&body)));
     }
@@ -309,17 +313,17 @@ async fn single_bytes_make_a_body_and_no_bytes_make_none() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(300);
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     wire.stream.set_nodelay(true).expect("a socket option");
-    let request = post_with(CHAT, "", std::str::from_utf8(&body).expect("text"));
+    let request = http1_post(CHAT, "", std::str::from_utf8(&body).expect("text"));
     for byte in request.as_bytes() {
         wire.send([*byte]).await;
     }
-    let reply = wire.message().await.expect("a reply");
+    let reply = wire.read_message().await.expect("a reply");
     assert_eq!(reply.status(), 200, "{}", reply.text());
     assert!(reply.text().contains(&digest(&body)));
 
-    let (h1, h2) = (client(), http2());
+    let (h1, h2) = (new_client(), http2());
     for client in [&h1, &h2] {
         for sent in [Body::from(""), in_pieces(&Bytes::new(), 1)] {
             let (status, text) = send(client, gateway.url(CHAT), sent).await;
@@ -327,8 +331,8 @@ async fn single_bytes_make_a_body_and_no_bytes_make_none() {
             assert!(text.contains("invalid_request_error"), "{text}");
         }
     }
-    wire.send(post(CHAT, "transfer-encoding: chunked\r\n"))
+    wire.send(http1_post_head(CHAT, "transfer-encoding: chunked\r\n"))
         .await;
     wire.send("0\r\n\r\n").await;
-    assert_eq!(wire.message().await.expect("a reply").status(), 400);
+    assert_eq!(wire.read_message().await.expect("a reply").status(), 400);
 }

@@ -4,7 +4,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::stage::{Gateway, Process, Stderr, client, client_builder, free_address, omniglot};
+use omniglot_test_support::{
+    Gateway, Process, Stderr, client_builder, free_address, new_client, omniglot,
+};
 
 const SECRET: &str = "canary-of-the-key";
 const UPSTREAM_SECRET: &str = "canary-of-the-upstream";
@@ -290,7 +292,7 @@ async fn a_config_alone_means_run_and_notices_go_to_stderr() {
     let process = Process::start(&mut command);
     let line = process.line_with("omniglot listens on http://");
     let (_, address) = line.rsplit_once("http://").expect("an address");
-    let models = client()
+    let models = new_client()
         .get(format!("http://{address}/v1/models"))
         .bearer_auth(SECRET);
     let models = models.send().await.expect("an answer");
@@ -314,7 +316,7 @@ async fn no_secret_is_printed_while_serving_and_failing() {
     });
     let body = serde_json::json!({"model": "large", "messages": []});
     for key in [SECRET, "canary-of-a-stranger"] {
-        let asked = client().post(gateway.url("/v1/chat/completions"));
+        let asked = new_client().post(gateway.url("/v1/chat/completions"));
         let reply = asked.bearer_auth(key).json(&body).send().await;
         let expected = if key == SECRET { 502 } else { 401 };
         assert_eq!(reply.expect("an answer").status(), expected);

@@ -1,9 +1,10 @@
 //! Counts of tokens, for clients of each format that can ask, on upstreams of every format.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, every_format_config, gateway_with_fixed_responses, post,
+    response_head,
+};
 use serde_json::{Value, json};
-
-use crate::asking::{Answer, behind, head, post};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format};
 
 const CLIENTS: [&str; 3] = ["messages", "native", "responses"];
 
@@ -28,12 +29,12 @@ fn question(client: &str, model: &str, prompt: &str) -> Value {
     }
 }
 
-async fn ask(gateway: &Gateway, client: &str, model: &str, body: &Value) -> Answer {
+async fn ask(gateway: &Gateway, client: &str, model: &str, body: &Value) -> Response {
     post(gateway.url(&path(client, model)), body.to_string()).await
 }
 
 /// The number, in an answer that must have the client's shape and nothing more.
-fn counted(client: &str, answer: &Answer) -> u64 {
+fn counted(client: &str, answer: &Response) -> u64 {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.header("content-type"), "application/json");
     let body = answer.json();
@@ -51,7 +52,7 @@ fn counted(client: &str, answer: &Answer) -> u64 {
 }
 
 /// Fails unless the answer says that nobody was asked for the number.
-fn assert_estimated(client: &str, answer: &Answer, adjusted: &str) {
+fn assert_estimated(client: &str, answer: &Response, adjusted: &str) {
     assert!(counted(client, answer) > 0);
     assert_eq!(answer.header("x-omniglot-estimated"), "true");
     assert_eq!(answer.header("x-omniglot-adjusted"), adjusted);
@@ -69,7 +70,7 @@ fn own_path(client: &str) -> &'static str {
 #[tokio::test]
 async fn every_client_that_can_ask_is_answered_on_every_upstream() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         let model = format!("other-{upstream}");
         let body = question(client, &model, "one two three");
@@ -122,7 +123,7 @@ fn rich(client: &str, model: &str) -> Value {
 #[tokio::test]
 async fn system_prompts_tools_and_pictures_are_counted_and_nothing_is_lost() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let strict = config.replace("server: {", "server: {on_unsupported: reject, ");
     let gateway = Gateway::start(&strict);
     for (client, upstream) in pairs() {
@@ -142,7 +143,7 @@ async fn system_prompts_tools_and_pictures_are_counted_and_nothing_is_lost() {
 #[tokio::test]
 async fn what_is_lost_is_reported_or_refused() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let gateway = Gateway::start(&config);
     let strict = Gateway::start(&config.replace("server: {", "server: {on_unsupported: reject, "));
     for upstream in ["chat", "messages", "responses"] {
@@ -171,7 +172,7 @@ async fn what_is_lost_is_reported_or_refused() {
 #[tokio::test]
 async fn bad_questions_are_refused_in_the_clients_format() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         let model = format!("same-{upstream}");
         let url = gateway.url(&path(client, &model));
@@ -196,7 +197,7 @@ async fn bad_questions_are_refused_in_the_clients_format() {
 #[tokio::test]
 async fn errors_of_a_counter_come_in_the_clients_shape() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs().filter(|(_, upstream)| *upstream != "chat") {
         let model = format!("same-{upstream}");
         for status in [400, 422, 429, 500] {
@@ -243,8 +244,9 @@ async fn a_counter_that_is_not_there_is_replaced_by_an_estimate() {
         ("501 Not Implemented", "application/json", "{}"),
     ];
     for upstream in CLIENTS {
-        let cases = missing.map(|(status, kind, body)| (upstream, head(status, kind), body));
-        let gateway = behind(&cases);
+        let cases =
+            missing.map(|(status, kind, body)| (upstream, response_head(status, kind), body));
+        let gateway = gateway_with_fixed_responses(&cases);
         for number in 0..missing.len() {
             for client in CLIENTS {
                 let model = format!("case-{number}");
@@ -260,7 +262,11 @@ async fn a_counter_that_is_not_there_is_replaced_by_an_estimate() {
 async fn a_model_that_is_not_there_is_no_missing_counter() {
     let body = r#"{"error":{"type":"not_found_error","message":"model: case-0"}}"#;
     for upstream in CLIENTS {
-        let gateway = behind(&[(upstream, head("404 Not Found", "application/json"), body)]);
+        let gateway = gateway_with_fixed_responses(&[(
+            upstream,
+            response_head("404 Not Found", "application/json"),
+            body,
+        )]);
         for client in CLIENTS {
             let body = question(client, "case-0", "one two three");
             let answer = ask(&gateway, client, "case-0", &body).await;
@@ -270,7 +276,11 @@ async fn a_model_that_is_not_there_is_no_missing_counter() {
         }
     }
     // What only the upstream itself could look up is not estimated.
-    let gateway = behind(&[("responses", head("501 Not Implemented", "text/plain"), "no")]);
+    let gateway = gateway_with_fixed_responses(&[(
+        "responses",
+        response_head("501 Not Implemented", "text/plain"),
+        "no",
+    )]);
     let body = json!({"model": "case-0", "previous_response_id": "resp_1"});
     let answer = ask(&gateway, "responses", "case-0", &body).await;
     assert_eq!(answer.status, 501, "{}", answer.text());
@@ -280,7 +290,7 @@ async fn a_model_that_is_not_there_is_no_missing_counter() {
 #[tokio::test]
 async fn attempts_go_on_in_their_order() {
     let mock = Mock::start();
-    let config = every_format(mock.address)
+    let config = every_format_config(mock.address)
         + "  - {id: first, upstreams: [{name: mock-native, model: \"m+error=503\"}], fallbacks: [same-messages]}\n"
         + "  - {id: last, upstreams: [{name: mock-native, model: \"m+error=503\"}], fallbacks: [same-chat, same-messages]}\n"
         + "  - {id: none, upstreams: [{name: mock-chat}], fallbacks: [same-responses]}\n";
@@ -311,7 +321,7 @@ async fn attempts_go_on_in_their_order() {
 #[tokio::test]
 async fn a_wrapped_request_is_renamed_for_its_upstream() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for model in ["same-native", "other-native"] {
         let answer = ask(&gateway, "native", model, &rich("native", model)).await;
         assert_eq!(counted("native", &answer), 8, "{model}");
@@ -325,7 +335,7 @@ async fn a_wrapped_request_is_renamed_for_its_upstream() {
 #[tokio::test]
 async fn estimates_are_logged_as_nobodys_answer() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {access_log: json, ");
     let gateway = Gateway::start(&config);
     let body = question("messages", "same-chat", "one two three");

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use omniglot_test_support::{FORMATS, Process, Stderr, TIMEOUT, new_client, omniglot, request};
 use serde_json::Value;
-
-use crate::stage::{FORMATS, PATIENCE, Process, Stderr, client, omniglot, request};
 
 const DEMO: &str = "http://127.0.0.1:8080";
 const ADMIN: &str = "http://127.0.0.1:8081";
@@ -23,13 +22,13 @@ fn lock() -> File {
 
 /// Starts the demo. Its ports are fixed, and another test may need a moment to release them.
 fn start(command: impl Fn() -> Command) -> Process {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let stderr = Stderr::new();
         let mut command = command();
         stderr.attach(&mut command);
         let mut process = Process::start(&mut command);
-        match process.line_if_any("omniglot listens on", PATIENCE) {
+        match process.line_if_any("omniglot listens on", TIMEOUT) {
             Some(line) => {
                 assert_eq!(line, format!("omniglot listens on {DEMO}"));
                 return process;
@@ -86,7 +85,7 @@ async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format()
             answers(format, stream).await;
         }
     }
-    let ready = client().get(format!("{ADMIN}/readyz")).send().await;
+    let ready = new_client().get(format!("{ADMIN}/readyz")).send().await;
     assert_eq!(ready.expect("an answer").status(), 200);
 
     process.signal("HUP");
@@ -96,7 +95,9 @@ async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format()
 
 async fn answers(format: &str, stream: bool) {
     let (path, body) = request(format, &format!("demo-{format}"), "salve", stream);
-    let asked = client().post(format!("{DEMO}{path}")).bearer_auth(DEMO_KEY);
+    let asked = new_client()
+        .post(format!("{DEMO}{path}"))
+        .bearer_auth(DEMO_KEY);
     let reply = asked.json(&body).send().await.expect("an answer");
     assert_eq!(reply.status(), 200, "{format}");
     assert_eq!(

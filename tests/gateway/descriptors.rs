@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use crate::stage::{Gateway, KEY, Mock, request, until};
-use crate::wire::{Wire, post_with};
+use omniglot_test_support::{Gateway, Http1Connection, KEY, Mock, http1_post, request, wait_until};
 
 /// A gateway in a shell that was told `ulimit`, with a model `m0`, `m1` … at each backend.
 fn limited(limit: &str, mocks: &[Mock]) -> Gateway {
@@ -30,17 +29,17 @@ fn limited(limit: &str, mocks: &[Mock]) -> Gateway {
 async fn at_once(gateway: &Gateway, mock: &Mock, model: &str, clients: usize) {
     let words = "mock:name=crowd mock:wait=crowd";
     let (path, body) = request("chat", model, words, false);
-    let asked = post_with(&path, "", &body.to_string());
+    let asked = http1_post(&path, "", &body.to_string());
     let mut wires = Vec::new();
     for _ in 0..clients {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         wire.send(&asked).await;
         wires.push(wire);
     }
     mock.until_seen("crowd", "waiting", clients as u64).await;
     mock.signal("crowd", clients).await;
     for mut wire in wires {
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 200, "{}", reply.text());
     }
 }
@@ -59,7 +58,7 @@ async fn connections_that_wait_for_one_upstream_leave_room_for_those_to_another(
     let before = gateway.descriptors();
     for (number, mock) in mocks.iter().enumerate() {
         at_once(&gateway, mock, &format!("m{number}"), 50).await;
-        until("the clients are gone", async || {
+        wait_until("the clients are gone", async || {
             gateway.descriptors() <= before + 50 * (number + 1)
         })
         .await;

@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, client_builder, every_format_config, new_client, request, wait_for,
+};
 use reqwest::{Client, Response};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 use crate::reload::Connection;
-use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, client, client_builder, eventually, every_format, request,
-};
 
 /// A gateway that would wait for its streams longer than any test does: one that leaves did not time out.
 fn patient(mock: &Mock) -> Gateway {
@@ -19,7 +19,7 @@ fn patient(mock: &Mock) -> Gateway {
 
 fn with_drain_timeout(mock: &Mock, timeout: &str) -> Gateway {
     let setting = format!("admin: ADMIN, drain_timeout: {timeout}");
-    Gateway::start(&every_format(mock.address).replace("admin: ADMIN", &setting))
+    Gateway::start(&every_format_config(mock.address).replace("admin: ADMIN", &setting))
 }
 
 fn http2() -> Client {
@@ -39,8 +39,8 @@ async fn waiting_stream(client: &Client, gateway: &Gateway, mock: &Mock, format:
 }
 
 async fn until_draining(gateway: &Gateway) {
-    eventually("draining", async || {
-        let ready = client().get(gateway.admin_url("/readyz")).send().await;
+    wait_for("draining", async || {
+        let ready = new_client().get(gateway.admin_url("/readyz")).send().await;
         let ready = ready.expect("the admin port stays open");
         (ready.status() == 503).then_some(())
     })
@@ -48,7 +48,7 @@ async fn until_draining(gateway: &Gateway) {
 }
 
 async fn until_refused(gateway: &Gateway) {
-    eventually("new connections are refused", async || {
+    wait_for("new connections are refused", async || {
         let error = TcpStream::connect(gateway.address).await.err()?;
         (error.kind() == ErrorKind::ConnectionRefused).then_some(())
     })
@@ -71,7 +71,7 @@ async fn streams_in_flight_finish_while_new_connections_are_refused() {
     let mut gateway = patient(&mock);
     let mut streams = Vec::new();
     for (format, _) in FORMATS {
-        let stream = waiting_stream(&client(), &gateway, &mock, format).await;
+        let stream = waiting_stream(&new_client(), &gateway, &mock, format).await;
         streams.push((format, stream));
     }
     gateway.process.signal("TERM");
@@ -92,7 +92,7 @@ async fn a_json_reply_in_flight_arrives() {
     let mut gateway = patient(&mock);
     let words = "hello mock:wait=go mock:name=json";
     let (path, body) = request("messages", "same-messages", words, false);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -125,7 +125,7 @@ async fn an_http2_stream_finishes_too() {
 #[tokio::test]
 async fn a_client_that_reads_late_gets_all_of_its_stream() {
     let mock = Mock::start();
-    for client in [client(), http2()] {
+    for client in [new_client(), http2()] {
         let mut gateway = patient(&mock);
         let (path, body) = request("chat", "same-chat", "mock:long=20000", true);
         let asked = client.post(gateway.url(&path)).bearer_auth(KEY);
@@ -181,7 +181,7 @@ async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
     let mut gateway = with_drain_timeout(&mock, "100ms");
     let mut streams = Vec::new();
     for (format, _) in FORMATS {
-        let stream = waiting_stream(&client(), &gateway, &mock, format).await;
+        let stream = waiting_stream(&new_client(), &gateway, &mock, format).await;
         streams.push((format, stream));
     }
     let (path, body) = request("chat", "same-chat", "mock:wait=never mock:name=two", true);
@@ -189,7 +189,7 @@ async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
     let asked = asked.bearer_auth(KEY).json(&body);
     streams.push(("chat", asked.send().await.expect("a stream begins")));
     let (path, body) = request("chat", "same-chat", "mock:wait=never mock:name=json", false);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -223,7 +223,7 @@ async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
 async fn more_signals_while_draining_do_no_harm() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
-    let stream = waiting_stream(&client(), &gateway, &mock, "chat").await;
+    let stream = waiting_stream(&new_client(), &gateway, &mock, "chat").await;
     gateway.process.signal("TERM");
     until_draining(&gateway).await;
     for signal in ["TERM", "INT", "HUP"] {

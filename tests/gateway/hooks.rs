@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use omniglot_test_support::{Gateway, KEY, Mock, Stderr, free_address, new_client, wait_for};
 use tokio::net::TcpListener;
-
-use crate::stage::{Gateway, KEY, Mock, Stderr, client, eventually, free_address};
 
 /// A model of a good upstream of another format, one whose first upstream is away, and one whose
 /// upstream never answers.
@@ -26,7 +25,7 @@ fn config(mock: &Mock, silent: std::net::SocketAddr) -> String {
 /// The hooks of the only request so far, up to `logging`; a hook that runs several times in a row counts once.
 async fn hooks(stderr: &Stderr, seen: &mut usize) -> Vec<String> {
     let from = *seen;
-    let text = eventually("the last hook", async || {
+    let text = wait_for("the last hook", async || {
         let text = stderr.text();
         let new = text.get(from..).unwrap_or_default().to_owned();
         new.contains(" logging\n").then_some(new)
@@ -58,7 +57,7 @@ async fn hooks_run_in_the_order_that_the_documentation_names() {
         let messages =
             serde_json::json!([{"role": "user", "content": "hello there mock:pace=50ms"}]);
         let body = serde_json::json!({"model": model, "messages": messages, "stream": stream});
-        let request = client()
+        let request = new_client()
             .post(&url)
             .bearer_auth(key)
             .timeout(limit)

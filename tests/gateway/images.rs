@@ -7,10 +7,9 @@ mod restart;
 mod tasks;
 mod weight;
 
+use omniglot_test_support::{Gateway, KEY, Mock, new_client};
 use reqwest::Response;
 use serde_json::{Value, json};
-
-use crate::stage::{Gateway, KEY, Mock, client};
 
 /// The mock as an upstream of the images format, of the native one and of chat.
 pub fn config(mock: &Mock) -> String {
@@ -49,7 +48,7 @@ impl Stage {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Response {
-        let request = client().post(self.gateway.url(path)).bearer_auth(KEY);
+        let request = new_client().post(self.gateway.url(path)).bearer_auth(KEY);
         request.json(body).send().await.expect("an answer")
     }
 
@@ -343,7 +342,7 @@ async fn what_is_wrong_is_told_before_anybody_is_asked() {
     }
     let large = json!({"model": "sized", "prompt": "a", "size": "auto"});
     assert_eq!(stage.generate(&large).await.status(), 200);
-    let get = client()
+    let get = new_client()
         .get(stage.gateway.url(path))
         .bearer_auth(KEY)
         .send()
@@ -353,14 +352,14 @@ async fn what_is_wrong_is_told_before_anybody_is_asked() {
         (get.status().as_u16(), header(&get, "allow")),
         (405, "POST")
     );
-    let nobody = client()
+    let nobody = new_client()
         .post(stage.gateway.url(path))
         .json(&large)
         .send()
         .await
         .expect("an answer");
     assert_eq!(refusal(nobody).await.0, 401);
-    let nowhere = client()
+    let nowhere = new_client()
         .post(stage.gateway.url("/v1/images/nowhere"))
         .bearer_auth(KEY);
     assert_eq!(

@@ -1,22 +1,23 @@
 //! Who may ask: where a key is found, what it opens, and how a request without one is refused.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, request,
+    send,
+};
 use serde_json::json;
-
-use crate::asking::{Answer, client, echoed, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
 
 /// `printf hashed-key | sha256sum`
 const HASHED: &str = "hashed-key";
 const HASH: &str = "a4ae87b73fa5645e6aee415a6f72be4dcbd99d057a7b40cb1b867c181d179260";
 
 fn config(mock: &Mock) -> String {
-    every_format(mock.address).replace(
+    every_format_config(mock.address).replace(
         "keys:\n",
         &format!("keys:\n  - {{name: name-of-hashed, sha256: {HASH}}}\n  - {{name: name-of-none, secret: key-of-none, models: [nothing-*]}}\n"),
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Response {
     ask_for(gateway, format, &format!("same-{format}"), query, headers).await
 }
 
@@ -26,7 +27,7 @@ async fn ask_for(
     model: &str,
     query: &str,
     headers: &[(&str, &str)],
-) -> Answer {
+) -> Response {
     let (path, body) = request(format, model, "mock:echo", false);
     let url = gateway.url(&format!("{path}{query}"));
     let asked = headers
@@ -73,7 +74,7 @@ async fn the_query_brings_the_key_on_native_paths_only() {
         let wanted = if format == "native" { 200 } else { 401 };
         assert_eq!(answer.status, wanted, "{format}: {}", answer.text());
         if format == "native" {
-            let echo = echoed(format, &answer);
+            let echo = echoed_request(format, &answer);
             assert!(!echo.to_string().contains(KEY), "{echo}");
         } else {
             assert!(!answer.error(format).contains(KEY));
@@ -147,7 +148,7 @@ async fn one_valid_carrier_among_several_is_enough() {
         ] {
             let answer = ask(&gateway, format, "", &headers).await;
             assert_eq!(answer.status, 200, "{format} {headers:?}");
-            let echo = echoed(format, &answer).to_string();
+            let echo = echoed_request(format, &answer).to_string();
             assert!(!echo.contains("wrong") && !echo.contains(KEY), "{echo}");
         }
     }

@@ -1,12 +1,10 @@
 //! The lists of models: the public catalog, and one shape per kind of client.
 
+use omniglot_test_support::{Gateway, KEY, Mock, Response, client, every_format_config, send};
 use serde_json::{Value, json};
 
-use crate::asking::{Answer, client, send};
-use crate::stage::{Gateway, KEY, Mock, every_format};
-
 fn config(mock: &Mock) -> String {
-    every_format(mock.address)
+    every_format_config(mock.address)
         + "  - id: same/rich:latest\n    provider: acme\n    model_type: chat\n    \
            features: [tools, thinking]\n    \
            pricing: {currency: \"EUR per 1M tokens\", input: 1.25, output: 10.0}\n    \
@@ -26,7 +24,7 @@ const ALL: [&str; 9] = [
     "same/rich:latest",
 ];
 
-async fn get(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn get(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Response {
     let asked = client().get(gateway.url(path));
     let asked = headers
         .iter()

@@ -1,8 +1,9 @@
 //! The access log: one line of JSON a request, with what it took and never with what was said.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, every_format_config, free_address, new_client, request,
+};
 use serde_json::Value;
-
-use crate::stage::{FORMATS, Gateway, KEY, Mock, client, every_format, free_address, request};
 
 const STRANGER: &str = "canary-of-a-stranger";
 
@@ -28,7 +29,7 @@ fn lines(mut gateway: Gateway) -> Vec<Value> {
 
 /// The id that the client was told, and what came back.
 async fn ask(gateway: &Gateway, key: &str, path: &str, body: &Value) -> (u16, String) {
-    let asked = client().post(gateway.url(path)).bearer_auth(key);
+    let asked = new_client().post(gateway.url(path)).bearer_auth(key);
     let reply = asked.json(body).send().await.expect("an answer");
     let id = reply.headers()["x-request-id"].to_str().expect("text");
     let answered = (reply.status().as_u16(), id.to_owned());
@@ -63,7 +64,7 @@ fn assert_times(line: &Value) {
 #[tokio::test]
 async fn every_format_logs_a_line_with_all_its_fields() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&logged(&every_format(mock.address)));
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let words = "canary-prompt mock:usage=10,4,7,3 mock:text=canary-answer";
     let mut asked = Vec::new();
     for (format, _) in FORMATS {
@@ -106,7 +107,7 @@ async fn every_format_logs_a_line_with_all_its_fields() {
 #[tokio::test]
 async fn refusals_are_logged_with_what_is_known_of_them() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&logged(&every_format(mock.address)));
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let (path, good) = request("chat", "same-chat", "canary", false);
     let (_, unknown) = request("chat", "made-up", "canary", false);
     let (status, no_key) = ask(&gateway, STRANGER, &path, &good).await;
@@ -165,10 +166,14 @@ async fn refusals_are_logged_with_what_is_known_of_them() {
 #[tokio::test]
 async fn a_key_in_the_query_is_never_logged() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&logged(&every_format(mock.address)));
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let path = format!("/v1beta/models/same-native:generateContent?key={KEY}");
     let (_, body) = request("native", "same-native", "canary", false);
-    let reply = client().post(gateway.url(&path)).json(&body).send().await;
+    let reply = new_client()
+        .post(gateway.url(&path))
+        .json(&body)
+        .send()
+        .await;
     assert_eq!(reply.expect("an answer").status(), 200);
     let lines = lines(gateway);
     assert_eq!(lines.len(), 1);
@@ -181,7 +186,7 @@ async fn a_fail_over_is_one_line_with_the_upstream_that_answered() {
     let dead = free_address();
     let config = format!(
         "{}  - {{id: twice, upstreams: [{{name: dead}}], fallbacks: [same-chat]}}\n",
-        every_format(mock.address).replace(
+        every_format_config(mock.address).replace(
             "models:\n",
             &format!("  - {{name: dead, format: chat, base_url: \"http://{dead}/v1\"}}\nmodels:\n")
         )
@@ -210,10 +215,10 @@ async fn a_fail_over_is_one_line_with_the_upstream_that_answered() {
 #[tokio::test]
 async fn a_client_that_leaves_is_logged_as_499() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&logged(&every_format(mock.address)));
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let words = "canary mock:wait=never mock:name=left";
     let (path, body) = request("chat", "same-chat", words, true);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -226,7 +231,7 @@ async fn a_client_that_leaves_is_logged_as_499() {
     mock.until_seen("left", "cancelled", 1).await;
 
     let (_, body) = request("chat", "same-chat", words, false);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -251,9 +256,9 @@ async fn a_client_that_leaves_is_logged_as_499() {
 #[tokio::test]
 async fn lists_are_logged_too() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&logged(&every_format(mock.address)));
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     for path in ["/v1/models", "/api/models"] {
-        let reply = client()
+        let reply = new_client()
             .get(gateway.url(path))
             .bearer_auth(KEY)
             .send()
@@ -270,7 +275,7 @@ async fn lists_are_logged_too() {
 #[tokio::test]
 async fn nothing_is_logged_by_default() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let (path, body) = request("chat", "same-chat", "canary", false);
     let (status, _) = ask(&gateway, KEY, &path, &body).await;
     assert_eq!(status, 200);

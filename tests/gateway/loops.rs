@@ -1,10 +1,10 @@
 //! Long tool loops whose upstream speaks another format at every turn: nobody refuses anything, and
 //! every signature comes back to whoever issued it.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, Mock, Response, echoed_request, every_format_config, post, sse_events,
+};
 use serde_json::{Value, json};
-
-use crate::asking::{Answer, echoed, events, post};
-use crate::stage::{FORMATS, Gateway, Mock, every_format};
 
 const TURNS: usize = 12;
 
@@ -117,7 +117,7 @@ fn is_short(id: &Value) -> bool {
 }
 
 /// What the model said, as its client would send it back.
-fn reply_of(format: &str, answer: &Answer, stream: bool) -> Value {
+fn reply_of(format: &str, answer: &Response, stream: bool) -> Value {
     if !stream {
         let reply = answer.json();
         return match format {
@@ -127,7 +127,7 @@ fn reply_of(format: &str, answer: &Answer, stream: bool) -> Value {
             _ => reply["candidates"][0]["content"]["parts"].clone(),
         };
     }
-    let events = events(answer.text());
+    let events = sse_events(answer.text());
     let events = events.iter().map(|(_, data)| data.as_str());
     let events = events.filter_map(|data| serde_json::from_str::<Value>(data).ok());
     match format {
@@ -241,7 +241,7 @@ async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, stream: bo
 #[tokio::test]
 async fn every_signature_comes_back_to_its_issuer_whatever_the_client_speaks() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             runs(&gateway, format, false, stream).await;
@@ -252,7 +252,7 @@ async fn every_signature_comes_back_to_its_issuer_whatever_the_client_speaks() {
 #[tokio::test]
 async fn a_client_that_sends_back_no_thoughts_loses_no_signature() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for stream in [false, true] {
         runs(&gateway, "chat", true, stream).await;
         runs(&gateway, "native", true, stream).await;
@@ -264,7 +264,7 @@ async fn a_client_that_sends_back_no_thoughts_loses_no_signature() {
 #[tokio::test]
 async fn what_another_upstream_has_signed_stays_with_the_gateway() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     // `omniglot/1 n`, a line feed and `signature`; for native the same of messages.
     let sealed = "b21uaWdsb3QvMSBuCnNpZ25hdHVyZQ==";
     for (format, _) in FORMATS {
@@ -295,7 +295,7 @@ async fn what_another_upstream_has_signed_stays_with_the_gateway() {
         conversation.ask("mock:echo");
         let (path, body) = conversation.request(&format!("same-{format}"), false);
         let answer = post(gateway.url(&path), body.to_string()).await;
-        let sent = echoed(format, &answer)["body"].to_string();
+        let sent = echoed_request(format, &answer)["body"].to_string();
         assert!(sent.contains("Words.") && sent.contains("Hello."), "{sent}");
         assert!(!sent.contains("b21uaWdsb3Qv"), "{format}: {sent}");
         // All else is as the client wrote it.

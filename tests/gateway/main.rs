@@ -1,7 +1,6 @@
 //! The whole process over real sockets, with the mock behind it.
 
 mod admin;
-mod asking;
 mod bodies;
 mod command;
 mod counting;
@@ -23,25 +22,23 @@ mod quiet;
 mod recordings;
 mod refusals;
 mod reload;
-mod secure;
-mod stage;
 mod streaming;
 mod threads;
-mod told;
 mod translated;
 mod upstreams;
-mod wire;
 
-use stage::{FORMATS, Gateway, KEY, Mock, client, every_format, request};
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, every_format_config, new_client, request,
+};
 
 #[tokio::test]
 async fn a_request_in_each_format_is_answered() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let (path, body) = request(format, &format!("same-{format}"), "hello", stream);
-            let reply = client()
+            let reply = new_client()
                 .post(gateway.url(&path))
                 .bearer_auth(KEY)
                 .json(&body)

@@ -7,11 +7,11 @@ mod crowd;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, fixed_response_upstream, post, request, send,
+};
 use serde_json::Value;
 use serde_json::value::RawValue;
-
-use crate::asking::{Answer, client, post, puppet, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, request};
 
 /// The prices of every model named `priced-…`.
 const PRICES: &str = "{currency: USD per 1M tokens, input: 1.25, output: 10, cached_input: 0.125, \
@@ -83,7 +83,7 @@ fn line_of<'a>(lines: &'a [Line], id: &str) -> &'a Line {
     line
 }
 
-async fn ask(gateway: &Gateway, format: &str, model: &str, words: &str, stream: bool) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, model: &str, words: &str, stream: bool) -> Response {
     let (path, body) = request(format, model, words, stream);
     post(gateway.url(&path), body.to_string()).await
 }
@@ -230,7 +230,7 @@ async fn replies_that_nobody_counted_are_estimated() {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         reply.len()
     );
-    let upstream = puppet(vec![head.into_bytes(), reply.as_bytes().to_vec()]);
+    let upstream = fixed_response_upstream(vec![head.into_bytes(), reply.as_bytes().to_vec()]);
     let gateway = Gateway::start(&config(upstream, "", ""));
     for format in ["chat", "messages"] {
         let (path, body) = request(format, "priced-chat", "hello", false);

@@ -5,10 +5,12 @@ mod table;
 
 use std::net::SocketAddr;
 
+use omniglot_test_support::{
+    Gateway, KEY, Mock, Response, client, echo_upstream, echoed_request, fixed_response_upstream,
+    post, response_head, send,
+};
 use serde_json::{Value, json};
 
-use super::asking::{Answer, client, echoed, head, parrot, post, puppet, send};
-use super::stage::{Gateway, KEY, Mock};
 use table::{BROKEN, SOUND};
 
 /// Models on upstreams of two formats: `native`, `chat`, each also with images among its answers
@@ -28,13 +30,13 @@ fn config(server: &str, native: SocketAddr, chat: SocketAddr) -> String {
     )
 }
 
-async fn ask(gateway: &Gateway, model: &str, verb: &str, body: &str) -> Answer {
+async fn ask(gateway: &Gateway, model: &str, verb: &str, body: &str) -> Response {
     let path = format!("/v1beta/models/{model}:{verb}");
     post(gateway.url(&path), body.to_owned()).await
 }
 
 /// The gateway itself refused it, in the shape of the format.
-fn refused(answer: &Answer, status: u16) -> String {
+fn refused(answer: &Response, status: u16) -> String {
     assert_eq!(answer.status, status, "{}", answer.text());
     assert_eq!(answer.header("x-omniglot-upstream"), "");
     answer.error("native")
@@ -43,7 +45,7 @@ fn refused(answer: &Answer, status: u16) -> String {
 #[tokio::test]
 async fn what_breaks_a_rule_is_refused_whoever_would_answer() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (body, field) in BROKEN {
         for model in ["native", "chat", "either"] {
             let answer = ask(&gateway, model, "generateContent", body).await;
@@ -62,7 +64,7 @@ async fn what_breaks_a_rule_is_refused_whoever_would_answer() {
 #[tokio::test]
 async fn what_keeps_to_the_rules_passes_byte_by_byte() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for body in SOUND {
         let answer = ask(&gateway, "native", "generateContent", body).await;
         assert_eq!(answer.status, 200, "{body}: {}", answer.text());
@@ -73,14 +75,14 @@ async fn what_keeps_to_the_rules_passes_byte_by_byte() {
 }
 
 /// What the parrot was sent.
-fn said(answer: &Answer) -> String {
-    super::asking::said("native", &answer.json())
+fn said(answer: &Response) -> String {
+    omniglot_test_support::response_text("native", &answer.json())
 }
 
 #[tokio::test]
 async fn every_operator_holds_the_rules() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
     for verb in [
         "streamGenerateContent?alt=sse",
@@ -102,7 +104,11 @@ async fn every_operator_holds_the_rules() {
 #[tokio::test]
 async fn rules_for_native_upstreams_can_be_turned_off() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config(", validate_native: off", parrot(), mock.address));
+    let gateway = Gateway::start(&config(
+        ", validate_native: off",
+        echo_upstream(),
+        mock.address,
+    ));
     let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
     let answer = ask(&gateway, "native", "generateContent", hot).await;
     assert_eq!(said(&answer), hot);
@@ -125,7 +131,7 @@ async fn rules_for_native_upstreams_can_be_turned_off() {
 #[tokio::test]
 async fn pictures_are_set_up_only_for_models_that_make_some() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for field in ["imageConfig", "image_config"] {
         let body = format!(
             r#"{{"contents":[{{"parts":[{{"text":"hi"}}]}}],"generationConfig":{{"{field}":{{"aspectRatio":"16:9","imageSize":"2K"}}}}}}"#
@@ -144,7 +150,7 @@ async fn pictures_are_set_up_only_for_models_that_make_some() {
 #[tokio::test]
 async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (written, google, acme) in [
         ("vendorSearch", "googleSearch", "acmeSearch"),
         ("googleSearch", "googleSearch", "acmeSearch"),
@@ -168,7 +174,7 @@ async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
     };
     for name in ["vendorSearch", "google_search"] {
         let answer = ask(&gateway, "chat", "generateContent", &search(name)).await;
-        let sent = echoed("native", &answer)["body"]
+        let sent = echoed_request("native", &answer)["body"]
             .as_str()
             .map(str::to_owned);
         assert!(sent.expect("a body").contains("web_search_options"));
@@ -180,7 +186,7 @@ async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
 #[tokio::test]
 async fn cached_content_is_known_to_native_upstreams_only() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for field in ["cachedContent", "cached_content"] {
         let body = format!(r#"{{"contents":[],"{field}":"cachedContents/abc-1"}}"#);
         let answer = ask(&gateway, "native", "generateContent", &body).await;
@@ -193,7 +199,7 @@ async fn cached_content_is_known_to_native_upstreams_only() {
 #[tokio::test]
 async fn names_of_functions_count_only_where_a_call_is_asked_for() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (mode, names, choice) in [
         (
             "ANY",
@@ -210,7 +216,7 @@ async fn names_of_functions_count_only_where_a_call_is_asked_for() {
             "toolConfig": {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": names}},
         });
         let answer = ask(&gateway, "chat", "generateContent", &body.to_string()).await;
-        let sent = echoed("native", &answer)["body"]
+        let sent = echoed_request("native", &answer)["body"]
             .as_str()
             .map(str::to_owned);
         let sent: Value = serde_json::from_str(&sent.expect("a body")).expect("JSON");
@@ -224,7 +230,7 @@ async fn names_of_functions_count_only_where_a_call_is_asked_for() {
 #[tokio::test]
 async fn operators_and_alt() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&config("", parrot(), mock.address));
+    let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     let body = r#"{"contents":[{"parts":[{"text":"hi"}]}]}"#;
     for (verb, status) in [
         ("generateContent?alt=sse", 400),
@@ -250,7 +256,7 @@ async fn operators_and_alt() {
 
 #[tokio::test]
 async fn files_are_not_stored() {
-    let gateway = Gateway::start(&config("", parrot(), parrot()));
+    let gateway = Gateway::start(&config("", echo_upstream(), echo_upstream()));
     for path in [
         "/upload/v1beta/files",
         "/upload/v1beta/files?uploadType=resumable",
@@ -298,8 +304,8 @@ async fn a_large_picture_passes() {
 
 /// An upstream that says the same whatever it is asked.
 fn saying(body: &Value) -> SocketAddr {
-    puppet(vec![
-        head("200 OK", "application/json"),
+    fixed_response_upstream(vec![
+        response_head("200 OK", "application/json"),
         body.to_string().into_bytes(),
     ])
 }

@@ -6,8 +6,10 @@ mod headers;
 mod refused;
 mod usage;
 
-use crate::asking::{Answer, client, echoed, post, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, every_format, request};
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, TIMEOUT, client, echoed_request, every_format_config,
+    post, request, send,
+};
 
 /// Every path on which a format generates: one JSON reply, and its streams.
 fn requests(format: &str, model: &str, prompt: &str) -> Vec<(String, String)> {
@@ -29,7 +31,7 @@ fn requests(format: &str, model: &str, prompt: &str) -> Vec<(String, String)> {
     requests
 }
 
-fn assert_same(through: &Answer, direct: &Answer, what: &str) {
+fn assert_same(through: &Response, direct: &Response, what: &str) {
     assert_eq!(through.status, direct.status, "{what}");
     assert_eq!(
         String::from_utf8_lossy(&through.body),
@@ -43,7 +45,7 @@ fn assert_same(through: &Answer, direct: &Answer, what: &str) {
 #[tokio::test]
 async fn replies_and_streams_are_the_upstreams_own_bytes() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for prompt in [
             "hello",
@@ -108,11 +110,11 @@ fn odd_body(format: &str, model: &str, stream: bool) -> String {
 #[tokio::test]
 async fn a_renamed_model_is_all_that_changes_in_the_request() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let (path, _) = request(format, &format!("other-{format}"), "", false);
         let body = odd_body(format, &format!("other-{format}"), false);
-        let echo = echoed(format, &post(gateway.url(&path), body).await);
+        let echo = echoed_request(format, &post(gateway.url(&path), body).await);
         let wanted = odd_body(format, &format!("theirs-{format}"), false);
         assert_eq!(echo["body"], wanted, "{format}");
         assert_eq!(echo["body_bytes"], wanted.len(), "{format}");
@@ -124,22 +126,26 @@ async fn a_renamed_model_is_all_that_changes_in_the_request() {
 #[tokio::test]
 async fn a_name_that_is_spelled_with_escapes_is_the_same_name() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let rest = r#""messages":[{"role":"user","content":"mock:echo"}]"#;
     let body = format!(r#"{{"mod\u0065l":"\u006fther\u002dchat",{rest}}}"#);
     let answer = post(gateway.url("/v1/chat/completions"), body).await;
     let wanted = format!(r#"{{"mod\u0065l":"theirs-chat",{rest}}}"#);
-    assert_eq!(echoed("chat", &answer)["body"], wanted);
+    assert_eq!(echoed_request("chat", &answer)["body"], wanted);
     assert_eq!(answer.json()["model"], "other-chat");
     let body = format!(r#"{{"model":"same\u002dchat",{rest}}}"#);
     let answer = post(gateway.url("/v1/chat/completions"), body.clone()).await;
-    assert_eq!(echoed("chat", &answer)["body"], body, "nothing to rename");
+    assert_eq!(
+        echoed_request("chat", &answer)["body"],
+        body,
+        "nothing to rename"
+    );
 }
 
 #[tokio::test]
 async fn replies_name_the_model_as_the_client_did_and_are_else_the_upstreams() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let (ours, theirs) = (format!("other-{format}"), format!("theirs-{format}"));
         let through = requests(format, &ours, "mock:thinking hello");
@@ -169,7 +175,7 @@ async fn replies_name_the_model_as_the_client_did_and_are_else_the_upstreams() {
 #[tokio::test]
 async fn counts_of_tokens_pass() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, path) in [
         ("messages", "/v1/messages/count_tokens"),
         ("responses", "/v1/responses/input_tokens"),
@@ -197,7 +203,7 @@ async fn counts_of_tokens_pass() {
 #[tokio::test]
 async fn native_verbs_are_answered_under_both_prefixes_and_spellings() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let (_, body) = request("native", "", "hello", false);
     let direct = mock.url("/v1beta/models/theirs-native:generateContent");
     let direct = post(direct, body.to_string()).await;
@@ -218,10 +224,10 @@ async fn native_verbs_are_answered_under_both_prefixes_and_spellings() {
 #[tokio::test]
 async fn bodies_without_a_length_or_over_http2_pass_alike() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     // The first client brings what every other one needs for TLS.
     client();
-    let h2 = reqwest::Client::builder().no_proxy().timeout(PATIENCE);
+    let h2 = reqwest::Client::builder().no_proxy().timeout(TIMEOUT);
     let h2 = h2.http2_prior_knowledge().build().expect("a client");
     for (format, _) in FORMATS {
         for (path, body) in requests(format, &format!("same-{format}"), "hello there") {
@@ -243,13 +249,13 @@ async fn bodies_without_a_length_or_over_http2_pass_alike() {
 #[tokio::test]
 async fn a_model_name_that_no_path_can_hold_is_encoded_for_the_upstream() {
     let mock = Mock::start();
-    let config = every_format(mock.address)
+    let config = every_format_config(mock.address)
         + "  - {id: \"odd/id?v1%41\", upstreams: [{name: mock-native, model: \"org/odd näme?v=1#%41\"}]}\n";
     let gateway = Gateway::start(&config);
     let (_, body) = request("native", "", "mock:echo", false);
     let url = gateway.url("/v1beta/models/odd%2Fid%3Fv1%2541:generateContent");
     let answer = post(url, body.to_string()).await;
-    let echo = echoed("native", &answer);
+    let echo = echoed_request("native", &answer);
     assert_eq!(answer.json()["modelVersion"], "org/odd näme?v=1#%41");
     assert_eq!(
         echo["path"],

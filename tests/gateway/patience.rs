@@ -8,10 +8,9 @@ mod room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::asking::{Answer, post};
+use omniglot_test_support::{Gateway, Http1Upstream, KEY, Response, post, request};
+
 use crate::bodies::CHAT;
-use crate::stage::{Gateway, KEY, request};
-use crate::wire::Upstream;
 
 /// A reply in the chat format.
 const GOOD: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
@@ -38,7 +37,7 @@ fn failure(status: u16) -> String {
 
 /// Gives its answers in turn, whoever asks, and the last one for ever; empty: silence.
 struct Scripted {
-    upstream: Upstream,
+    upstream: Http1Upstream,
     asked: Arc<AtomicUsize>,
 }
 
@@ -46,16 +45,16 @@ impl Scripted {
     async fn start(answers: Vec<String>) -> Scripted {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
-        let upstream = Upstream::start(move |mut wire, _| {
+        let upstream = Http1Upstream::start(move |mut wire, _| {
             let (answers, count) = (answers.clone(), count.clone());
             async move {
-                while wire.message().await.is_some() {
+                while wire.read_message().await.is_some() {
                     let number = count.fetch_add(1, Ordering::AcqRel);
                     let answer = answers.get(number).or(answers.last());
                     match answer.map(String::as_str) {
                         None | Some("") => {
                             // Until the gateway gives up.
-                            wire.whatever().await;
+                            wire.read_until_closed().await;
                             return;
                         }
                         Some(answer) => wire.send(answer).await,
@@ -78,7 +77,7 @@ fn config(upstreams: &[&Scripted], upstream: &str, model: &str) -> String {
         .iter()
         .enumerate()
         .map(|(number, one)| {
-            let base = one.upstream.base();
+            let base = one.upstream.base_url();
             format!("  - {{name: u{number}, format: chat, {base}, {upstream}}}\n")
         })
         .collect();
@@ -92,13 +91,13 @@ fn config(upstreams: &[&Scripted], upstream: &str, model: &str) -> String {
     )
 }
 
-async fn ask(gateway: &Gateway) -> Answer {
+async fn ask(gateway: &Gateway) -> Response {
     let (_, body) = request("chat", "m", "hello", false);
     post(gateway.url(CHAT), body.to_string()).await
 }
 
 /// Status, attempts and the upstream that answered.
-fn outcome(answer: &Answer) -> (u16, &str, &str) {
+fn outcome(answer: &Response) -> (u16, &str, &str) {
     let attempts = answer.header("x-omniglot-attempts");
     (
         answer.status,

@@ -2,17 +2,16 @@
 
 use futures_util::future::join_all;
 use http::Version;
+use omniglot_test_support::{
+    CertificateAuthority, FORMATS, Gateway, Http1Connection, Http1Upstream, KEY, Mock, TIMEOUT,
+    TlsProxy, every_format_config, free_address, http1_post, http1_post_head, new_client, request,
+    single_upstream_config, wait_until,
+};
 use serde_json::Value;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 
 use crate::bodies::{CHAT, MIB, body, digest, http2, mocked, send};
-use crate::secure::{Authority, Relay};
-use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, free_address, request, single,
-    until,
-};
-use crate::wire::{Upstream, Wire, post, post_with};
 
 fn asking(prompt: &str, stream: bool) -> String {
     request("chat", "m", prompt, stream).1.to_string()
@@ -36,10 +35,13 @@ async fn converse(client: &reqwest::Client, base: &str, format: &str) -> Version
 #[tokio::test]
 async fn the_plain_port_speaks_both_protocols() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let base = gateway.url("");
     for (format, _) in FORMATS {
-        assert_eq!(converse(&client(), &base, format).await, Version::HTTP_11);
+        assert_eq!(
+            converse(&new_client(), &base, format).await,
+            Version::HTTP_11
+        );
         assert_eq!(converse(&http2(), &base, format).await, Version::HTTP_2);
     }
 }
@@ -48,11 +50,11 @@ async fn the_plain_port_speaks_both_protocols() {
 #[tokio::test]
 async fn the_shortest_requests_are_answered() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (line, status) in [("GET /", 404), ("OPTIONS /", 404), ("A /", 404)] {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         wire.send(format!("{line} HTTP/1.0\r\n\r\n")).await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), status, "{line}");
     }
 }
@@ -60,7 +62,7 @@ async fn the_shortest_requests_are_answered() {
 #[tokio::test]
 async fn a_tls_listener_speaks_what_the_client_agrees_to() {
     let mock = Mock::start();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (cert, key) = authority.issue_files("localhost");
     let secure = free_address();
     let listen = format!(
@@ -68,7 +70,7 @@ async fn a_tls_listener_speaks_what_the_client_agrees_to() {
         cert.display(),
         key.display()
     );
-    let config = every_format(mock.address).replace("listen: LISTEN", &listen);
+    let config = every_format_config(mock.address).replace("listen: LISTEN", &listen);
     let gateway = Gateway::start(&config);
     let base = format!("https://localhost:{}", secure.port());
     let both = authority.client().build().expect("a client");
@@ -77,14 +79,17 @@ async fn a_tls_listener_speaks_what_the_client_agrees_to() {
         assert_eq!(converse(&both, &base, format).await, Version::HTTP_2);
         assert_eq!(converse(&old, &base, format).await, Version::HTTP_11);
         let plain = gateway.url("");
-        assert_eq!(converse(&client(), &plain, format).await, Version::HTTP_11);
+        assert_eq!(
+            converse(&new_client(), &plain, format).await,
+            Version::HTTP_11
+        );
     }
 }
 
 #[tokio::test]
 async fn large_bodies_arrive_whole_over_tls() {
     let mock = Mock::start();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (cert, key) = authority.issue_files("localhost");
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
     let listen = format!(
@@ -92,7 +97,7 @@ async fn large_bodies_arrive_whole_over_tls() {
         cert.display(),
         key.display()
     );
-    let config = single("", &upstream).replace("listen: LISTEN", &listen);
+    let config = single_upstream_config("", &upstream).replace("listen: LISTEN", &listen);
     let gateway = Gateway::start(&config);
     let url = format!("https://localhost:{}{CHAT}", gateway.address.port());
     let body = body(20 * MIB);
@@ -107,24 +112,24 @@ async fn large_bodies_arrive_whole_over_tls() {
 #[tokio::test]
 async fn an_upstream_is_reached_over_tls_in_the_protocol_both_agree_on() {
     let mock = Mock::start();
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     for (protocol, expected) in [("auto", "h2"), ("http1", "http/1.1"), ("http2", "h2")] {
-        let relay = Relay::start(&authority, "localhost", mock.address).await;
+        let relay = TlsProxy::start(&authority, "localhost", mock.address).await;
         let port = relay.address.port();
         let upstream = format!("base_url: \"https://localhost:{port}/v1\", protocol: {protocol}");
-        let gateway = Gateway::start_with(&single("", &upstream), |command| {
+        let gateway = Gateway::start_with(&single_upstream_config("", &upstream), |command| {
             command.env("SSL_CERT_FILE", authority.file());
         });
         for stream in [false, true] {
             let sent = asking("hello", stream).into();
-            let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+            let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
             assert_eq!(status, 200, "{protocol}: {text}");
             assert!(text.contains("hello"), "{protocol}: {text}");
         }
         let body = body(5 * MIB);
-        let (_, text) = send(&client(), gateway.url(CHAT), body.clone().into()).await;
+        let (_, text) = send(&new_client(), gateway.url(CHAT), body.clone().into()).await;
         assert!(text.contains(&digest(&body)), "{protocol}: {text}");
-        assert_eq!(relay.agreed(), [expected], "one connection, used again");
+        assert_eq!(relay.negotiated(), [expected], "one connection, used again");
         gateway.until_idle().await;
     }
 }
@@ -132,17 +137,17 @@ async fn an_upstream_is_reached_over_tls_in_the_protocol_both_agree_on() {
 #[tokio::test]
 async fn an_upstream_with_a_wrong_certificate_gets_no_request() {
     let mock = Mock::start();
-    let trusted = Authority::new();
-    let stranger = Authority::new();
+    let trusted = CertificateAuthority::new();
+    let stranger = CertificateAuthority::new();
     for (authority, name) in [(&stranger, "localhost"), (&trusted, "other.example")] {
-        let relay = Relay::start(authority, name, mock.address).await;
+        let relay = TlsProxy::start(authority, name, mock.address).await;
         let port = relay.address.port();
         let upstream = format!("base_url: \"https://localhost:{port}/v1\"");
-        let gateway = Gateway::start_with(&single("", &upstream), |command| {
+        let gateway = Gateway::start_with(&single_upstream_config("", &upstream), |command| {
             command.env("SSL_CERT_FILE", trusted.file());
         });
         let sent = asking("hello", false).into();
-        let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+        let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
         assert_eq!(status, 502, "{text}");
         assert!(!text.contains("localhost"), "details stay here: {text}");
         let failures = gateway.metric("omniglot_upstream_failures").await;
@@ -153,15 +158,15 @@ async fn an_upstream_with_a_wrong_certificate_gets_no_request() {
         );
         gateway.until_idle().await;
     }
-    let stats = client().get(mock.url("/mock/stats")).send().await;
+    let stats = new_client().get(mock.url("/mock/stats")).send().await;
     let stats: Value = stats.expect("an answer").json().await.expect("JSON");
     assert_eq!(stats["requests"], 0);
 }
 
 /// Plain bytes to the mock and back, so that connections can be counted.
-async fn counted(mock: &Mock) -> Upstream {
+async fn counted(mock: &Mock) -> Http1Upstream {
     let address = mock.address;
-    Upstream::start(move |mut wire, _| async move {
+    Http1Upstream::start(move |mut wire, _| async move {
         let mut inside = TcpStream::connect(address).await.expect("the mock");
         // It ends as its ends do.
         let _ = copy_bidirectional(&mut wire.stream, &mut inside).await;
@@ -174,13 +179,13 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
     const STREAMS: usize = 150;
     let mock = Mock::start();
     let between = counted(&mock).await;
-    let upstream = format!("{}, protocol: http2", between.base());
-    let gateway = Gateway::start(&single("", &upstream));
+    let upstream = format!("{}, protocol: http2", between.base_url());
+    let gateway = Gateway::start(&single_upstream_config("", &upstream));
     let sent = asking("mock:name=many mock:wait=many mock:text=together", false);
-    let (client, url) = (client(), gateway.url(CHAT));
+    let (client, url) = (new_client(), gateway.url(CHAT));
     let calls = join_all((0..STREAMS).map(|_| send(&client, url.clone(), sent.clone().into())));
     let release = async {
-        until("all of them wait", async || {
+        wait_until("all of them wait", async || {
             mock.seen("many", "waiting").await == STREAMS as u64
         })
         .await;
@@ -209,9 +214,9 @@ async fn an_upstream_is_found_by_its_name() {
     let mock = Mock::start();
     let port = mock.address.port();
     let upstream = format!("base_url: \"http://localhost:{port}/v1\"");
-    let gateway = Gateway::start(&single("", &upstream));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream));
     let sent = asking("mock:echo", false).into();
-    let (status, text) = send(&client(), gateway.url(CHAT), sent).await;
+    let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
     assert_eq!(status, 200, "{text}");
     assert!(text.contains(&format!("localhost:{port}")), "{text}");
 }
@@ -221,16 +226,16 @@ async fn an_http_1_0_client_is_answered_up_to_the_end_of_the_connection() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     for stream in [false, true] {
-        let mut wire = Wire::to(gateway.address).await;
-        let request = post_with(CHAT, "", &asking("one two three", stream));
+        let mut wire = Http1Connection::connect(gateway.address).await;
+        let request = http1_post(CHAT, "", &asking("one two three", stream));
         wire.send(request.replace("HTTP/1.1", "HTTP/1.0")).await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 200);
         assert_eq!(reply.header("transfer-encoding"), None);
         let text = reply.text();
         assert!(text.contains("three"), "{text}");
         assert!(!stream || text.ends_with("data: [DONE]\n\n"), "{text}");
-        assert!(wire.rest().await.is_empty());
+        assert!(wire.read_to_end().await.is_empty());
     }
 }
 
@@ -239,14 +244,14 @@ async fn a_connection_is_closed_when_the_client_asks_for_it() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     for stream in [false, true] {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         let sent = asking("hello", stream);
-        wire.send(post_with(CHAT, "connection: close\r\n", &sent))
+        wire.send(http1_post(CHAT, "connection: close\r\n", &sent))
             .await;
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 200);
         assert_eq!(reply.header("connection"), Some("close"));
-        assert!(wire.message().await.is_none());
+        assert!(wire.read_message().await.is_none());
     }
 }
 
@@ -254,7 +259,7 @@ async fn a_connection_is_closed_when_the_client_asks_for_it() {
 async fn a_connection_serves_one_request_after_the_other() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     for round in 0..10 {
         for (sent, status) in [
             (asking(&format!("round {round}"), false), 200),
@@ -263,14 +268,14 @@ async fn a_connection_serves_one_request_after_the_other() {
             (asking("mock:error=503", true), 503),
             (asking("mock:stream_error=1", true), 200),
         ] {
-            wire.send(post_with(CHAT, "", &sent)).await;
-            let reply = wire.message().await.expect("a reply");
+            wire.send(http1_post(CHAT, "", &sent)).await;
+            let reply = wire.read_message().await.expect("a reply");
             assert_eq!(reply.status(), status, "{}", reply.text());
             assert_eq!(reply.header("connection"), Some("keep-alive"));
         }
         wire.send("GET /nowhere HTTP/1.1\r\nhost: gateway\r\n\r\n")
             .await;
-        assert_eq!(wire.message().await.expect("a reply").status(), 404);
+        assert_eq!(wire.read_message().await.expect("a reply").status(), 404);
     }
 }
 
@@ -278,17 +283,17 @@ async fn a_connection_serves_one_request_after_the_other() {
 async fn requests_sent_ahead_are_answered_in_order() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
-    let mut wire = Wire::to(gateway.address).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
     let prompts = ["mock:slow=20ms first", "second", "third"];
     let ahead: Vec<String> = prompts
         .iter()
         .enumerate()
-        .map(|(number, prompt)| post_with(CHAT, "", &asking(prompt, number == 1)))
+        .map(|(number, prompt)| http1_post(CHAT, "", &asking(prompt, number == 1)))
         .collect();
     // Old clients end a body with an empty line that belongs to nothing.
     wire.send(ahead.join("\r\n")).await;
     for word in ["first", "second", "third"] {
-        let reply = wire.message().await.expect("a reply");
+        let reply = wire.read_message().await.expect("a reply");
         assert_eq!(reply.status(), 200, "{}", reply.text());
         assert!(reply.text().contains(word), "{}", reply.text());
     }
@@ -313,16 +318,16 @@ async fn garbage_ends_its_own_connection_and_nothing_else() {
         many.as_bytes(),
     ];
     for bytes in garbage {
-        let mut wire = Wire::to(gateway.address).await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
         // The other side may stop reading in the middle of it.
         let _ = tokio::io::AsyncWriteExt::write_all(&mut wire.stream, bytes).await;
         let _ = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream).await;
-        let answer = wire.whatever().await;
+        let answer = wire.read_until_closed().await;
         let text = String::from_utf8_lossy(&answer);
         assert!(!text.starts_with("HTTP/1.1 2"), "{text}");
         assert!(!text.starts_with("HTTP/1.1 5"), "{text}");
     }
-    let (status, _) = send(&client(), gateway.url(CHAT), asking("hi", false).into()).await;
+    let (status, _) = send(&new_client(), gateway.url(CHAT), asking("hi", false).into()).await;
     assert_eq!(status, 200);
     gateway.until_idle().await;
 }
@@ -331,7 +336,7 @@ async fn garbage_ends_its_own_connection_and_nothing_else() {
 async fn what_two_readers_would_read_differently_smuggles_nothing() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
-    let hidden = post_with(CHAT, "", &asking("mock:name=hidden", false));
+    let hidden = http1_post(CHAT, "", &asking("mock:name=hidden", false));
     let first = asking("mock:name=first", false);
     let (length, both) = (first.len(), first.len() + hidden.len());
     let chunked = format!("{length:x}\r\n{first}\r\n0\r\n\r\n");
@@ -392,9 +397,10 @@ async fn what_two_readers_would_read_differently_smuggles_nothing() {
             &chunked.replacen("\r\n", ";\r\n\r\n", 1),
         ),
     ] {
-        let mut wire = Wire::to(gateway.address).await;
-        wire.send(post(CHAT, &more) + sent + &hidden).await;
-        let answer = wire.whatever().await;
+        let mut wire = Http1Connection::connect(gateway.address).await;
+        wire.send(http1_post_head(CHAT, &more) + sent + &hidden)
+            .await;
+        let answer = wire.read_until_closed().await;
         let text = String::from_utf8_lossy(&answer);
         let replies = text.matches("HTTP/1.1 ").count();
         assert!(replies <= 1, "{more}: {text}");
@@ -411,7 +417,7 @@ async fn what_two_readers_would_read_differently_smuggles_nothing() {
 #[tokio::test]
 async fn a_client_that_does_not_send_its_header_is_let_go() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {timeouts: {header: 200ms}, ");
     let gateway = Gateway::start(&config);
     for beginning in [
@@ -420,7 +426,7 @@ async fn a_client_that_does_not_send_its_header_is_let_go() {
     ] {
         let mut line = std::net::TcpStream::connect(gateway.address).expect("a connection");
         std::io::Write::write_all(&mut line, beginning.as_bytes()).expect("it is sent");
-        line.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        line.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         let mut rest = Vec::new();
         // The end of the connection, not our own patience, must end this.
         let read = std::io::Read::read_to_end(&mut line, &mut rest);
@@ -434,7 +440,7 @@ async fn a_client_that_does_not_send_its_header_is_let_go() {
 #[tokio::test]
 async fn a_header_that_is_too_long_is_answered_over_http2_as_well() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let (path, body) = request(format, &format!("same-{format}"), "hello", false);
         let asked = http2().post(gateway.url(&path)).bearer_auth(KEY);

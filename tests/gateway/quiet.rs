@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, TIMEOUT, every_format_config, new_client, post, request,
+    sse_events,
+};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::asking::{events, post};
 use crate::bodies::http2;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, request};
 
 /// What a client of a format gets while nothing is said; empty: it would understand nothing.
 fn sign(format: &str) -> &'static str {
@@ -20,7 +22,7 @@ fn sign(format: &str) -> &'static str {
 
 fn config(mock: &Mock, keep_alive: &str, upstream: &str) -> String {
     let server = format!("server: {{timeouts: {{keep_alive: {keep_alive}}}, ");
-    every_format(mock.address)
+    every_format_config(mock.address)
         .replace("server: {", &server)
         .replace("auth:", &format!("{upstream}auth:"))
 }
@@ -61,7 +63,7 @@ async fn sit_out(
             mock.signal(&name, 20).await;
             signalled = true;
         }
-        let chunk = timeout(PATIENCE, reply.chunk()).await.expect("no hang");
+        let chunk = timeout(TIMEOUT, reply.chunk()).await.expect("no hang");
         match chunk.expect("the stream is not cut") {
             Some(chunk) => text += std::str::from_utf8(&chunk).expect("text"),
             None => return text,
@@ -78,7 +80,7 @@ async fn a_silent_stream_gives_signs_of_life_between_its_events() {
             // Over HTTP/2 where nothing is translated, over HTTP/1.1 elsewhere.
             let client = match format == upstream {
                 true => http2(),
-                false => client(),
+                false => new_client(),
             };
             let text = sit_out(&client, &gateway, &mock, (format, upstream)).await;
             let rest = match sign(format) {
@@ -86,7 +88,7 @@ async fn a_silent_stream_gives_signs_of_life_between_its_events() {
                 sign => text.replace(sign, ""),
             };
             // What is left is the stream as it would have been.
-            let all = events(&rest);
+            let all = sse_events(&rest);
             assert!(!rest.contains("ping"), "{format} {upstream}: {text}");
             let first = match format {
                 "messages" => "message_start",
@@ -101,7 +103,11 @@ async fn a_silent_stream_gives_signs_of_life_between_its_events() {
             }
             let (path, body) = request(format, &format!("same-{upstream}"), "mock:events=4", true);
             let swift = post(gateway.url(&path), body.to_string()).await;
-            assert_eq!(all.len(), events(swift.text()).len(), "{format} {upstream}");
+            assert_eq!(
+                all.len(),
+                sse_events(swift.text()).len(),
+                "{format} {upstream}"
+            );
         }
     }
     gateway.until_idle().await;
@@ -126,7 +132,7 @@ async fn signs_of_life_do_not_hide_an_upstream_that_is_dead() {
         let answer = post(gateway.url(&path), body.to_string()).await;
         let text = answer.text();
         assert!(text.contains(sign(format)), "{format} {upstream}: {text}");
-        let told = events(text);
+        let told = sse_events(text);
         let told = told.iter().rev().take(2).any(|(_, data)| {
             let data: Value = serde_json::from_str(data).unwrap_or_default();
             data.to_string().contains("silent for too long")

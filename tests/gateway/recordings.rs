@@ -3,11 +3,11 @@
 mod grammar;
 mod heard;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, every_format_config, send, stream_events,
+};
 use serde_json::Value;
 
-use super::asking::{Answer, client, send};
-use super::stage::{FORMATS, Gateway, KEY, Mock, every_format};
-use super::told::pieces;
 use heard::Heard;
 
 /// The requests of one client in one format, as `tests/clients/run --record` keeps them.
@@ -37,7 +37,7 @@ fn recordings() -> Vec<Recording> {
     recordings
 }
 
-async fn replay(gateway: &Gateway, request: &Value, model: &str) -> Answer {
+async fn replay(gateway: &Gateway, request: &Value, model: &str) -> Response {
     let path = request["path"].as_str().expect("a path");
     let body = request["body"].to_string().replace("{model}", model);
     let mut post = client().post(gateway.url(&path.replace("{model}", model)));
@@ -51,7 +51,7 @@ async fn replay(gateway: &Gateway, request: &Value, model: &str) -> Answer {
 #[tokio::test]
 async fn what_real_clients_send_is_answered_on_every_format() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let recordings = recordings();
     for format in FORMATS.map(|(format, _)| format) {
         let speaks = |recording: &&Recording| recording.format == format;
@@ -78,9 +78,9 @@ async fn what_real_clients_send_is_answered_on_every_format() {
 }
 
 /// The answer holds what the words of the request ask of the mock.
-fn assert_answered(format: &str, request: &Value, answer: &Answer, what: &str) {
+fn assert_answered(format: &str, request: &Value, answer: &Response, what: &str) {
     let heard = if answer.header("content-type") == "text/event-stream" {
-        let pieces = pieces(format, answer.text());
+        let pieces = stream_events(format, answer.text());
         grammar::assert_stream(format, &pieces, what);
         Heard::in_pieces(format, pieces.iter().map(|(_, data)| data))
     } else {

@@ -6,8 +6,9 @@ mod wire;
 use std::io::{Read as _, Seek as _};
 use std::process::Stdio;
 
-use crate::asking::{Answer, client, send};
-use crate::stage::{Gateway, KEY, Mock, every_format, request};
+use omniglot_test_support::{
+    Gateway, KEY, Mock, Response, client, every_format_config, request, send,
+};
 
 /// A gateway whose complaints can be read when all is done.
 struct Watched {
@@ -21,7 +22,7 @@ impl Watched {
         let mock = Mock::start();
         let complaints = tempfile::tempfile().expect("a file");
         let stderr = complaints.try_clone().expect("the same file");
-        let gateway = Gateway::start_with(&every_format(mock.address), |command| {
+        let gateway = Gateway::start_with(&every_format_config(mock.address), |command| {
             command.stderr(Stdio::from(stderr));
         });
         Watched {
@@ -43,7 +44,7 @@ impl Watched {
     }
 }
 
-async fn ask(gateway: &Gateway, method: &str, path: &str) -> Answer {
+async fn ask(gateway: &Gateway, method: &str, path: &str) -> Response {
     let method = method.parse().expect("a method");
     let asked = client().request(method, gateway.url(path));
     send(asked.bearer_auth(KEY).json(&serde_json::json!({}))).await

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Stderr, every_format_config, new_client, request, wait_until,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::admin::samples_when;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, Stderr, client, every_format, request, until};
 
 const TAKEN: &str = "omniglot_config_reloads_total{outcome=\"taken\"}";
 const REFUSED: &str = "omniglot_config_reloads_total{outcome=\"refused\"}";
@@ -20,7 +22,7 @@ const RELOADS: u32 = 50;
 /// The status of a small chat request and the upstream that answered it.
 async fn ask(gateway: &Gateway, key: &str, model: &str) -> (u16, String) {
     let (path, body) = request("chat", model, "hello", false);
-    let asked = client().post(gateway.url(&path)).bearer_auth(key);
+    let asked = new_client().post(gateway.url(&path)).bearer_auth(key);
     let reply = asked.json(&body).send().await.expect("an answer");
     let upstream = reply.headers().get("x-omniglot-upstream");
     let upstream = upstream.map_or("", |name| name.to_str().expect("text"));
@@ -71,7 +73,7 @@ fn content_length(head: &str) -> usize {
 #[tokio::test]
 async fn new_models_keys_and_upstreams_count_on_the_same_connection() {
     let mock = Mock::start();
-    let before = every_format(mock.address);
+    let before = every_format_config(mock.address);
     let gateway = Gateway::start(&before);
     let mut connection = Connection::open(&gateway).await;
     let (head, _) = connection.ask("same-chat").await;
@@ -99,11 +101,11 @@ async fn new_models_keys_and_upstreams_count_on_the_same_connection() {
 #[tokio::test]
 async fn a_running_stream_keeps_the_config_it_began_with() {
     let mock = Mock::start();
-    let before = every_format(mock.address);
+    let before = every_format_config(mock.address);
     let gateway = Gateway::start(&before);
     let words = "one two three mock:wait=go mock:name=it";
     let (path, body) = request("chat", "other-chat", words, true);
-    let asked = client()
+    let asked = new_client()
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
@@ -126,7 +128,7 @@ async fn a_running_stream_keeps_the_config_it_began_with() {
 #[tokio::test]
 async fn a_bad_config_is_refused_with_its_problems_and_the_old_one_stays() {
     let mock = Mock::start();
-    let good = every_format(mock.address);
+    let good = every_format_config(mock.address);
     let stderr = Stderr::new();
     let gateway = Gateway::start_with(&good, |command| stderr.attach(command));
     gateway.rewrite("server: {listen: LISTEN, admin: ADMIN}\nmodles: []\nkeys: [{name: dev}]\n");
@@ -157,7 +159,7 @@ async fn a_bad_config_is_refused_with_its_problems_and_the_old_one_stays() {
 #[tokio::test]
 async fn settings_that_need_a_restart_are_named_until_they_are_as_before() {
     let mock = Mock::start();
-    let before = every_format(mock.address);
+    let before = every_format_config(mock.address);
     let stderr = Stderr::new();
     let gateway = Gateway::start_with(&before, |command| stderr.attach(command));
     let needs_restart = |setting: &str| {
@@ -189,7 +191,7 @@ async fn settings_that_need_a_restart_are_named_until_they_are_as_before() {
 
 /// Asks on and on, in one way, until it is told to stop.
 async fn client_loop(url: String, format: &'static str, stream: bool, load: Arc<Load>) {
-    let client = client();
+    let client = new_client();
     while !load.over.load(Ordering::Relaxed) {
         let (path, body) = request(format, &format!("other-{format}"), "hello", stream);
         let asked = client.post(format!("{url}{path}")).bearer_auth(KEY);
@@ -225,7 +227,7 @@ fn varied(mock: SocketAddr, number: u32) -> (String, String) {
     let breaker = ["", ", breaker: off", ", breaker: {failures: 2}"][number as usize / 3 % 3];
     let health = ["", ", health: {path: /v1/models, interval: 5s}"][number as usize % 2];
     let balance = ["weighted", "least_in_flight", "key"][number as usize / 2 % 3];
-    let mut text = every_format(mock)
+    let mut text = every_format_config(mock)
         .replace("name: mock-", &format!("name: {name}-"))
         .replace("theirs-", &format!("theirs-{number}-"))
         .replace(
@@ -283,7 +285,7 @@ async fn reloads_under_load_fail_no_request_and_leave_nothing_behind() {
     gateway.until_idle().await;
     // Both ends hang up; what waits in the pool goes with the mock.
     drop((connection, mock));
-    until("no connection is left", async || {
+    wait_until("no connection is left", async || {
         gateway.descriptors() <= before
     })
     .await;

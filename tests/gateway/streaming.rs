@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, Http1Connection, KEY, Mock, TIMEOUT, every_format_config, http1_post,
+    new_client, request, single_upstream_config, wait_until,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::bodies::{CHAT, MIB, http2, mocked, send};
-use crate::stage::{
-    FORMATS, Gateway, KEY, Mock, PATIENCE, client, every_format, request, single, until,
-};
-use crate::wire::{Wire, post_with};
 
 /// A request for a stream that the gateway passes on byte by byte: usage is asked for already.
 fn streamed(format: &str, prompt: &str) -> (String, Value) {
@@ -40,13 +40,11 @@ impl Events {
     /// The next event, raw; `None`: the stream has ended.
     async fn next(&mut self) -> Option<String> {
         loop {
-            if let Some(at) = crate::wire::find(&self.unread, b"\n\n") {
+            if let Some(at) = omniglot_test_support::find_bytes(&self.unread, b"\n\n") {
                 let event: Vec<u8> = self.unread.drain(..at + 2).collect();
                 return Some(String::from_utf8(event).expect("text"));
             }
-            let chunk = timeout(PATIENCE, self.reply.chunk())
-                .await
-                .expect("no hang");
+            let chunk = timeout(TIMEOUT, self.reply.chunk()).await.expect("no hang");
             match chunk.expect("the stream is not cut") {
                 Some(chunk) => self.unread.extend_from_slice(&chunk),
                 None => return None,
@@ -58,7 +56,7 @@ impl Events {
 /// What the mock itself streams for a prompt.
 async fn straight(mock: &Mock, format: &str, prompt: &str) -> Vec<String> {
     let (path, body) = streamed(format, prompt);
-    let reply = client().post(mock.url(&path)).json(&body).send().await;
+    let reply = new_client().post(mock.url(&path)).json(&body).send().await;
     let text = reply.expect("an answer").text().await.expect("a body");
     text.split_inclusive("\n\n").map(str::to_owned).collect()
 }
@@ -66,10 +64,10 @@ async fn straight(mock: &Mock, format: &str, prompt: &str) -> Vec<String> {
 #[tokio::test]
 async fn each_event_arrives_before_the_next_one_is_sent() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let count = straight(&mock, format, "mock:events=5").await.len();
-        for (protocol, client) in [("h1", client()), ("h2", http2())] {
+        for (protocol, client) in [("h1", new_client()), ("h2", http2())] {
             let name = format!("{format}-{protocol}");
             let prompt = format!("mock:events=5 mock:wait={name}");
             let mut events = Events::of(&client, &gateway, format, &prompt).await;
@@ -89,10 +87,10 @@ async fn each_event_arrives_before_the_next_one_is_sent() {
 #[tokio::test]
 async fn the_header_arrives_although_no_content_does() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for format in ["chat", "messages", "responses"] {
         let prompt = format!("mock:events=5 mock:wait=silent-{format} mock:name={format}");
-        let mut events = Events::of(&client(), &gateway, format, &prompt).await;
+        let mut events = Events::of(&new_client(), &gateway, format, &prompt).await;
         assert!(events.next().await.is_some(), "{format}");
         assert_eq!(mock.seen(format, "waiting").await, 1, "{format}");
     }
@@ -102,11 +100,11 @@ async fn the_header_arrives_although_no_content_does() {
 async fn a_client_that_leaves_in_mid_stream_cancels_the_upstream() {
     let mock = Mock::start();
     for protocol in ["http1", "http2"] {
-        let config =
-            every_format(mock.address).replace("auth:", &format!("protocol: {protocol}, auth:"));
+        let config = every_format_config(mock.address)
+            .replace("auth:", &format!("protocol: {protocol}, auth:"));
         let gateway = Gateway::start(&config);
         for (format, _) in FORMATS {
-            for (version, client) in [("h1", client()), ("h2", http2())] {
+            for (version, client) in [("h1", new_client()), ("h2", http2())] {
                 let name = format!("left-{protocol}-{format}-{version}");
                 let prompt = format!("mock:events=50 mock:wait={name} mock:name={name}");
                 for _ in 0..8 {
@@ -115,7 +113,7 @@ async fn a_client_that_leaves_in_mid_stream_cancels_the_upstream() {
                 let mut events = Events::of(&client, &gateway, format, &prompt).await;
                 assert!(events.next().await.is_some());
                 drop(events);
-                until("the upstream's request is cancelled", async || {
+                wait_until("the upstream's request is cancelled", async || {
                     mock.seen(&name, "cancelled").await == 1
                 })
                 .await;
@@ -133,20 +131,20 @@ async fn a_client_that_leaves_before_the_first_byte_cancels_the_upstream() {
             "base_url: \"http://{}/v1\", protocol: {protocol}",
             mock.address
         );
-        let gateway = Gateway::start(&single("", &upstream));
-        for (version, client) in [("h1", client()), ("h2", http2())] {
+        let gateway = Gateway::start(&single_upstream_config("", &upstream));
+        for (version, client) in [("h1", new_client()), ("h2", http2())] {
             for (number, hold) in ["wait=never", "slow=10m"].into_iter().enumerate() {
                 let name = format!("early-{protocol}-{version}-{number}");
                 let prompt = format!("mock:{hold} mock:name={name}");
                 let sent = request("chat", "m", &prompt, number == 1).1.to_string();
                 let (url, client) = (gateway.url(CHAT), client.clone());
                 let call = tokio::spawn(async move { send(&client, url, sent.into()).await });
-                until("the request is there", async || {
+                wait_until("the request is there", async || {
                     mock.seen(&name, "started").await == 1
                 })
                 .await;
                 call.abort();
-                until("the upstream's request is cancelled", async || {
+                wait_until("the upstream's request is cancelled", async || {
                     mock.seen(&name, "cancelled").await == 1
                 })
                 .await;
@@ -167,9 +165,9 @@ async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() 
     let gateway = mocked(&mock, "");
     let mut body = request("chat", "m", "mock:long=1000000", false).1;
     body["n"] = json!(4);
-    let mut wire = Wire::to(gateway.address).await;
-    wire.send(post_with(CHAT, "", &body.to_string())).await;
-    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    let mut wire = Http1Connection::connect(gateway.address).await;
+    wire.send(http1_post(CHAT, "", &body.to_string())).await;
+    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
     drop(wire);
     gateway.until_idle().await;
     let lines = gateway.metric("omniglot_upstream_failures_total{").await;
@@ -179,7 +177,7 @@ async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() 
 #[tokio::test]
 async fn a_compressed_reply_reaches_the_client_in_the_clear() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let mut texts = Vec::new();
@@ -187,7 +185,7 @@ async fn a_compressed_reply_reaches_the_client_in_the_clear() {
                 // The ids are made from the request, so only what was said can be compared.
                 let prompt = format!("mock:long=300 {word}");
                 let (path, body) = request(format, &format!("same-{format}"), &prompt, stream);
-                let call = client().post(gateway.url(&path)).bearer_auth(KEY);
+                let call = new_client().post(gateway.url(&path)).bearer_auth(KEY);
                 let reply = call.json(&body).send().await.expect("an answer");
                 assert_eq!(reply.status(), 200, "{format}");
                 assert!(!reply.headers().contains_key("content-encoding"));
@@ -198,7 +196,7 @@ async fn a_compressed_reply_reaches_the_client_in_the_clear() {
         }
         let name = format!("gzip-{format}");
         let prompt = format!("mock:events=3 mock:gzip mock:wait={name}");
-        let mut events = Events::of(&client(), &gateway, format, &prompt).await;
+        let mut events = Events::of(&new_client(), &gateway, format, &prompt).await;
         while events.next().await.is_some() {
             mock.signal(&name, 1).await;
         }
@@ -208,10 +206,10 @@ async fn a_compressed_reply_reaches_the_client_in_the_clear() {
 #[tokio::test]
 async fn a_stream_of_ten_thousand_events_arrives_whole() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let expected = straight(&mock, format, "mock:events=10000").await;
-        for client in [client(), http2()] {
+        for client in [new_client(), http2()] {
             let mut events = Events::of(&client, &gateway, format, "mock:events=10000").await;
             let mut came = String::new();
             while let Some(chunk) = events.reply.chunk().await.expect("no cut") {
@@ -226,13 +224,13 @@ async fn a_stream_of_ten_thousand_events_arrives_whole() {
 #[tokio::test]
 async fn one_event_may_be_megabytes_long() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let prompt = "mock:long=450000 mock:events=1";
         let expected = straight(&mock, format, prompt).await;
         let longest = expected.iter().map(String::len).max();
         assert!(longest > Some(2 * MIB), "{format}: {longest:?}");
-        for client in [client(), http2()] {
+        for client in [new_client(), http2()] {
             let events = Events::of(&client, &gateway, format, prompt).await;
             let came = events.reply.text().await.expect("no cut");
             assert!(came == expected.concat(), "{format}: {} bytes", came.len());
@@ -248,10 +246,10 @@ async fn a_client_that_does_not_read_costs_little_memory() {
     let mut body = request("chat", "m", "mock:long=1000000 mock:events=1000", true).1;
     body["n"] = json!(4);
     let before = gateway.resident();
-    let mut wire = Wire::to(gateway.address).await;
-    wire.send(post_with(CHAT, "connection: close\r\n", &body.to_string()))
+    let mut wire = Http1Connection::connect(gateway.address).await;
+    wire.send(http1_post(CHAT, "connection: close\r\n", &body.to_string()))
         .await;
-    assert_eq!(wire.head().await.expect("a head").status(), 200);
+    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
     let call = http2().post(gateway.url(CHAT)).bearer_auth(KEY).json(&body);
     let reply = call.send().await.expect("a header");
     // Nothing can be waited for where nothing happens: time for what should not.
@@ -262,7 +260,7 @@ async fn a_client_that_does_not_read_costs_little_memory() {
         "{grown} KiB for two clients that do not read"
     );
 
-    let first = wire.rest().await;
+    let first = wire.read_to_end().await;
     assert!(first.len() > 16 * MIB, "{} bytes", first.len());
     assert!(first.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
     let second = reply.bytes().await.expect("no cut");

@@ -1,30 +1,31 @@
 //! Conversations of the responses format that go on from a reply by its id, on upstreams that keep
 //! nothing; and what the gateway says to clients that look for a request's id or for a websocket.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, post,
+    request, send, sse_events,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::asking::{Answer, client, echoed, events, post, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
-
 const STATELESS: [&str; 3] = ["chat", "messages", "native"];
 
-async fn respond(gateway: &Gateway, body: &Value) -> Answer {
+async fn respond(gateway: &Gateway, body: &Value) -> Response {
     post(gateway.url("/v1/responses"), body.to_string()).await
 }
 
-async fn ask(gateway: &Gateway, method: Method, path: &str, key: &str) -> Answer {
+async fn ask(gateway: &Gateway, method: Method, path: &str, key: &str) -> Response {
     let request = client().request(method, gateway.url(path));
     send(request.bearer_auth(key)).await
 }
 
 /// The whole reply, however it came.
-fn reply(answer: &Answer, stream: bool) -> Value {
+fn reply(answer: &Response, stream: bool) -> Value {
     assert_eq!(answer.status, 200, "{}", answer.text());
     if !stream {
         return answer.json();
     }
-    let events = events(answer.text());
+    let events = sse_events(answer.text());
     let (_, last) = events.last().expect("an event");
     let event: Value = serde_json::from_str(last).expect("JSON");
     assert_eq!(event["type"], "response.completed");
@@ -34,7 +35,7 @@ fn reply(answer: &Answer, stream: bool) -> Value {
 #[tokio::test]
 async fn a_conversation_goes_on_from_the_id_of_a_reply() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for upstream in STATELESS {
         for stream in [false, true] {
             let model = format!("same-{upstream}");
@@ -53,7 +54,7 @@ async fn a_conversation_goes_on_from_the_id_of_a_reply() {
                 "previous_response_id": second["id"]});
             let answer = respond(&gateway, &third).await;
             assert_eq!(answer.header("x-omniglot-dropped"), "");
-            let sent = echoed("responses", &answer)["body"].to_string();
+            let sent = echoed_request("responses", &answer)["body"].to_string();
             let words = [
                 "My name is Ada.",
                 "You said: My name is Ada.",
@@ -68,7 +69,8 @@ async fn a_conversation_goes_on_from_the_id_of_a_reply() {
             );
             // Twice from the same place: the other branch is not part of it.
             let other = json!({"model": model, "input": "mock:echo Who else?", "previous_response_id": first["id"]});
-            let sent = echoed("responses", &respond(&gateway, &other).await)["body"].to_string();
+            let sent =
+                echoed_request("responses", &respond(&gateway, &other).await)["body"].to_string();
             assert!(sent.contains("Ada") && !sent.contains("Bob"), "{sent}");
         }
     }
@@ -78,7 +80,7 @@ async fn a_conversation_goes_on_from_the_id_of_a_reply() {
 #[tokio::test]
 async fn a_slow_stream_is_kept_with_what_led_to_it() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for upstream in STATELESS {
         let model = format!("same-{upstream}");
         let input = "mock:text=Noted. Go on. mock:pace=20ms My name is Ada.";
@@ -86,7 +88,8 @@ async fn a_slow_stream_is_kept_with_what_led_to_it() {
         let first = reply(&respond(&gateway, &first).await, true);
         let second = json!({"model": model, "input": "mock:echo Who is here?",
             "previous_response_id": first["id"]});
-        let sent = echoed("responses", &respond(&gateway, &second).await)["body"].to_string();
+        let sent =
+            echoed_request("responses", &respond(&gateway, &second).await)["body"].to_string();
         assert!(
             sent.contains("My name is Ada.") && sent.contains("Noted. Go on."),
             "{upstream}: {sent}"
@@ -97,7 +100,7 @@ async fn a_slow_stream_is_kept_with_what_led_to_it() {
 #[tokio::test]
 async fn a_tool_loop_goes_on_by_id_with_its_signatures() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
     for upstream in ["messages", "native"] {
         let model = format!("same-{upstream}");
@@ -121,7 +124,7 @@ async fn a_tool_loop_goes_on_by_id_with_its_signatures() {
 #[tokio::test]
 async fn a_kept_reply_is_fetched_listed_and_deleted_by_its_own_key() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let first = json!({"model": "same-chat", "input": "One."});
     let first = reply(&respond(&gateway, &first).await, false);
     let second = json!({"model": "same-chat", "input": "Two.", "previous_response_id": first["id"], "stream": true});
@@ -186,7 +189,7 @@ async fn a_kept_reply_is_fetched_listed_and_deleted_by_its_own_key() {
 #[tokio::test]
 async fn nothing_is_kept_that_shall_not_be_or_that_failed() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let refused = async |id: &Value| {
         let next = json!({"model": "same-chat", "input": "Go on.", "previous_response_id": id});
         let answer = respond(&gateway, &next).await;
@@ -202,11 +205,11 @@ async fn nothing_is_kept_that_shall_not_be_or_that_failed() {
     refused(&json!("resp_nobody")).await;
     let failed = json!({"model": "same-chat", "input": "mock:cut=3 mock:long", "stream": true});
     let failed = respond(&gateway, &failed).await;
-    let started: Value = serde_json::from_str(&events(failed.text())[0].1).expect("JSON");
+    let started: Value = serde_json::from_str(&sse_events(failed.text())[0].1).expect("JSON");
     refused(&started["response"]["id"]).await;
 
-    let off =
-        every_format(mock.address).replace("admin: ADMIN", "admin: ADMIN, conversations: off");
+    let off = every_format_config(mock.address)
+        .replace("admin: ADMIN", "admin: ADMIN, conversations: off");
     let gateway = Gateway::start(&off);
     let body = json!({"model": "same-chat", "input": "Keep this.", "store": true});
     let answer = respond(&gateway, &body).await;
@@ -220,7 +223,7 @@ async fn nothing_is_kept_that_shall_not_be_or_that_failed() {
 #[tokio::test]
 async fn an_upstream_that_keeps_replies_itself_is_left_alone() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let config = format!(
         "{config}  - {{id: stateless, capabilities: {{responses_keeps_state: false}}, upstreams: [{{name: mock-responses, model: theirs}}]}}\n"
     );
@@ -238,7 +241,7 @@ async fn an_upstream_that_keeps_replies_itself_is_left_alone() {
         let first = json!({"model": "stateless", "input": "My name is Ada.", "stream": stream});
         let first = reply(&respond(&gateway, &first).await, stream);
         let next = json!({"model": "stateless", "input": "mock:echo Who?", "previous_response_id": first["id"]});
-        let sent = echoed("responses", &respond(&gateway, &next).await);
+        let sent = echoed_request("responses", &respond(&gateway, &next).await);
         let sent: Value =
             serde_json::from_str(sent["body"].as_str().expect("a body")).expect("JSON");
         assert_eq!(sent["previous_response_id"], Value::Null);
@@ -255,14 +258,14 @@ async fn an_upstream_that_keeps_replies_itself_is_left_alone() {
     let first = json!({"model": "same-chat", "input": "My name is Ada."});
     let first = reply(&respond(&gateway, &first).await, false);
     let next = json!({"model": "same-responses", "input": "mock:echo Who?", "previous_response_id": first["id"]});
-    let sent = echoed("responses", &respond(&gateway, &next).await)["body"].to_string();
+    let sent = echoed_request("responses", &respond(&gateway, &next).await)["body"].to_string();
     assert!(sent.contains("Ada"), "{sent}");
 }
 
 #[tokio::test]
 async fn losses_are_told_of_the_request_itself_only() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let marked = |words: &str| json!([{"role": "user", "content": [{"type": "input_text", "text": words, "unheard_of": 1}]}]);
     let first = json!({"model": "same-messages", "input": marked("One.")});
     let first = respond(&gateway, &first).await;
@@ -279,7 +282,7 @@ async fn losses_are_told_of_the_request_itself_only() {
 #[tokio::test]
 async fn tokens_of_a_kept_conversation_are_counted_with_it() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let first = json!({"model": "same-messages", "input": "one two three"});
     let first = reply(&respond(&gateway, &first).await, false);
     let count = async |body: Value| {
@@ -300,7 +303,7 @@ async fn tokens_of_a_kept_conversation_are_counted_with_it() {
 #[tokio::test]
 async fn a_websocket_is_refused_in_the_way_that_sends_clients_on_at_once() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let upgrade = client()
         .get(gateway.url("/v1/responses"))
         .bearer_auth(KEY)
@@ -318,7 +321,7 @@ async fn a_websocket_is_refused_in_the_way_that_sends_clients_on_at_once() {
 #[tokio::test]
 async fn every_answer_names_its_request_as_the_format_does() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for (prompt, stream) in [("hi", false), ("hi", true), ("mock:error=500", false)] {
             for upstream in ["chat", "messages"] {

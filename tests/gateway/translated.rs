@@ -2,10 +2,11 @@
 
 mod tools;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, Mock, error_message, every_format_config, post, request, response_text,
+    sse_events,
+};
 use serde_json::{Value, json};
-
-use super::asking::{error_message, events, post, said};
-use super::stage::{FORMATS, Gateway, Mock, every_format, request};
 
 fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
     let all = FORMATS.iter().flat_map(|(client, _)| {
@@ -18,14 +19,14 @@ fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
 #[tokio::test]
 async fn text_arrives_whole_and_in_pieces_with_the_clients_name_for_the_model() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         let model = format!("other-{upstream}");
         let (path, body) = request(client, &model, "héllo wörld 🦀", false);
         let answer = post(gateway.url(&path), body.to_string()).await;
         assert_eq!(answer.status, 200, "{client} {upstream}: {}", answer.text());
         let reply = answer.json();
-        assert_eq!(said(client, &reply), "You said: héllo wörld 🦀");
+        assert_eq!(response_text(client, &reply), "You said: héllo wörld 🦀");
         if client != "native" {
             assert_eq!(reply["model"], model, "{client} {upstream}");
         }
@@ -38,7 +39,7 @@ async fn text_arrives_whole_and_in_pieces_with_the_clients_name_for_the_model() 
         let (path, body) = request(client, &model, "héllo wörld 🦀", true);
         let answer = post(gateway.url(&path), body.to_string()).await;
         assert_eq!(answer.header("content-type"), "text/event-stream");
-        let joined: String = events(answer.text())
+        let joined: String = sse_events(answer.text())
             .iter()
             .filter_map(|(_, data)| serde_json::from_str(data).ok())
             .map(|event| piece(client, &event))
@@ -62,7 +63,7 @@ fn piece(format: &str, event: &Value) -> String {
 #[tokio::test]
 async fn an_array_is_streamed_to_native_clients_that_want_one() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for upstream in ["chat", "messages", "responses"] {
         let path = format!("/v1beta/models/same-{upstream}:streamGenerateContent");
         let (_, body) = request("native", "", "one two", true);
@@ -81,7 +82,7 @@ async fn an_array_is_streamed_to_native_clients_that_want_one() {
 #[tokio::test]
 async fn errors_of_an_upstream_come_in_the_clients_shape() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         for status in [400, 404, 422, 429, 500] {
             let prompt = format!("mock:error={status}");
@@ -106,7 +107,7 @@ async fn errors_of_an_upstream_come_in_the_clients_shape() {
 #[tokio::test]
 async fn a_stream_that_breaks_never_looks_whole() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         for word in ["cut=4", "no_end", "garbage=4", "stream_error=2"] {
             let prompt = format!("mock:{word} one two three four");
@@ -116,7 +117,7 @@ async fn a_stream_that_breaks_never_looks_whole() {
                 error_message(client, answer.status, &answer.json());
                 continue;
             }
-            let events = events(answer.text());
+            let events = sse_events(answer.text());
             let told = events.iter().rev().take(2).any(|(name, data)| {
                 let data: Value = serde_json::from_str(data).unwrap_or_default();
                 name == "error" || data["error"].is_object()
@@ -135,7 +136,7 @@ async fn a_stream_that_breaks_never_looks_whole() {
 #[tokio::test]
 async fn what_is_lost_is_reported_or_refused() {
     let mock = Mock::start();
-    let config = every_format(mock.address);
+    let config = every_format_config(mock.address);
     let gateway = Gateway::start(&config);
     let strict = config.replace("server: {", "server: {on_unsupported: reject, ");
     let strict = Gateway::start(&strict);
@@ -169,7 +170,7 @@ async fn what_is_lost_is_reported_or_refused() {
 #[tokio::test]
 async fn another_format_takes_over_when_the_clients_own_fails() {
     let mock = Mock::start();
-    let config = every_format(mock.address)
+    let config = every_format_config(mock.address)
         + "  - {id: two, upstreams: [{name: mock-chat, model: \"m+error=503\"}], fallbacks: [same-messages]}\n";
     let gateway = Gateway::start(&config);
     let (path, body) = request("chat", "two", "hello", false);
@@ -177,7 +178,7 @@ async fn another_format_takes_over_when_the_clients_own_fails() {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.header("x-omniglot-upstream"), "mock-messages");
     assert_eq!(answer.header("x-omniglot-attempts"), "2");
-    assert_eq!(said("chat", &answer.json()), "You said: hello");
+    assert_eq!(response_text("chat", &answer.json()), "You said: hello");
     assert_eq!(answer.json()["model"], "two");
 }
 
@@ -194,10 +195,10 @@ async fn a_stream_that_has_begun_is_never_begun_again_by_a_fallback() {
                 "  - {{id: two, upstreams: [{{name: mock-{upstream}, model: \"m+{word}\"}}], fallbacks: [spare]}}\n  \
                  - {{id: spare, upstreams: [{{name: mock-{client}}}]}}\n"
             );
-            let gateway = Gateway::start(&(every_format(mock.address) + &model));
+            let gateway = Gateway::start(&(every_format_config(mock.address) + &model));
             let (path, body) = request(client, "two", "one two three four", true);
             let answer = post(gateway.url(&path), body.to_string()).await;
-            let said: String = events(answer.text())
+            let said: String = sse_events(answer.text())
                 .iter()
                 .filter_map(|(_, data)| serde_json::from_str(data).ok())
                 .map(|event| piece(client, &event))
@@ -219,7 +220,7 @@ async fn an_upstream_that_cannot_be_told_everything_makes_room_for_one_that_can(
     let mock = Mock::start();
     let model =
         "  - {id: two, upstreams: [{name: mock-messages, weight: 1000000}, {name: mock-chat}]}\n";
-    let gateway = Gateway::start(&(every_format(mock.address) + model));
+    let gateway = Gateway::start(&(every_format_config(mock.address) + model));
     let audio = json!({
         "model": "two",
         "messages": [{"role": "user", "content": [

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use omniglot_test_support::{
+    Gateway, Http1Connection, Http1Upstream, KEY, Mock, find_bytes, free_address, new_client,
+    request, single_upstream_config,
+};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::bodies::{CHAT, MIB, body};
-use crate::stage::{Gateway, KEY, Mock, client, free_address, request, single};
-use crate::wire::{Upstream, Wire, find};
 
 const JSON: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
@@ -45,7 +47,7 @@ fn with_json_type(head: &str, rest: &str) -> String {
 /// Status, the value of `x-omniglot-attempts`, and the body.
 async fn ask(gateway: &Gateway, prompt: &str, stream: bool) -> (u16, Option<String>, String) {
     let (_, body) = request("chat", "m", prompt, stream);
-    let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
     let reply = call.json(&body).send().await.expect("an answer");
     let attempts = reply.headers().get("x-omniglot-attempts");
     let attempts = attempts.map(|value| value.to_str().expect("text").to_owned());
@@ -54,12 +56,12 @@ async fn ask(gateway: &Gateway, prompt: &str, stream: bool) -> (u16, Option<Stri
 }
 
 /// Answers the request whose prompt is a number with the reply of that number, and closes.
-async fn scripted(replies: Vec<String>) -> Upstream {
+async fn scripted(replies: Vec<String>) -> Http1Upstream {
     let replies = Arc::new(replies);
-    Upstream::start(move |mut wire, _| {
+    Http1Upstream::start(move |mut wire, _| {
         let replies = Arc::clone(&replies);
         async move {
-            while let Some(request) = wire.message().await {
+            while let Some(request) = wire.read_message().await {
                 let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
                 let prompt = asked["messages"][0]["content"].as_str().expect("text");
                 let number: usize = prompt.parse().expect("a number");
@@ -78,7 +80,7 @@ async fn scripted(replies: Vec<String>) -> Upstream {
 async fn a_reply_cut_at_any_byte_is_a_bad_gateway() {
     let mut replies = vec![by_length()];
     for whole in [by_length(), in_chunks()] {
-        let head = find(whole.as_bytes(), b"\r\n\r\n").expect("a head") + 4;
+        let head = find_bytes(whole.as_bytes(), b"\r\n\r\n").expect("a head") + 4;
         let cuts = (0..head).step_by(5).chain((head..whole.len()).step_by(17));
         replies.extend(cuts.map(|cut| whole[..cut].to_owned()));
         replies.push(whole[..whole.len() - 1].to_owned());
@@ -86,7 +88,7 @@ async fn a_reply_cut_at_any_byte_is_a_bad_gateway() {
     // The last byte of the last chunk adds nothing to what was said.
     replies.pop();
     let upstream = scripted(replies.clone()).await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate().skip(1) {
         let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
         assert_eq!(status, 502, "after {reply:?}: {text}");
@@ -142,7 +144,7 @@ async fn a_reply_that_is_not_http_is_a_bad_gateway() {
         String::new(),
     ];
     let upstream = scripted(replies.clone()).await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate().skip(1) {
         for stream in [false, true] {
             let (status, attempts, text) = ask(&gateway, &number.to_string(), stream).await;
@@ -171,7 +173,7 @@ async fn an_unusual_reply_that_can_be_read_is_passed_on() {
         format!("HTTP/1.1 200 OK\r\n\r\n{JSON}"),
     ];
     let upstream = scripted(replies.clone()).await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate() {
         let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
         assert_eq!(status, 200, "after {reply:?}: {text}");
@@ -183,16 +185,16 @@ async fn an_unusual_reply_that_can_be_read_is_passed_on() {
 
 #[tokio::test]
 async fn a_reply_may_come_byte_by_byte() {
-    let upstream = Upstream::start(|mut wire, _| async move {
+    let upstream = Http1Upstream::start(|mut wire, _| async move {
         wire.stream.set_nodelay(true).expect("a socket option");
-        while wire.message().await.is_some() {
+        while wire.read_message().await.is_some() {
             for byte in in_chunks().as_bytes() {
                 wire.send([*byte]).await;
             }
         }
     })
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for _ in 0..2 {
         let (status, _, text) = ask(&gateway, "hello", false).await;
         assert_eq!((status, text.as_str()), (200, JSON));
@@ -204,20 +206,20 @@ async fn a_reply_may_come_byte_by_byte() {
 
 #[tokio::test]
 async fn an_answer_before_the_body_was_read_is_passed_on() {
-    let upstream = Upstream::start(|mut wire, _| async move {
-        wire.head().await.expect("a head");
+    let upstream = Http1Upstream::start(|mut wire, _| async move {
+        wire.read_head().await.expect("a head");
         let refusal = r#"{"error":{"message":"too much","type":"invalid_request_error","param":null,"code":null}}"#;
         let length = refusal.len();
         let rest = format!("connection: close\r\ncontent-length: {length}\r\n\r\n{refusal}");
         wire.send(with_json_type("HTTP/1.1 413 Content Too Large", &rest))
             .await;
         wire.stream.shutdown().await.expect("the end is sent");
-        wire.whatever().await;
+        wire.read_until_closed().await;
     })
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for size in [200, 10 * MIB] {
-        let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+        let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
         let reply = call.body(body(size)).send().await.expect("an answer");
         assert_eq!(reply.status(), 413);
         assert!(reply.text().await.expect("a body").contains("too much"));
@@ -228,12 +230,12 @@ async fn an_answer_before_the_body_was_read_is_passed_on() {
 /// What comes next on such a connection would be read as the rest of the body.
 #[tokio::test]
 async fn a_connection_whose_request_was_not_read_is_not_used_again() {
-    let upstream = Upstream::start(|mut wire, _| async move {
-        let head = wire.head().await.expect("a head");
+    let upstream = Http1Upstream::start(|mut wire, _| async move {
+        let head = wire.read_head().await.expect("a head");
         let length = head.header("content-length").expect("a length");
         let length: usize = length.parse().expect("a number");
         if length < MIB {
-            wire.exactly(length).await;
+            wire.read_exact(length).await;
             wire.send(by_length()).await;
         } else {
             // All that the connection holds is full by now.
@@ -241,14 +243,14 @@ async fn a_connection_whose_request_was_not_read_is_not_used_again() {
             let refusal = by_length().replace("200 OK", "400 Bad Request");
             wire.send(refusal).await;
             // Whoever drains it reads a request of somebody else.
-            wire.exactly(length).await;
+            wire.read_exact(length).await;
         }
         pending::<()>().await;
     })
     .await;
-    let idle = format!("{}, timeouts: {{idle: 300ms}}", upstream.base());
-    let gateway = Gateway::start(&single("", &idle));
-    let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let idle = format!("{}, timeouts: {{idle: 300ms}}", upstream.base_url());
+    let gateway = Gateway::start(&single_upstream_config("", &idle));
+    let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
     let reply = call.body(body(20 * MIB)).send().await.expect("an answer");
     assert_eq!(reply.status(), 400);
     let (status, _, text) = ask(&gateway, "hello", false).await;
@@ -258,17 +260,17 @@ async fn a_connection_whose_request_was_not_read_is_not_used_again() {
 
 #[tokio::test]
 async fn a_pooled_connection_that_dies_costs_neither_request_nor_attempt() {
-    let upstream = Upstream::start(|mut wire, number| async move {
-        assert!(wire.message().await.is_some());
+    let upstream = Http1Upstream::start(|mut wire, number| async move {
+        assert!(wire.read_message().await.is_some());
         wire.send(by_length()).await;
         // Every other connection takes the next request and hangs up on it; the rest hang up
         // before it, or just when it is on its way.
         if number % 2 == 0 {
-            wire.message().await;
+            wire.read_message().await;
         }
     })
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for round in 0..20 {
         let (status, attempts, text) = ask(&gateway, "hello", false).await;
         assert_eq!(status, 200, "round {round}: {text}");
@@ -307,14 +309,17 @@ async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
     // Connections up to this number are doomed: all that were there when a request had been served.
     let doomed = Arc::new(AtomicUsize::new(0));
     let (below, address) = (Arc::clone(&doomed), mock.address);
-    let upstream = Upstream::start(move |wire, number| {
+    let upstream = Http1Upstream::start(move |wire, number| {
         let below = Arc::clone(&below);
         let doomed = move || number < below.load(Ordering::Acquire);
         relay_until(doomed, wire.stream, address)
     })
     .await;
-    let base = upstream.base();
-    let gateway = Gateway::start(&single("", &format!("{base}, protocol: http2")));
+    let base = upstream.base_url();
+    let gateway = Gateway::start(&single_upstream_config(
+        "",
+        &format!("{base}, protocol: http2"),
+    ));
     for round in 0..10 {
         let (status, attempts, text) = ask(&gateway, "hello", round % 2 == 0).await;
         assert_eq!(status, 200, "round {round}: {text}");
@@ -329,14 +334,14 @@ async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
 
 #[tokio::test]
 async fn bytes_after_a_reply_are_not_taken_for_the_next_one() {
-    let upstream = Upstream::start(|mut wire, _| async move {
-        while wire.message().await.is_some() {
+    let upstream = Http1Upstream::start(|mut wire, _| async move {
+        while wire.read_message().await.is_some() {
             let forged = by_length().replace("hello", "forged");
             wire.send(by_length() + &forged).await;
         }
     })
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for _ in 0..5 {
         let (status, _, text) = ask(&gateway, "hello", false).await;
         assert_eq!((status, text.as_str()), (200, JSON));
@@ -344,11 +349,11 @@ async fn bytes_after_a_reply_are_not_taken_for_the_next_one() {
 }
 
 /// Sends the bytes, and then nothing more for as long as the connection lives.
-async fn silent_after(bytes: String) -> Upstream {
-    Upstream::start(move |mut wire: Wire, _| {
+async fn silent_after(bytes: String) -> Http1Upstream {
+    Http1Upstream::start(move |mut wire: Http1Connection, _| {
         let bytes = bytes.clone();
         async move {
-            wire.message().await;
+            wire.read_message().await;
             wire.send(bytes).await;
             pending::<()>().await;
         }
@@ -366,7 +371,7 @@ async fn an_error_with_the_status_of_a_stream_is_told_as_what_it_is() {
         format!("{head}\r\ncontent-type: text/event-stream\r\n\r\n{error}"),
     ])
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for number in 0..3 {
         let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
         assert_eq!(status, 429, "{number}: {text}");
@@ -377,8 +382,8 @@ async fn an_error_with_the_status_of_a_stream_is_told_as_what_it_is() {
 
 #[tokio::test]
 async fn an_error_does_not_tell_where_the_upstream_is() {
-    let upstream = Upstream::start(|mut wire, _| async move {
-        while let Some(request) = wire.message().await {
+    let upstream = Http1Upstream::start(|mut wire, _| async move {
+        while let Some(request) = wire.read_message().await {
             let host = request.header("host").expect("a host");
             let error = format!(r#"{{"error":{{"message":"bad: http://{host}/v1"}}}}"#);
             let length = format!("content-length: {}\r\n\r\n", error.len());
@@ -387,7 +392,7 @@ async fn an_error_does_not_tell_where_the_upstream_is() {
         }
     })
     .await;
-    let gateway = Gateway::start(&single("", &upstream.base()));
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     let (status, _, text) = ask(&gateway, "hello", false).await;
     assert_eq!(status, 400, "{text}");
     assert!(text.contains("bad: http://***/v1"), "{text}");
@@ -410,7 +415,10 @@ async fn a_silent_upstream_is_a_timeout() {
         ("HTTP/1.1 500 Oh\r\ncontent-length: 9\r\n\r\n{", false),
     ] {
         let upstream = silent_after(said.to_owned()).await;
-        let gateway = Gateway::start(&single("", &format!("{}, {IMPATIENT}", upstream.base())));
+        let gateway = Gateway::start(&single_upstream_config(
+            "",
+            &format!("{}, {IMPATIENT}", upstream.base_url()),
+        ));
         let (status, _, text) = ask(&gateway, "hello", stream).await;
         assert_eq!(status, 504, "after {said:?}: {text}");
         let failures = gateway.metric("omniglot_upstream_failures_total{").await;
@@ -439,7 +447,10 @@ async fn a_stream_that_falls_silent_or_breaks_ends_with_an_error_event() {
         .into_iter()
         .chain((0..7).map(|n| (&breaking, n)))
     {
-        let gateway = Gateway::start(&single("", &format!("{}, {IMPATIENT}", upstream.base())));
+        let gateway = Gateway::start(&single_upstream_config(
+            "",
+            &format!("{}, {IMPATIENT}", upstream.base_url()),
+        ));
         let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
         assert_eq!(status, 200, "{number}: {text}");
         let rest = text.strip_prefix(&said).expect("what was said comes first");
@@ -457,7 +468,10 @@ async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
         format!("https://{}/v1", free_address()),
         "http://no-such-upstream.invalid/v1".to_owned(),
     ] {
-        let gateway = Gateway::start(&single("", &format!("base_url: \"{base}\"")));
+        let gateway = Gateway::start(&single_upstream_config(
+            "",
+            &format!("base_url: \"{base}\""),
+        ));
         for stream in [false, true] {
             let (status, attempts, text) = ask(&gateway, "hello", stream).await;
             assert_eq!(status, 502, "{base}: {text}");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use omniglot::model::Money;
+use omniglot_test_support::{Gateway, Mock};
 
 use crate::ledger::{Ledger, leave, until_carried, upstreams};
 use crate::load::{COST, NAME, Whole, ask_on};
-use crate::stage::{Gateway, Mock};
 
 const KILLS: usize = 50;
 

@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use omniglot::config;
 use omniglot::model::Money;
 use omniglot::store::{Store, UsageGrouping, UsageSum};
+use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, free_address, wait_until};
 use sqlx::{AnyConnection, Connection as _, Row as _};
-
-use crate::stage::{FORMATS, Gateway, KEY, Mock, free_address, until};
 
 /// A format, and where it is spoken.
 pub type Upstream = (&'static str, String);
@@ -166,7 +165,7 @@ pub async fn number(gateway: &Gateway, name: &str) -> f64 {
 
 /// Waits until the store has everything, of which nothing was lost.
 pub async fn until_carried(gateway: &Gateway) {
-    until("everything is carried", async || {
+    wait_until("everything is carried", async || {
         number(gateway, "omniglot_journal_waiting").await == 0.0
     })
     .await;

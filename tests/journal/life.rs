@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::asking::post;
+use omniglot_test_support::{Gateway, Mock, free_address, omniglot, post, request};
+
 use crate::ledger::{Ledger, leave, number, until_carried, upstreams};
-use crate::stage::{Gateway, Mock, free_address, omniglot, request};
 
 async fn ask(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut ids = Vec::new();

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use omniglot_test_support::{FORMATS, KEY, request};
+
 use crate::reading::{holds, last_words};
-use crate::stage::{FORMATS, KEY, request};
 
 pub const CLIENTS: usize = 8;
 
@@ -84,7 +85,9 @@ pub async fn ask_on(
             let (base, whole) = (base.to_owned(), whole.clone());
             let is_enough = is_enough.clone();
             tokio::spawn(async move {
-                let client = crate::stage::client_builder().build().expect("a client");
+                let client = omniglot_test_support::client_builder()
+                    .build()
+                    .expect("a client");
                 for number in first + number * 5.. {
                     let Some(id) = ask(&client, &base, number).await else {
                         return true;

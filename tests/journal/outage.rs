@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use omniglot_test_support::{Gateway, Mock, Postgres, wait_until};
+
 use crate::ledger::{Ledger, leave, number, until_carried, upstreams};
 use crate::load::{Whole, ask_on};
-use crate::postgres::Postgres;
-use crate::stage::{Gateway, Mock, until};
 
 /// How many replies come before, during and after, at the least.
 const SOME: usize = 200;
@@ -24,11 +24,11 @@ async fn stopped_for(postgres: &Postgres, time: Duration) {
     let watching = async {
         let some_more = async || {
             let before = whole.count();
-            until("more replies", async || whole.count() >= before + SOME).await;
+            wait_until("more replies", async || whole.count() >= before + SOME).await;
         };
         some_more().await;
         postgres.stop();
-        until("the store is away", async || {
+        wait_until("the store is away", async || {
             gateway.metric("omniglot_store_up").await == ["omniglot_store_up{} 0"]
         })
         .await;
@@ -38,7 +38,7 @@ async fn stopped_for(postgres: &Postgres, time: Duration) {
         assert!(waiting >= SOME as f64, "{waiting}");
         postgres.start_again();
         some_more().await;
-        until("the store is in use again", async || {
+        wait_until("the store is in use again", async || {
             gateway.metric("omniglot_store_up").await == ["omniglot_store_up{} 1"]
         })
         .await;
@@ -56,15 +56,15 @@ async fn stopped_for(postgres: &Postgres, time: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_database_that_is_stopped_under_load_costs_no_request_and_no_receipt() {
-    if let Some(postgres) = Postgres::start() {
-        stopped_for(&postgres, Duration::ZERO).await;
-    }
+    let postgres = Postgres::start();
+    stopped_for(&postgres, Duration::ZERO).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs PostgreSQL"]
 async fn a_database_that_is_stopped_for_a_minute_costs_no_more() {
-    if let Some(postgres) = Postgres::start() {
-        stopped_for(&postgres, Duration::from_secs(60)).await;
-    }
+    let postgres = Postgres::start();
+    stopped_for(&postgres, Duration::from_secs(60)).await;
 }

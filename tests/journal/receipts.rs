@@ -4,12 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use omniglot::model::Money;
+use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, client, post, request, response_head};
 
-use crate::asking::{client, head, post};
 use crate::ledger::{Ledger, Row, leave, number, until_carried, upstreams};
 use crate::load::COST;
 use crate::reading::{holds, last_words};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, request};
 
 #[tokio::test]
 async fn every_request_that_took_something_is_in_the_store_once() {
@@ -79,7 +78,11 @@ async fn clients_that_leave_have_a_receipt_too() {
 fn hanging(stream: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let answer = [head("200 OK", "text/event-stream"), stream.into_bytes()].concat();
+    let answer = [
+        response_head("200 OK", "text/event-stream"),
+        stream.into_bytes(),
+    ]
+    .concat();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let answer = answer.clone();

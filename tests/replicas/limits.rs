@@ -2,14 +2,11 @@
 
 use std::time::Instant;
 
-use futures_util::future::join_all;
-
 use ::redis as redis_client;
-
-use crate::asking::{Answer, client, send};
-use crate::passage::Passage;
-use crate::redis::Redis;
-use crate::stage::{Gateway, Mock, Stderr, eventually, request, until};
+use futures_util::future::join_all;
+use omniglot_test_support::{
+    Gateway, Mock, Redis, Response, Stderr, TcpProxy, client, request, send, wait_for, wait_until,
+};
 
 const KEY: &str = "key-of-many";
 
@@ -47,7 +44,7 @@ fn asking(gateway: &Gateway, key: &str, words: &str) -> reqwest::RequestBuilder 
     asked.json(&body)
 }
 
-async fn ask(gateway: &Gateway, words: &str) -> Answer {
+async fn ask(gateway: &Gateway, words: &str) -> Response {
     send(asking(gateway, KEY, words)).await
 }
 
@@ -68,8 +65,8 @@ async fn any_alone(gateways: &[Gateway]) -> bool {
     false
 }
 
-async fn until_refused(gateway: &Gateway) -> Answer {
-    eventually("it is refused", async || {
+async fn until_refused(gateway: &Gateway) -> Response {
+    wait_for("it is refused", async || {
         let answer = ask(gateway, "hello").await;
         (answer.status == 429).then_some(answer)
     })
@@ -77,11 +74,10 @@ async fn until_refused(gateway: &Gateway) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis"]
 async fn requests_per_minute_are_those_of_all_together() {
-    let Some(redis) = Redis::shared() else {
-        return;
-    };
-    eventually("Redis answers in time", async || {
+    let redis = Redis::shared();
+    wait_for("Redis answers in time", async || {
         requests_per_minute(redis).await
     })
     .await;
@@ -131,11 +127,10 @@ async fn requests_per_minute(redis: &Redis) -> Option<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis"]
 async fn requests_at_once_are_those_of_all_together() {
-    let Some(redis) = Redis::shared() else {
-        return;
-    };
-    eventually("Redis answers in time", async || {
+    let redis = Redis::shared();
+    wait_for("Redis answers in time", async || {
         requests_at_once(redis).await
     })
     .await;
@@ -166,7 +161,7 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
     }
     // A place that comes free at one is free at all of them.
     asked.remove(1).abort();
-    until("there is a place", async || {
+    wait_until("there is a place", async || {
         ask(&gateways[2], "hello").await.status == 200
     })
     .await;
@@ -176,7 +171,7 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
     let connection = client.get_multiplexed_async_connection().await;
     let mut connection = connection.expect("connected");
     let served = "omniglot:{shared}:served";
-    until("the third place is free", async || {
+    wait_until("the third place is free", async || {
         let mut connection = connection.clone();
         let count = redis_client::cmd("ZCARD").arg(served).to_owned();
         count.query_async::<u64>(&mut connection).await == Ok(3)
@@ -214,10 +209,9 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis"]
 async fn tokens_per_minute_are_those_of_all_together() {
-    let Some(redis) = Redis::shared() else {
-        return;
-    };
+    let redis = Redis::shared();
     let stage = three(redis, "{tokens_per_minute: 1000}");
     // A debt of an hour.
     let answer = ask(&stage.gateways[0], "mock:usage=1000,0,60000,0").await;
@@ -234,10 +228,9 @@ async fn tokens_per_minute_are_those_of_all_together() {
 
 /// An image that nobody waits for costs as much as any.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis"]
 async fn tokens_of_a_task_are_those_of_all_together() {
-    let Some(redis) = Redis::shared() else {
-        return;
-    };
+    let redis = Redis::shared();
     let stage = three(redis, "{tokens_per_minute: 1000}");
     let prompt = "a cat mock:usage=1000,0,60000,0";
     let body = serde_json::json!({"model": "art", "prompt": prompt, "async": true});
@@ -252,14 +245,13 @@ async fn tokens_of_a_task_are_those_of_all_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Redis"]
 async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
-    let Some(redis) = Redis::shared() else {
-        return;
-    };
+    let redis = Redis::shared();
     let mock = Mock::start();
-    let passage = Passage::to(redis.port()).await;
-    passage.open().await;
-    let address = format!("redis://:hush@127.0.0.1:{}", passage.address.port());
+    let proxy = TcpProxy::to(redis.port()).await;
+    proxy.open().await;
+    let address = format!("redis://:hush@127.0.0.1:{}", proxy.address.port());
     // A password that is asked for and not wanted is refused: it is not up.
     let stderr = Stderr::new();
     let limits = "{requests_per_minute: 3000, concurrency: 50}";
@@ -273,7 +265,7 @@ async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
     assert!(!told.contains("hush"), "{told}");
 
     let database = redis.database();
-    let address = format!("redis://127.0.0.1:{}/{database}", passage.address.port());
+    let address = format!("redis://127.0.0.1:{}/{database}", proxy.address.port());
     let stderr = Stderr::new();
     let gateway = Gateway::start_with(&config(&mock, &address, limits), |command| {
         stderr.attach(command);
@@ -282,27 +274,27 @@ async fn requests_go_on_while_redis_is_away_and_it_is_taken_up_again() {
         let name = line.split([' ', '{']).next().unwrap_or_default();
         gateway.metric(name).await == [line]
     };
-    until("it is up", async || {
+    wait_until("it is up", async || {
         is("omniglot_limits_store_up{} 1").await
     })
     .await;
     assert_eq!(ask(&gateway, "hello").await.status, 200);
-    passage.cut();
+    proxy.close();
     let before = alone(&gateway).await;
     for _ in 0..20 {
         assert_eq!(ask(&gateway, "hello").await.status, 200);
     }
-    until("it is told that it is away", async || {
+    wait_until("it is told that it is away", async || {
         is("omniglot_limits_store_up{} 0").await
     })
     .await;
     assert_eq!(alone(&gateway).await, before + 20);
-    passage.open().await;
-    until("it is in use again", async || {
+    proxy.open().await;
+    wait_until("it is in use again", async || {
         is("omniglot_limits_store_up{} 1").await
     })
     .await;
-    until("it is asked again", async || {
+    wait_until("it is asked again", async || {
         let before = alone(&gateway).await;
         ask(&gateway, "hello").await.status == 200 && alone(&gateway).await == before
     })

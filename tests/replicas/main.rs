@@ -1,19 +1,5 @@
 //! Several gateways together: what they share holds as if they were one.
 
-#[allow(dead_code, reason = "shared with the gateway's own tests")]
-#[path = "../gateway/asking.rs"]
-mod asking;
-#[path = "../private/passage.rs"]
-mod passage;
-#[allow(dead_code, reason = "shared with other tests")]
-#[path = "../private/postgres.rs"]
-mod postgres;
-#[path = "../private/redis.rs"]
-mod redis;
-#[allow(dead_code, reason = "shared with the gateway's own tests")]
-#[path = "../gateway/stage.rs"]
-mod stage;
-
 mod caps;
 mod crowd;
 mod limits;
@@ -23,10 +9,10 @@ use std::path::PathBuf;
 use omniglot::config;
 use omniglot::model::Money;
 use omniglot::store::{Store, UsageGrouping};
+use omniglot_test_support::{
+    Database, FORMATS, Gateway, Mock, Response, client, request, send, wait_until,
+};
 use serde_json::json;
-
-use asking::{Answer, client, send};
-use stage::{FORMATS, Gateway, Mock, request, until};
 
 /// The key that all of them share, with a cap of 1.
 const SHARED: &str = "key-of-many";
@@ -47,11 +33,13 @@ impl Team {
         }
     }
 
-    pub fn on_sqlite() -> Team {
+    /// Creates an empty store.
+    pub fn new(database: Database) -> Team {
         let folder = tempfile::tempdir().expect("a folder");
+        let store = database.new_store(&folder.path().join("gate.db"));
         Team {
             mock: Mock::start(),
-            store: format!("sqlite:{}", folder.path().join("gate.db").display()),
+            store,
             folder,
         }
     }
@@ -126,7 +114,7 @@ pub fn asking(
 }
 
 /// An answer of so many tokens.
-pub async fn ask(gateway: &Gateway, tokens: u64) -> Answer {
+pub async fn ask(gateway: &Gateway, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     send(asking(gateway, "chat", &words, tokens, false)).await
 }
@@ -135,7 +123,7 @@ pub async fn ask(gateway: &Gateway, tokens: u64) -> Answer {
 pub async fn use_up(gateways: &[Gateway], sizes: &[u64]) {
     for &tokens in sizes {
         for gateway in gateways {
-            until("there is not so much left", async || {
+            wait_until("there is not so much left", async || {
                 let answer = ask(gateway, tokens).await;
                 // Else it was spent, or others had it and will give it back.
                 answer.status == 429 && answer.json()["error"]["code"] == "insufficient_quota"
@@ -148,7 +136,7 @@ pub async fn use_up(gateways: &[Gateway], sizes: &[u64]) {
 pub async fn until_carried(gateways: &[Gateway]) {
     for gateway in gateways {
         gateway.until_idle().await;
-        until("everything is carried", async || {
+        wait_until("everything is carried", async || {
             gateway.metric("omniglot_journal_waiting").await == ["omniglot_journal_waiting 0"]
         })
         .await;

@@ -7,24 +7,25 @@ mod spent;
 use std::process::Output;
 use std::time::Instant;
 
+use omniglot_test_support::{
+    Database, FORMATS, Gateway, KEY, Mock, Postgres, Response, TcpProxy, client, omniglot, request,
+    send, wait_until,
+};
+use rstest::rstest;
 use serde_json::json;
 
-use crate::Place;
-use crate::asking::{Answer, client, send};
-use crate::passage::Passage;
-use crate::postgres::{self, Postgres};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, omniglot, request, until};
+use crate::TestStore;
 
 /// A key of the right shape that nobody has made.
 const GUESSED: &str = "sk-omniglot-0123456789abcdefghijABCDEFGHIJ0123456789";
 
 /// A thousandth for every token of an answer.
-fn config(mock: &Mock, place: &Place) -> String {
+fn config(mock: &Mock, test_store: &TestStore) -> String {
     let mut text = format!(
         "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\njournal: {{path: {:?}}}\n\
          keys: [{{name: all, secret: {KEY}, spending_cap: 1}}, {{name: taken, secret: key-taken}}]\nupstreams:\n",
-        place.address,
-        place.journal()
+        test_store.address,
+        test_store.journal()
     );
     for (format, prefix) in FORMATS {
         let base = format!("http://{}{prefix}", mock.address);
@@ -66,7 +67,7 @@ fn create(gateway: &Gateway, arguments: &[&str]) -> String {
 }
 
 /// An answer of so many tokens.
-async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     let (path, mut body) = request(format, format, &words, false);
     match format {
@@ -81,11 +82,11 @@ async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Answ
 }
 
 /// A store in PostgreSQL, and the way there.
-async fn behind(postgres: &Postgres) -> (Passage, Place) {
-    let passage = Passage::to(postgres.port()).await;
-    let url = postgres::url(passage.address.port(), &postgres.database());
+async fn behind(postgres: &Postgres) -> (TcpProxy, TestStore) {
+    let proxy = TcpProxy::to(postgres.port()).await;
+    let url = omniglot_test_support::postgres_url(proxy.address.port(), &postgres.database());
     let directory = tempfile::tempdir().expect("a directory");
-    (passage, Place::new(&url, directory))
+    (proxy, TestStore::at(&url, directory))
 }
 
 async fn is_up(gateway: &Gateway, up: u8) -> bool {
@@ -100,79 +101,87 @@ async fn lookups(gateway: &Gateway, outcome: &str) -> u64 {
     number.map_or(0, |number| number.parse().expect("a number"))
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_key_made_beside_a_running_gateway_opens_it_at_once_and_a_revoked_one_does_not() {
+async fn a_key_made_beside_a_running_gateway_opens_it_at_once_and_a_revoked_one_does_not(
+    #[case] database: Database,
+) {
     let mock = Mock::start();
-    for place in Place::all() {
-        let gateway = Gateway::start(&config(&mock, &place));
-        let secret = create(&gateway, &["dev"]);
-        for (format, _) in FORMATS {
-            assert_eq!(ask(&gateway, format, &secret, 1).await.status, 200);
-        }
-        assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
-        let listed = command(&gateway, &["key", "list"]);
-        assert!(
-            listed.contains("dev") && !listed.contains(&secret),
-            "{listed}"
-        );
-
-        command(&gateway, &["key", "set", "dev", "--models", "messages"]);
-        until("the other models are closed", async || {
-            ask(&gateway, "chat", &secret, 1).await.status == 403
-        })
-        .await;
-        assert_eq!(ask(&gateway, "messages", &secret, 1).await.status, 200);
-        command(
-            &gateway,
-            &["key", "set", "dev", "--concurrency", "1", "--rpm", "1"],
-        );
-        until("its limit holds", async || {
-            ask(&gateway, "messages", &secret, 1).await.status == 429
-        })
-        .await;
-        command(&gateway, &["key", "revoke", "dev"]);
-        until("the key is closed", async || {
-            ask(&gateway, "messages", &secret, 1).await.status == 401
-        })
-        .await;
-        let answer = ask(&gateway, "chat", &secret, 1).await;
-        assert_eq!(answer.error("chat"), "the API key is not valid");
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let secret = create(&gateway, &["dev"]);
+    for (format, _) in FORMATS {
+        assert_eq!(ask(&gateway, format, &secret, 1).await.status, 200);
     }
+    assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
+    let listed = command(&gateway, &["key", "list"]);
+    assert!(
+        listed.contains("dev") && !listed.contains(&secret),
+        "{listed}"
+    );
+
+    command(&gateway, &["key", "set", "dev", "--models", "messages"]);
+    wait_until("the other models are closed", async || {
+        ask(&gateway, "chat", &secret, 1).await.status == 403
+    })
+    .await;
+    assert_eq!(ask(&gateway, "messages", &secret, 1).await.status, 200);
+    command(
+        &gateway,
+        &["key", "set", "dev", "--concurrency", "1", "--rpm", "1"],
+    );
+    wait_until("its limit holds", async || {
+        ask(&gateway, "messages", &secret, 1).await.status == 429
+    })
+    .await;
+    command(&gateway, &["key", "revoke", "dev"]);
+    wait_until("the key is closed", async || {
+        ask(&gateway, "messages", &secret, 1).await.status == 401
+    })
+    .await;
+    let answer = ask(&gateway, "chat", &secret, 1).await;
+    assert_eq!(answer.error("chat"), "the API key is not valid");
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn many_who_ask_with_one_unknown_key_cost_one_query() {
+async fn many_who_ask_with_one_unknown_key_cost_one_query(#[case] database: Database) {
     let mock = Mock::start();
-    for place in Place::all() {
-        let gateway = Gateway::start(&config(&mock, &place));
-        let since = Instant::now();
-        let storm = (0..60).map(|_| ask(&gateway, "chat", GUESSED, 1));
-        for answer in futures_util::future::join_all(storm).await {
-            assert_eq!(answer.status, 401, "{}", answer.text());
-        }
-        let asked = lookups(&gateway, "unknown").await;
-        // Once more for every time that the answer was forgotten, after three seconds.
-        let most = 2 + since.elapsed().as_secs() / 3;
-        assert!((1..=most).contains(&asked), "{asked}");
-        // What cannot be one of the store's is never looked up.
-        for other in ["wrong", "sk-omniglot-short", ""] {
-            assert_eq!(ask(&gateway, "chat", other, 1).await.status, 401);
-        }
-        let secret = create(&gateway, &["dev"]);
-        let storm = (0..60).map(|_| ask(&gateway, "chat", &secret, 1));
-        for answer in futures_util::future::join_all(storm).await {
-            assert_eq!(answer.status, 200, "{}", answer.text());
-        }
-        assert!(lookups(&gateway, "found").await <= 1);
-        assert_eq!(lookups(&gateway, "unknown").await, asked);
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let since = Instant::now();
+    let storm = (0..60).map(|_| ask(&gateway, "chat", GUESSED, 1));
+    for answer in futures_util::future::join_all(storm).await {
+        assert_eq!(answer.status, 401, "{}", answer.text());
     }
+    let asked = lookups(&gateway, "unknown").await;
+    // Once more for every time that the answer was forgotten, after three seconds.
+    let most = 2 + since.elapsed().as_secs() / 3;
+    assert!((1..=most).contains(&asked), "{asked}");
+    // What cannot be one of the store's is never looked up.
+    for other in ["wrong", "sk-omniglot-short", ""] {
+        assert_eq!(ask(&gateway, "chat", other, 1).await.status, 401);
+    }
+    let secret = create(&gateway, &["dev"]);
+    let storm = (0..60).map(|_| ask(&gateway, "chat", &secret, 1));
+    for answer in futures_util::future::join_all(storm).await {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    assert!(lookups(&gateway, "found").await <= 1);
+    assert_eq!(lookups(&gateway, "unknown").await, asked);
 }
 
 #[tokio::test]
 async fn a_flood_of_guesses_is_held_back_and_known_keys_go_on() {
     let mock = Mock::start();
-    let place = Place::all().remove(0);
-    let gateway = Gateway::start(&config(&mock, &place));
+    let test_store = TestStore::new(Database::Sqlite);
+    let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev"]);
     assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
     let (mut refused, mut later) = (0, 0);
@@ -200,45 +209,50 @@ async fn a_flood_of_guesses_is_held_back_and_known_keys_go_on() {
     assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn an_expired_key_is_told_so() {
+async fn an_expired_key_is_told_so(#[case] database: Database) {
     let mock = Mock::start();
-    for place in Place::all() {
-        let gateway = Gateway::start(&config(&mock, &place));
-        let secret = create(&gateway, &["dev", "--expires", "1h"]);
-        assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
-        command(&gateway, &["key", "set", "dev", "--expires", "1ms"]);
-        until("it has expired", async || {
-            let answer = ask(&gateway, "native", &secret, 1).await;
-            answer.status == 401 && answer.error("native") == "the API key has expired"
-        })
-        .await;
-        // One that is good, beside it, is enough.
-        let other = create(&gateway, &["other"]);
-        let (path, body) = request("chat", "chat", "hello", false);
-        let both = client().post(gateway.url(&path)).bearer_auth(&secret);
-        let both = send(both.header("x-api-key", &other).json(&body)).await;
-        assert_eq!(both.status, 200, "{}", both.text());
-        command(&gateway, &["key", "set", "dev", "--expires", "never"]);
-        until("it opens again", async || {
-            ask(&gateway, "chat", &secret, 1).await.status == 200
-        })
-        .await;
-    }
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let secret = create(&gateway, &["dev", "--expires", "1h"]);
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    command(&gateway, &["key", "set", "dev", "--expires", "1ms"]);
+    wait_until("it has expired", async || {
+        let answer = ask(&gateway, "native", &secret, 1).await;
+        answer.status == 401 && answer.error("native") == "the API key has expired"
+    })
+    .await;
+    // One that is good, beside it, is enough.
+    let other = create(&gateway, &["other"]);
+    let (path, body) = request("chat", "chat", "hello", false);
+    let both = client().post(gateway.url(&path)).bearer_auth(&secret);
+    let both = send(both.header("x-api-key", &other).json(&body)).await;
+    assert_eq!(both.status, 200, "{}", both.text());
+    command(&gateway, &["key", "set", "dev", "--expires", "never"]);
+    wait_until("it opens again", async || {
+        ask(&gateway, "chat", &secret, 1).await.status == 200
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
     let mock = Mock::start();
-    let place = Place::all().remove(0);
+    let test_store = TestStore::new(Database::Sqlite);
     // As if the config had come later than the key.
-    let store = place.open().await;
+    let store = test_store.open().await;
     let (_, secret) = store
         .create_key("taken", &omniglot::store::KeyChange::default())
         .await
         .expect("a key");
-    let stderr = crate::stage::Stderr::new();
-    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
+    let stderr = omniglot_test_support::Stderr::new();
+    let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
+        stderr.attach(command)
+    });
     assert_eq!(ask(&gateway, "chat", "key-taken", 1).await.status, 200);
     assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 401);
     let told = stderr.text();
@@ -248,10 +262,10 @@ async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
     );
     assert!(command(&gateway, &["key", "list"]).contains("taken (config wins)"));
     // Without it in the config, the other is let in.
-    let without = config(&mock, &place).replace(", {name: taken, secret: key-taken}", "");
+    let without = config(&mock, &test_store).replace(", {name: taken, secret: key-taken}", "");
     gateway.rewrite(&without);
     gateway.process.signal("HUP");
-    until("the one of the store is let in", async || {
+    wait_until("the one of the store is let in", async || {
         ask(&gateway, "chat", &secret, 1).await.status == 200
     })
     .await;
@@ -260,15 +274,17 @@ async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
 #[tokio::test]
 async fn another_store_needs_a_restart() {
     let mock = Mock::start();
-    let place = Place::all().remove(0);
-    let stderr = crate::stage::Stderr::new();
-    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
-    gateway.rewrite(&config(&mock, &place).replace(".db\"", ".other\""));
+    let test_store = TestStore::new(Database::Sqlite);
+    let stderr = omniglot_test_support::Stderr::new();
+    let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
+        stderr.attach(command)
+    });
+    gateway.rewrite(&config(&mock, &test_store).replace(".db\"", ".other\""));
     gateway.process.signal("HUP");
-    until("it says so", async || {
+    wait_until("it says so", async || {
         let told = "store has changed: that takes effect after a restart";
         stderr.text().contains(told)
     })
     .await;
-    assert!(!place.address.ends_with(".other"));
+    assert!(!test_store.address.ends_with(".other"));
 }

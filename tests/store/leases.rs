@@ -4,8 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
 use omniglot::model::{LeaseGrant, LeaseRequest, Usage, UsageRecord};
 use omniglot::store::{KeyLeaseRequest, LEASED_FOR, LeaseHolder, Store};
+use omniglot_test_support::Database;
+use rstest::rstest;
 
-use crate::{money, on_each};
+use crate::{TestStore, money};
 
 fn noon() -> Timestamp {
     "2026-11-30T12:00:00Z".parse().expect("a time")
@@ -61,126 +63,138 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
     }
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_lease_counts_for_the_others_until_its_time_is_over() {
-    on_each(async |store| {
-        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
-        let given = lease(&one, Reset::Never, "0", "8", noon()).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("8"), money("0"))
-        );
-        let given = lease(&other, Reset::Never, "0", "8", later(1)).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("2"), money("8"))
-        );
-        // The same question again is no second lease.
-        let given = lease(&one, Reset::Never, "0", "8", later(2)).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("8"), money("2"))
-        );
-        assert_eq!(one.renew_leases(later(20_000)).await.expect("renewed"), 1);
-        let over = 20_000 + LEASED_FOR;
-        let given = lease(&other, Reset::Never, "2", "8", later(over - 1)).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("2"), money("8"))
-        );
-        let given = lease(&other, Reset::Never, "2", "8", later(over)).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("10"), money("0"))
-        );
-        assert_eq!(other.renew_leases(later(over)).await.expect("renewed"), 1);
-        // It was thought dead: what it has spent still counts, and it gets nothing more.
-        assert_eq!(one.renew_leases(later(over)).await.expect("none"), 0);
-        let given = lease(&one, Reset::Never, "3", "5", later(over)).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("3"), money("10"))
-        );
-    })
-    .await;
+async fn a_lease_counts_for_the_others_until_its_time_is_over(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
+    let given = lease(&one, Reset::Never, "0", "8", noon()).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("8"), money("0"))
+    );
+    let given = lease(&other, Reset::Never, "0", "8", later(1)).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("2"), money("8"))
+    );
+    // The same question again is no second lease.
+    let given = lease(&one, Reset::Never, "0", "8", later(2)).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("8"), money("2"))
+    );
+    assert_eq!(one.renew_leases(later(20_000)).await.expect("renewed"), 1);
+    let over = 20_000 + LEASED_FOR;
+    let given = lease(&other, Reset::Never, "2", "8", later(over - 1)).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("2"), money("8"))
+    );
+    let given = lease(&other, Reset::Never, "2", "8", later(over)).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("10"), money("0"))
+    );
+    assert_eq!(other.renew_leases(later(over)).await.expect("renewed"), 1);
+    // It was thought dead: what it has spent still counts, and it gets nothing more.
+    assert_eq!(one.renew_leases(later(over)).await.expect("none"), 0);
+    let given = lease(&one, Reset::Never, "3", "5", later(over)).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("3"), money("10"))
+    );
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn what_is_written_down_counts_once() {
-    on_each(async |store| {
-        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
-        lease(&one, Reset::Monthly, "0", "6", noon()).await;
-        let receipts = [
-            receipt("1", later(5), "2"),
-            // Of a process that had the journal before, and of the month before.
-            receipt("2", later(-5), "1"),
-            receipt("3", "2026-10-31T12:00:00Z".parse().expect("a time"), "50"),
-        ];
-        for new in [3, 0] {
-            assert_eq!(one.record(&receipts).await.expect("recorded"), new);
-            let given = lease(&other, Reset::Monthly, "0", "0.5", later(9)).await;
-            assert_eq!(
-                (given.spent, given.leased_elsewhere),
-                (money("3"), money("4"))
-            );
-        }
-        // All of it is spent: nothing is left of the lease.
-        one.record(&[receipt("4", later(6), "4.5")])
-            .await
-            .expect("recorded");
-        let given = lease(&other, Reset::Monthly, "0", "9", later(10)).await;
+async fn what_is_written_down_counts_once(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
+    lease(&one, Reset::Monthly, "0", "6", noon()).await;
+    let receipts = [
+        receipt("1", later(5), "2"),
+        // Of a process that had the journal before, and of the month before.
+        receipt("2", later(-5), "1"),
+        receipt("3", "2026-10-31T12:00:00Z".parse().expect("a time"), "50"),
+    ];
+    for new in [3, 0] {
+        assert_eq!(one.record(&receipts).await.expect("recorded"), new);
+        let given = lease(&other, Reset::Monthly, "0", "0.5", later(9)).await;
         assert_eq!(
             (given.spent, given.leased_elsewhere),
-            (money("7.5"), money("0"))
+            (money("3"), money("4"))
         );
-        assert_eq!(given.amount, money("2.5"));
-        // A new month has nothing to do with it.
-        let december = "2026-12-01T00:00:00Z".parse().expect("a time");
-        let given = lease(&one, Reset::Monthly, "0", "10", december).await;
-        assert_eq!((given.spent, given.amount), (money("0"), money("10")));
-    })
-    .await;
+    }
+    // All of it is spent: nothing is left of the lease.
+    one.record(&[receipt("4", later(6), "4.5")])
+        .await
+        .expect("recorded");
+    let given = lease(&other, Reset::Monthly, "0", "9", later(10)).await;
+    assert_eq!(
+        (given.spent, given.leased_elsewhere),
+        (money("7.5"), money("0"))
+    );
+    assert_eq!(given.amount, money("2.5"));
+    // A new month has nothing to do with it.
+    let december = "2026-12-01T00:00:00Z".parse().expect("a time");
+    let given = lease(&one, Reset::Monthly, "0", "10", december).await;
+    assert_eq!((given.spent, given.amount), (money("0"), money("10")));
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn who_comes_after_another_takes_its_place() {
-    on_each(async |store| {
-        let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
-        lease(&one, Reset::Daily, "0", "3", noon()).await;
-        lease(&other, Reset::Daily, "0", "4", noon()).await;
-        let next = with_holder(&store, "3", "a");
-        next.take_over().await.expect("in its place");
-        let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("6"), money("4"))
-        );
-        // What is given back is there for all.
-        let given = lease(&next, Reset::Daily, "0", "0", noon()).await;
-        assert_eq!(given.amount, money("0"));
-        let given = lease(&other, Reset::Daily, "4", "9", noon()).await;
-        assert_eq!(
-            (given.amount, given.leased_elsewhere),
-            (money("10"), money("0"))
-        );
-    })
-    .await;
+async fn who_comes_after_another_takes_its_place(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
+    lease(&one, Reset::Daily, "0", "3", noon()).await;
+    lease(&other, Reset::Daily, "0", "4", noon()).await;
+    let next = with_holder(&store, "3", "a");
+    next.take_over().await.expect("in its test_store");
+    let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("6"), money("4"))
+    );
+    // What is given back is there for all.
+    let given = lease(&next, Reset::Daily, "0", "0", noon()).await;
+    assert_eq!(given.amount, money("0"));
+    let given = lease(&other, Reset::Daily, "4", "9", noon()).await;
+    assert_eq!(
+        (given.amount, given.leased_elsewhere),
+        (money("10"), money("0"))
+    );
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_never_get_more_than_there_is() {
-    on_each(async |store| {
-        let all: Vec<_> = (0..12)
-            .map(|number| {
-                let process = with_holder(&store, &number.to_string(), &number.to_string());
-                tokio::spawn(async move { lease(&process, Reset::Never, "0", "1.5", noon()).await })
-            })
-            .collect();
-        let mut sum = money("0");
-        for one in all {
-            sum += one.await.expect("no panic").amount;
-        }
-        assert_eq!(sum, money("10"));
-    })
-    .await;
+async fn many_at_once_never_get_more_than_there_is(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let all: Vec<_> = (0..12)
+        .map(|number| {
+            let process = with_holder(&store, &number.to_string(), &number.to_string());
+            tokio::spawn(async move { lease(&process, Reset::Never, "0", "1.5", noon()).await })
+        })
+        .collect();
+    let mut sum = money("0");
+    for one in all {
+        sum += one.await.expect("no panic").amount;
+    }
+    assert_eq!(sum, money("10"));
 }

@@ -6,45 +6,53 @@ use jiff::Timestamp;
 use omniglot::config;
 use omniglot::model::{LeaseRequest, Money};
 use omniglot::store::{KeyChange, KeyLeaseRequest, LeaseHolder, Store, StoreError};
+use omniglot_test_support::Database;
+use rstest::rstest;
 use secrecy::ExposeSecret as _;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 
-use crate::{Place, money};
+use crate::{TestStore, money};
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_is_made_once_and_opened_again() {
-    for place in Place::all() {
-        let change = KeyChange::default();
-        let made = place.open().await.create_key("dev", &change).await;
-        made.expect("a key");
-        let again = place.open().await.keys().await.expect("keys");
-        assert_eq!(again.len(), 1);
-        if let config::StoreConfig::Sqlite(path) = &place.settings {
-            let mode = path.metadata().expect("a file").permissions().mode();
-            assert_eq!(mode & 0o777, 0o600);
-        }
+async fn a_store_is_made_once_and_opened_again(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let change = KeyChange::default();
+    let made = test_store.open().await.create_key("dev", &change).await;
+    made.expect("a key");
+    let again = test_store.open().await.keys().await.expect("keys");
+    assert_eq!(again.len(), 1);
+    if let config::StoreConfig::Sqlite(path) = &test_store.settings {
+        let mode = path.metadata().expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_many_that_start_at_once_succeed() {
-    for place in Place::all() {
-        let all: Vec<_> = (0..12)
-            .map(|_| {
-                let settings = place.settings.clone();
-                tokio::spawn(async move { Store::open(&settings).await.map(|_| ()) })
-            })
-            .collect();
-        for one in all {
-            one.await.expect("no panic").expect("it opens");
-        }
+async fn all_of_many_that_start_at_once_succeed(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let all: Vec<_> = (0..12)
+        .map(|_| {
+            let settings = test_store.settings.clone();
+            tokio::spawn(async move { Store::open(&settings).await.map(|_| ()) })
+        })
+        .collect();
+    for one in all {
+        one.await.expect("no panic").expect("it opens");
     }
 }
 
 /// Past the store itself.
-async fn connect(place: &Place) -> AnyConnection {
+async fn connect(test_store: &TestStore) -> AnyConnection {
     sqlx::any::install_default_drivers();
-    let address = match &place.settings {
+    let address = match &test_store.settings {
         config::StoreConfig::Sqlite(path) => {
             let path = path.to_str().expect("text");
             let path = path.replace('%', "%25").replace('?', "%3F");
@@ -55,58 +63,67 @@ async fn connect(place: &Place) -> AnyConnection {
     AnyConnection::connect(&address).await.expect("connected")
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_of_the_first_version_is_brought_up_to_date() {
-    for place in Place::all() {
-        let mut tables = include_str!("../../src/store/migrations/0001.sql").to_owned();
-        if let config::StoreConfig::Sqlite(_) = &place.settings {
-            tables = tables.replace("BYTEA", "BLOB");
-        }
-        tables += "CREATE TABLE schema_version (version BIGINT NOT NULL);
+async fn a_store_of_the_first_version_is_brought_up_to_date(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let mut tables = include_str!("../../src/store/migrations/0001.sql").to_owned();
+    if let config::StoreConfig::Sqlite(_) = &test_store.settings {
+        tables = tables.replace("BYTEA", "BLOB");
+    }
+    tables += "CREATE TABLE schema_version (version BIGINT NOT NULL);
              INSERT INTO schema_version (version) VALUES (1);
              INSERT INTO spending (key_name, period, amount) VALUES ('dev', '', '7.5');";
-        let mut connection = connect(&place).await;
-        sqlx::raw_sql(AssertSqlSafe(tables))
-            .execute(&mut connection)
-            .await
-            .expect("made");
-        let now = Timestamp::now();
-        let store = place.open().await.with_holder(LeaseHolder {
-            id: "1".to_owned(),
-            journal: "a".to_owned(),
-            began: now,
-        });
-        let need = LeaseRequest {
-            cap: money("10"),
-            floor: Money::ZERO,
-            minimum: Money::ZERO,
-            desired: money("5"),
-        };
-        let ask = KeyLeaseRequest {
-            key: "dev".to_owned(),
-            reset: config::Reset::Never,
-            lease: need,
-        };
-        let given = store.lease(&[ask], now).await.expect("leased");
-        assert_eq!(given[0].amount, money("2.5"));
-    }
+    let mut connection = connect(&test_store).await;
+    sqlx::raw_sql(AssertSqlSafe(tables))
+        .execute(&mut connection)
+        .await
+        .expect("made");
+    let now = Timestamp::now();
+    let store = test_store.open().await.with_holder(LeaseHolder {
+        id: "1".to_owned(),
+        journal: "a".to_owned(),
+        began: now,
+    });
+    let need = LeaseRequest {
+        cap: money("10"),
+        floor: Money::ZERO,
+        minimum: Money::ZERO,
+        desired: money("5"),
+    };
+    let ask = KeyLeaseRequest {
+        key: "dev".to_owned(),
+        reset: config::Reset::Never,
+        lease: need,
+    };
+    let given = store.lease(&[ask], now).await.expect("leased");
+    assert_eq!(given[0].amount, money("2.5"));
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_of_a_newer_program_is_refused() {
-    for place in Place::all() {
-        drop(place.open().await);
-        let mut connection = connect(&place).await;
-        sqlx::raw_sql("UPDATE schema_version SET version = 1000")
-            .execute(&mut connection)
-            .await
-            .expect("written");
-        let refused = Store::open(&place.settings).await.err().expect("an error");
-        assert!(matches!(
-            refused,
-            StoreError::NewerSchema { found: 1000, .. }
-        ));
-        let told = refused.to_string();
-        assert!(told.contains("newer version of omniglot"), "{told}");
-    }
+async fn a_store_of_a_newer_program_is_refused(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    drop(test_store.open().await);
+    let mut connection = connect(&test_store).await;
+    sqlx::raw_sql("UPDATE schema_version SET version = 1000")
+        .execute(&mut connection)
+        .await
+        .expect("written");
+    let refused = Store::open(&test_store.settings)
+        .await
+        .err()
+        .expect("an error");
+    assert!(matches!(
+        refused,
+        StoreError::NewerSchema { found: 1000, .. }
+    ));
+    let told = refused.to_string();
+    assert!(told.contains("newer version of omniglot"), "{told}");
 }

@@ -2,8 +2,10 @@
 
 use jiff::Timestamp;
 use omniglot::store::StoredResponse;
+use omniglot_test_support::Database;
+use rstest::rstest;
 
-use crate::on_each;
+use crate::TestStore;
 
 fn reply(previous: Option<&str>) -> StoredResponse {
     StoredResponse {
@@ -14,77 +16,88 @@ fn reply(previous: Option<&str>) -> StoredResponse {
     }
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_reply_is_kept_found_and_forgotten() {
-    on_each(async |store| {
-        let later = Timestamp::now().as_millisecond() + 60_000;
-        for again in 0..2 {
-            let kept = store
-                .insert_response("dev", "1", reply(None), later + again)
-                .await;
-            kept.expect("kept");
-        }
-        let found = store.response("dev", "1").await.expect("an answer");
-        assert_eq!(found, Some(reply(None)));
-        assert_eq!(store.response("ops", "1").await.expect("an answer"), None);
-        store.delete_response("ops", "1").await.expect("done");
-        assert!(
-            store
-                .response("dev", "1")
-                .await
-                .expect("an answer")
-                .is_some()
-        );
-        store.delete_response("dev", "1").await.expect("done");
-        assert_eq!(store.response("dev", "1").await.expect("an answer"), None);
-    })
-    .await;
+async fn a_reply_is_kept_found_and_forgotten(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    for again in 0..2 {
+        let kept = store
+            .insert_response("dev", "1", reply(None), later + again)
+            .await;
+        kept.expect("kept");
+    }
+    let found = store.response("dev", "1").await.expect("an answer");
+    assert_eq!(found, Some(reply(None)));
+    assert_eq!(store.response("ops", "1").await.expect("an answer"), None);
+    store.delete_response("ops", "1").await.expect("done");
+    assert!(
+        store
+            .response("dev", "1")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    store.delete_response("dev", "1").await.expect("done");
+    assert_eq!(store.response("dev", "1").await.expect("an answer"), None);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn going_on_with_a_conversation_keeps_all_of_it() {
-    on_each(async |store| {
-        let now = Timestamp::now().as_millisecond();
-        for (key, id, previous) in [
-            ("dev", "1", None),
-            ("dev", "2", Some("1")),
-            ("dev", "other", Some("1")),
-            ("ops", "1", None),
-            // One that leads to itself ends all the same.
-            ("dev", "loop", Some("loop")),
-        ] {
-            let kept = store
-                .insert_response(key, id, reply(previous), now - 1)
-                .await;
-            kept.expect("kept");
-        }
-        let next = store.insert_response("dev", "3", reply(Some("2")), now + 60_000);
-        next.await.expect("kept");
-        for (key, id, is_there) in [
-            ("dev", "1", true),
-            ("dev", "2", true),
-            ("dev", "3", true),
-            ("dev", "other", false),
-            ("ops", "1", false),
-            ("dev", "loop", false),
-        ] {
-            let found = store.response(key, id).await.expect("an answer");
-            assert_eq!(found.is_some(), is_there, "{key} {id}");
-        }
-        assert_eq!(store.delete_expired_responses().await.expect("done"), 3);
-        assert_eq!(store.delete_expired_responses().await.expect("done"), 0);
-    })
-    .await;
+async fn going_on_with_a_conversation_keeps_all_of_it(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let now = Timestamp::now().as_millisecond();
+    for (key, id, previous) in [
+        ("dev", "1", None),
+        ("dev", "2", Some("1")),
+        ("dev", "other", Some("1")),
+        ("ops", "1", None),
+        // One that leads to itself ends all the same.
+        ("dev", "loop", Some("loop")),
+    ] {
+        let kept = store
+            .insert_response(key, id, reply(previous), now - 1)
+            .await;
+        kept.expect("kept");
+    }
+    let next = store.insert_response("dev", "3", reply(Some("2")), now + 60_000);
+    next.await.expect("kept");
+    for (key, id, is_there) in [
+        ("dev", "1", true),
+        ("dev", "2", true),
+        ("dev", "3", true),
+        ("dev", "other", false),
+        ("ops", "1", false),
+        ("dev", "loop", false),
+    ] {
+        let found = store.response(key, id).await.expect("an answer");
+        assert_eq!(found.is_some(), is_there, "{key} {id}");
+    }
+    assert_eq!(store.delete_expired_responses().await.expect("done"), 3);
+    assert_eq!(store.delete_expired_responses().await.expect("done"), 0);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_question_that_cannot_be_asked_keeps_nobody_from_asking_others() {
-    on_each(async |store| {
-        // PostgreSQL refuses it, SQLite finds nothing.
-        let strange = store.query(store.response("dev", "\0")).await;
-        assert!(!matches!(strange, Ok(Some(_))));
-        let usual = store.query(store.response("dev", "1")).await;
-        assert_eq!(usual.expect("an answer"), None);
-    })
-    .await;
+async fn a_question_that_cannot_be_asked_keeps_nobody_from_asking_others(
+    #[case] database: Database,
+) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    // PostgreSQL refuses it, SQLite finds nothing.
+    let strange = store.query(store.response("dev", "\0")).await;
+    assert!(!matches!(strange, Ok(Some(_))));
+    let usual = store.query(store.response("dev", "1")).await;
+    assert_eq!(usual.expect("an answer"), None);
 }

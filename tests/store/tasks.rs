@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 use omniglot::store::{Store, TaskStatus, TaskUpdate};
+use omniglot_test_support::Database;
+use rstest::rstest;
 
-use crate::on_each;
+use crate::TestStore;
 
 const HOUR: i64 = 3_600_000;
 
@@ -19,123 +21,137 @@ async fn create(store: &Store, key: &str, expires: i64) -> String {
     task.expect("a task").id
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_task_goes_from_its_request_to_its_result() {
-    on_each(async |store| {
-        let id = create(&store, "dev", now() + HOUR).await;
-        let task = store.task("dev", &id).await.expect("an answer");
-        let task = task.expect("the task");
-        assert_eq!((task.status, task.progress), (TaskStatus::Queued, 0));
-        assert_eq!(task.request, b"{\"prompt\":\"\0\"}");
-        assert!(store.task("ops", &id).await.expect("an answer").is_none());
-        // Nothing is told of one that nobody works at.
-        let early = store.update_task(&id, TaskUpdate::Done(Vec::new())).await;
-        assert!(!early.expect("an answer"));
-        assert_eq!(store.queued_tasks().await.expect("a count"), 1);
+async fn a_task_goes_from_its_request_to_its_result(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let id = create(&store, "dev", now() + HOUR).await;
+    let task = store.task("dev", &id).await.expect("an answer");
+    let task = task.expect("the task");
+    assert_eq!((task.status, task.progress), (TaskStatus::Queued, 0));
+    assert_eq!(task.request, b"{\"prompt\":\"\0\"}");
+    assert!(store.task("ops", &id).await.expect("an answer").is_none());
+    // Nothing is told of one that nobody works at.
+    let early = store.update_task(&id, TaskUpdate::Done(Vec::new())).await;
+    assert!(!early.expect("an answer"));
+    assert_eq!(store.queued_tasks().await.expect("a count"), 1);
 
-        let claimed = store.claim_task(0).await.expect("an answer");
-        let claimed = claimed.expect("the task");
-        assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
-        assert!(claimed.started.is_some());
-        assert_eq!(store.queued_tasks().await.expect("a count"), 0);
-        assert_eq!(store.claim_task(0).await.expect("an answer"), None);
-        assert!(
-            store
-                .update_task(&id, TaskUpdate::Progress(40))
-                .await
-                .expect("told")
-        );
-        let task = store
-            .task("dev", &id)
+    let claimed = store.claim_task(0).await.expect("an answer");
+    let claimed = claimed.expect("the task");
+    assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
+    assert!(claimed.started.is_some());
+    assert_eq!(store.queued_tasks().await.expect("a count"), 0);
+    assert_eq!(store.claim_task(0).await.expect("an answer"), None);
+    assert!(
+        store
+            .update_task(&id, TaskUpdate::Progress(40))
             .await
-            .expect("an answer")
-            .expect("it");
-        assert_eq!((task.status, task.progress), (TaskStatus::Running, 40));
-        let done = store.update_task(&id, TaskUpdate::Done(vec![0, 255])).await;
-        assert!(done.expect("told"));
-        let task = store
-            .task("dev", &id)
-            .await
-            .expect("an answer")
-            .expect("it");
-        assert_eq!((task.status, task.progress), (TaskStatus::Done, 100));
-        assert_eq!(task.result, Some(vec![0, 255]));
-        assert!(task.finished.is_some() && task.error.is_none());
-        assert!(!store.cancel_task("dev", &id).await.expect("an answer"));
-    })
-    .await;
+            .expect("told")
+    );
+    let task = store
+        .task("dev", &id)
+        .await
+        .expect("an answer")
+        .expect("it");
+    assert_eq!((task.status, task.progress), (TaskStatus::Running, 40));
+    let done = store.update_task(&id, TaskUpdate::Done(vec![0, 255])).await;
+    assert!(done.expect("told"));
+    let task = store
+        .task("dev", &id)
+        .await
+        .expect("an answer")
+        .expect("it");
+    assert_eq!((task.status, task.progress), (TaskStatus::Done, 100));
+    assert_eq!(task.result, Some(vec![0, 255]));
+    assert!(task.finished.is_some() && task.error.is_none());
+    assert!(!store.cancel_task("dev", &id).await.expect("an answer"));
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn what_is_cancelled_or_failed_has_ended() {
-    on_each(async |store| {
-        let first = create(&store, "dev", now() + HOUR).await;
-        let second = create(&store, "dev", now() + HOUR).await;
-        assert!(!store.cancel_task("ops", &first).await.expect("an answer"));
-        assert!(store.cancel_task("dev", &first).await.expect("an answer"));
-        let claimed = store.claim_task(0).await.expect("an answer");
-        assert_eq!(claimed.map(|task| task.id), Some(second.clone()));
-        let failed = TaskUpdate::Failed("too \0 odd".to_owned());
-        assert!(store.update_task(&second, failed).await.expect("told"));
-        let listed = store.tasks("dev", 10).await.expect("tasks");
-        let listed: Vec<_> = listed
-            .iter()
-            .map(|task| (&task.id, task.status, task.error.as_deref()))
-            .collect();
-        let expected = [
-            (&second, TaskStatus::Failed, Some("too  odd")),
-            (&first, TaskStatus::Cancelled, None),
-        ];
-        assert_eq!(listed, expected);
-        assert_eq!(store.tasks("dev", 1).await.expect("tasks").len(), 1);
-        let third = create(&store, "dev", now() + HOUR).await;
-        store.claim_task(0).await.expect("an answer").expect("it");
-        assert!(store.cancel_task("dev", &third).await.expect("an answer"));
-        let late = store.update_task(&third, TaskUpdate::Progress(50)).await;
-        assert!(!late.expect("an answer"), "the work can stop");
-    })
-    .await;
+async fn what_is_cancelled_or_failed_has_ended(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let first = create(&store, "dev", now() + HOUR).await;
+    let second = create(&store, "dev", now() + HOUR).await;
+    assert!(!store.cancel_task("ops", &first).await.expect("an answer"));
+    assert!(store.cancel_task("dev", &first).await.expect("an answer"));
+    let claimed = store.claim_task(0).await.expect("an answer");
+    assert_eq!(claimed.map(|task| task.id), Some(second.clone()));
+    let failed = TaskUpdate::Failed("too \0 odd".to_owned());
+    assert!(store.update_task(&second, failed).await.expect("told"));
+    let listed = store.tasks("dev", 10).await.expect("tasks");
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|task| (&task.id, task.status, task.error.as_deref()))
+        .collect();
+    let expected = [
+        (&second, TaskStatus::Failed, Some("too  odd")),
+        (&first, TaskStatus::Cancelled, None),
+    ];
+    assert_eq!(listed, expected);
+    assert_eq!(store.tasks("dev", 1).await.expect("tasks").len(), 1);
+    let third = create(&store, "dev", now() + HOUR).await;
+    store.claim_task(0).await.expect("an answer").expect("it");
+    assert!(store.cancel_task("dev", &third).await.expect("an answer"));
+    let late = store.update_task(&third, TaskUpdate::Progress(50)).await;
+    assert!(!late.expect("an answer"), "the work can stop");
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_claim_at_once_get_one_each() {
-    on_each(async |store| {
-        for _ in 0..40 {
-            create(&store, "dev", now() + HOUR).await;
-        }
-        let workers: Vec<_> = (0..8)
-            .map(|_| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    let mut mine = Vec::new();
-                    while let Some(task) = store.claim_task(0).await.expect("an answer") {
-                        mine.push(task.id);
-                    }
-                    mine
-                })
+async fn many_who_claim_at_once_get_one_each(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    for _ in 0..40 {
+        create(&store, "dev", now() + HOUR).await;
+    }
+    let workers: Vec<_> = (0..8)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut mine = Vec::new();
+                while let Some(task) = store.claim_task(0).await.expect("an answer") {
+                    mine.push(task.id);
+                }
+                mine
             })
-            .collect();
-        let mut claimed = Vec::new();
-        for worker in workers {
-            claimed.extend(worker.await.expect("no panic"));
-        }
-        let different: HashSet<_> = claimed.iter().collect();
-        assert_eq!((claimed.len(), different.len()), (40, 40));
-    })
-    .await;
+        })
+        .collect();
+    let mut claimed = Vec::new();
+    for worker in workers {
+        claimed.extend(worker.await.expect("no panic"));
+    }
+    let different: HashSet<_> = claimed.iter().collect();
+    assert_eq!((claimed.len(), different.len()), (40, 40));
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_task_whose_worker_is_gone_is_taken_over_and_an_expired_one_is_not() {
-    on_each(async |store| {
-        let id = create(&store, "dev", now() + HOUR).await;
-        create(&store, "dev", now() - 1).await;
-        store.claim_task(0).await.expect("an answer").expect("it");
-        let again = store.claim_task(now() + 1000).await.expect("an answer");
-        assert_eq!(again.map(|task| task.id), Some(id));
-        assert_eq!(store.tasks("dev", 10).await.expect("tasks").len(), 1);
-        assert_eq!(store.delete_expired_tasks().await.expect("done"), 1);
-        assert_eq!(store.delete_expired_tasks().await.expect("done"), 0);
-    })
-    .await;
+async fn a_task_whose_worker_is_gone_is_taken_over_and_an_expired_one_is_not(
+    #[case] database: Database,
+) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let id = create(&store, "dev", now() + HOUR).await;
+    create(&store, "dev", now() - 1).await;
+    store.claim_task(0).await.expect("an answer").expect("it");
+    let again = store.claim_task(now() + 1000).await.expect("an answer");
+    assert_eq!(again.map(|task| task.id), Some(id));
+    assert_eq!(store.tasks("dev", 10).await.expect("tasks").len(), 1);
+    assert_eq!(store.delete_expired_tasks().await.expect("done"), 1);
+    assert_eq!(store.delete_expired_tasks().await.expect("done"), 0);
 }

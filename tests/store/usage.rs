@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use omniglot::model::{Money, Spending, Usage, UsageRecord};
 use omniglot::store::{UsageGrouping, UsageSum};
+use omniglot_test_support::Database;
+use rstest::rstest;
 
-use crate::{money, on_each};
+use crate::{TestStore, money};
 
 fn at(text: &str) -> Timestamp {
     text.parse().expect("a time")
@@ -31,175 +33,192 @@ fn receipt(id: &str, when: &str, key: &str, cost: &str) -> UsageRecord<'static> 
     }
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn nothing_is_counted_twice() {
-    on_each(async |store| {
-        let noon = "2026-11-15T12:00:00Z";
-        let first = [
-            receipt("a", noon, "dev", "0.1"),
-            receipt("b", noon, "dev", "0.2"),
-            receipt("a", noon, "dev", "0.1"),
-        ];
-        assert_eq!(store.record(&first).await.expect("recorded"), 2);
-        let second = [
-            receipt("b", noon, "dev", "0.2"),
-            receipt("c", noon, "ops", "0.3"),
-        ];
-        assert_eq!(store.record(&second).await.expect("recorded"), 1);
-        assert_eq!(store.record(&second).await.expect("recorded"), 0);
-        assert_eq!(store.record(&[]).await.expect("recorded"), 0);
-        let sums = store
-            .usage_sums(UsageGrouping::Key, None)
-            .await
-            .expect("sums");
-        let sum = |requests: u64, cost: &str| UsageSum {
-            requests,
-            input: 10 * requests,
-            output: 3 * requests,
-            cost: money(cost),
-            ..UsageSum::default()
-        };
-        let expected = [
-            ("dev".to_owned(), sum(2, "0.3")),
-            ("ops".to_owned(), sum(1, "0.3")),
-        ];
-        assert_eq!(sums, expected);
-    })
-    .await;
+async fn nothing_is_counted_twice(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let noon = "2026-11-15T12:00:00Z";
+    let first = [
+        receipt("a", noon, "dev", "0.1"),
+        receipt("b", noon, "dev", "0.2"),
+        receipt("a", noon, "dev", "0.1"),
+    ];
+    assert_eq!(store.record(&first).await.expect("recorded"), 2);
+    let second = [
+        receipt("b", noon, "dev", "0.2"),
+        receipt("c", noon, "ops", "0.3"),
+    ];
+    assert_eq!(store.record(&second).await.expect("recorded"), 1);
+    assert_eq!(store.record(&second).await.expect("recorded"), 0);
+    assert_eq!(store.record(&[]).await.expect("recorded"), 0);
+    let sums = store
+        .usage_sums(UsageGrouping::Key, None)
+        .await
+        .expect("sums");
+    let sum = |requests: u64, cost: &str| UsageSum {
+        requests,
+        input: 10 * requests,
+        output: 3 * requests,
+        cost: money(cost),
+        ..UsageSum::default()
+    };
+    let expected = [
+        ("dev".to_owned(), sum(2, "0.3")),
+        ("ops".to_owned(), sum(1, "0.3")),
+    ];
+    assert_eq!(sums, expected);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn sums_are_exact_however_small_or_large_what_they_are_of() {
-    on_each(async |store| {
-        let least = money("0.000000001").per_token();
-        let large = money("999999999.999999999").per_token().times(u64::MAX);
-        let mut receipts: Vec<UsageRecord<'static>> = (0..1203)
-            .map(|number| UsageRecord {
-                cost: least,
-                ..receipt(&number.to_string(), "2026-11-15T12:00:00Z", "dev", "0")
-            })
-            .collect();
-        receipts.push(UsageRecord {
-            cost: large,
-            usage: Usage {
-                input: u64::MAX,
-                ..Usage::default()
-            },
-            ..receipt("large", "2026-11-15T12:00:00Z", "dev\0", "0")
-        });
-        assert_eq!(store.record(&receipts).await.expect("recorded"), 1204);
-        let again = [UsageRecord {
-            id: "larger".into(),
-            ..receipts[1203].clone()
-        }];
-        assert_eq!(store.record(&again).await.expect("recorded"), 1);
-        let sums = store
-            .usage_sums(UsageGrouping::Model, None)
-            .await
-            .expect("sums");
-        let small: Money = (0..1203).map(|_| least).sum();
-        assert_eq!(sums[0].1.cost, small + large + large);
-        assert_eq!(sums[0].1.requests, 1205);
-        assert!(sums[0].1.input >= i64::MAX as u64);
-    })
-    .await;
+async fn sums_are_exact_however_small_or_large_what_they_are_of(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let least = money("0.000000001").per_token();
+    let large = money("999999999.999999999").per_token().times(u64::MAX);
+    let mut receipts: Vec<UsageRecord<'static>> = (0..1203)
+        .map(|number| UsageRecord {
+            cost: least,
+            ..receipt(&number.to_string(), "2026-11-15T12:00:00Z", "dev", "0")
+        })
+        .collect();
+    receipts.push(UsageRecord {
+        cost: large,
+        usage: Usage {
+            input: u64::MAX,
+            ..Usage::default()
+        },
+        ..receipt("large", "2026-11-15T12:00:00Z", "dev\0", "0")
+    });
+    assert_eq!(store.record(&receipts).await.expect("recorded"), 1204);
+    let again = [UsageRecord {
+        id: "larger".into(),
+        ..receipts[1203].clone()
+    }];
+    assert_eq!(store.record(&again).await.expect("recorded"), 1);
+    let sums = store
+        .usage_sums(UsageGrouping::Model, None)
+        .await
+        .expect("sums");
+    let small: Money = (0..1203).map(|_| least).sum();
+    assert_eq!(sums[0].1.cost, small + large + large);
+    assert_eq!(sums[0].1.requests, 1205);
+    assert!(sums[0].1.input >= i64::MAX as u64);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_write_at_once_lose_nothing() {
-    on_each(async |store| {
-        let writers: Vec<_> = (0..8)
-            .map(|writer| {
-                let store = store.clone();
-                tokio::spawn(async move {
-                    for number in 0..10 {
-                        // Every receipt is brought by two of them.
-                        let id = format!("{}-{number}", writer / 2);
-                        let one = receipt(&id, "2026-11-15T12:00:00Z", "dev", "0.001");
-                        store.record(&[one]).await.expect("recorded");
-                    }
-                })
+async fn many_who_write_at_once_lose_nothing(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for number in 0..10 {
+                    // Every receipt is brought by two of them.
+                    let id = format!("{}-{number}", writer / 2);
+                    let one = receipt(&id, "2026-11-15T12:00:00Z", "dev", "0.001");
+                    store.record(&[one]).await.expect("recorded");
+                }
             })
-            .collect();
-        for writer in writers {
-            writer.await.expect("no panic");
-        }
+        })
+        .collect();
+    for writer in writers {
+        writer.await.expect("no panic");
+    }
+    let sums = store
+        .usage_sums(UsageGrouping::Day, None)
+        .await
+        .expect("sums");
+    assert_eq!(sums.len(), 1);
+    assert_eq!(sums[0].0, "2026-11-15");
+    assert_eq!((sums[0].1.requests, sums[0].1.cost), (40, money("0.04")));
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn sums_begin_at_a_day(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let days = [
+        "2026-10-31T23:59:59Z",
+        "2026-11-01T00:00:00Z",
+        "2026-11-15T12:00:00Z",
+    ];
+    let receipts: Vec<_> = days
+        .iter()
+        .map(|day| receipt(day, day, "dev", "1"))
+        .collect();
+    store.record(&receipts).await.expect("recorded");
+    for (since, expected) in [("2026-10-31", 3), ("2026-11-01", 2), ("2026-11-16", 0)] {
+        let since = since.parse().expect("a day");
         let sums = store
-            .usage_sums(UsageGrouping::Day, None)
+            .usage_sums(UsageGrouping::Key, Some(since))
             .await
             .expect("sums");
-        assert_eq!(sums.len(), 1);
-        assert_eq!(sums[0].0, "2026-11-15");
-        assert_eq!((sums[0].1.requests, sums[0].1.cost), (40, money("0.04")));
-    })
-    .await;
+        let requests: u64 = sums.iter().map(|(_, sum)| sum.requests).sum();
+        assert_eq!(requests, expected, "{since}");
+    }
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn sums_begin_at_a_day() {
-    on_each(async |store| {
-        let days = [
-            "2026-10-31T23:59:59Z",
-            "2026-11-01T00:00:00Z",
-            "2026-11-15T12:00:00Z",
-        ];
-        let receipts: Vec<_> = days
-            .iter()
-            .map(|day| receipt(day, day, "dev", "1"))
-            .collect();
-        store.record(&receipts).await.expect("recorded");
-        for (since, expected) in [("2026-10-31", 3), ("2026-11-01", 2), ("2026-11-16", 0)] {
-            let since = since.parse().expect("a day");
-            let sums = store
-                .usage_sums(UsageGrouping::Key, Some(since))
-                .await
-                .expect("sums");
-            let requests: u64 = sums.iter().map(|(_, sum)| sum.requests).sum();
-            assert_eq!(requests, expected, "{since}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn spending_is_that_of_the_periods_of_now_and_from_before_the_process() {
-    on_each(async |store| {
-        let receipts = [
-            receipt("1", "2026-10-31T12:00:00Z", "dev", "1"),
-            receipt("2", "2026-11-01T12:00:00Z", "dev", "2"),
-            receipt("3", "2026-11-15T12:00:00Z", "dev", "4"),
-            receipt("4", "2026-11-15T13:00:00Z", "dev", "8"),
-            receipt("5", "2026-11-15T12:00:00Z", "ops", "16"),
-            receipt("6", "2026-11-15T12:00:00Z", "free", "0"),
-        ];
-        store.record(&receipts).await.expect("recorded");
-        let spending = |ever: &str, month: &str, day: &str| Spending {
-            total: money(ever),
-            month: money(month),
-            day: money(day),
-        };
-        let now = at("2026-11-15T14:00:00Z");
-        for (began, expected) in [
-            ("2026-11-15T14:00:00Z", spending("15", "14", "12")),
-            // It made the last one itself, and need not be told.
-            ("2026-11-15T12:30:00Z", spending("7", "6", "4")),
-            ("2026-11-10T00:00:00Z", spending("3", "2", "0")),
-            ("2026-10-01T00:00:00Z", spending("0", "0", "0")),
-        ] {
-            let all = store
-                .spending(None, at(began), now)
-                .await
-                .expect("spending");
-            assert_eq!(all["dev"], expected, "{began}");
-            let one = store.spending(Some("dev"), at(began), now).await;
-            let one = one.expect("spending");
-            assert_eq!((one.len(), one["dev"]), (1, expected), "{began}");
-        }
-        let later = at("2026-12-01T00:00:00Z");
-        let all = store.spending(None, later, later).await.expect("spending");
-        assert_eq!(all["dev"], spending("15", "0", "0"));
-        assert_eq!(all["ops"], spending("16", "0", "0"));
-        assert!(!all.contains_key("free"));
-    })
-    .await;
+async fn spending_is_that_of_the_periods_of_now_and_from_before_the_process(
+    #[case] database: Database,
+) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let receipts = [
+        receipt("1", "2026-10-31T12:00:00Z", "dev", "1"),
+        receipt("2", "2026-11-01T12:00:00Z", "dev", "2"),
+        receipt("3", "2026-11-15T12:00:00Z", "dev", "4"),
+        receipt("4", "2026-11-15T13:00:00Z", "dev", "8"),
+        receipt("5", "2026-11-15T12:00:00Z", "ops", "16"),
+        receipt("6", "2026-11-15T12:00:00Z", "free", "0"),
+    ];
+    store.record(&receipts).await.expect("recorded");
+    let spending = |ever: &str, month: &str, day: &str| Spending {
+        total: money(ever),
+        month: money(month),
+        day: money(day),
+    };
+    let now = at("2026-11-15T14:00:00Z");
+    for (began, expected) in [
+        ("2026-11-15T14:00:00Z", spending("15", "14", "12")),
+        // It made the last one itself, and need not be told.
+        ("2026-11-15T12:30:00Z", spending("7", "6", "4")),
+        ("2026-11-10T00:00:00Z", spending("3", "2", "0")),
+        ("2026-10-01T00:00:00Z", spending("0", "0", "0")),
+    ] {
+        let all = store
+            .spending(None, at(began), now)
+            .await
+            .expect("spending");
+        assert_eq!(all["dev"], expected, "{began}");
+        let one = store.spending(Some("dev"), at(began), now).await;
+        let one = one.expect("spending");
+        assert_eq!((one.len(), one["dev"]), (1, expected), "{began}");
+    }
+    let later = at("2026-12-01T00:00:00Z");
+    let all = store.spending(None, later, later).await.expect("spending");
+    assert_eq!(all["dev"], spending("15", "0", "0"));
+    assert_eq!(all["ops"], spending("16", "0", "0"));
+    assert!(!all.contains_key("free"));
 }

@@ -1,12 +1,12 @@
 //! Images that come as addresses: fetched where that may be, served to their key, gone in time.
 
+use omniglot_test_support::{Gateway, KEY, Mock, wait_for};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::given::pixel;
 use super::tasks::{OTHER, hand_in, send, until};
 use super::{Stage, header, refusal};
-use crate::stage::{Gateway, KEY, Mock, eventually};
 
 fn stage(files: &str) -> Stage {
     let mock = Mock::start();
@@ -57,7 +57,7 @@ async fn an_address_becomes_one_of_ours_until_it_expires() {
     );
     let response = send(&stage.gateway, Method::GET, "/v1/images/files/x", KEY).await;
     assert_eq!(refusal(response).await.1, "file_not_found");
-    eventually("it expires", async || {
+    wait_for("it expires", async || {
         let response = send(&stage.gateway, Method::GET, &path, KEY).await;
         (response.status() == 410).then_some(())
     })

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use omniglot_test_support::{KEY, new_client};
 use reqwest::Response;
 use serde_json::{Value, json};
 
 use super::{PIXEL, Stage, echoed, header, refusal};
-use crate::stage::{KEY, client};
 
 const EDITS: &str = "/v1/images/edits";
 
@@ -38,7 +38,7 @@ impl Form {
 
     pub async fn send(mut self, stage: &Stage) -> Response {
         self.0.extend(b"--b0undary--\r\n");
-        let request = client().post(stage.gateway.url(EDITS)).bearer_auth(KEY);
+        let request = new_client().post(stage.gateway.url(EDITS)).bearer_auth(KEY);
         let request = request.header("content-type", "multipart/form-data; boundary=b0undary");
         request.body(self.0).send().await.expect("an answer")
     }

@@ -1,11 +1,11 @@
 //! Tasks in a store: they outlive the process, whichever way it leaves, and are paid for once.
 
+use omniglot_test_support::{Gateway, KEY, Mock, new_client, omniglot, wait_for};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::tasks::{get, hand_in, send, until};
 use super::{PIXEL, Stage, header};
-use crate::stage::{Gateway, KEY, Mock, client, eventually, omniglot};
 
 struct Replicas {
     mock: Mock,
@@ -37,7 +37,7 @@ impl Replicas {
 
 async fn ask(gateway: &Gateway, model: &str, prompt: &str) -> String {
     let body = json!({"model": model, "prompt": prompt, "async": true});
-    let request = client().post(gateway.url("/v1/images/generations"));
+    let request = new_client().post(gateway.url("/v1/images/generations"));
     let response = request
         .bearer_auth(KEY)
         .json(&body)
@@ -80,7 +80,7 @@ async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
 
 /// What the store knows of the requests for a model, once that is there.
 async fn used(gateway: &Gateway, model: &str) -> Value {
-    eventually("its receipt is in the store", async || {
+    wait_for("its receipt is in the store", async || {
         let mut command = omniglot();
         command.args(["usage", "--by", "model", "--json", "-c"]);
         let told = command.arg(gateway.file()).output().expect("it runs");

@@ -1,16 +1,18 @@
 //! Images that are made later: handed in, watched, cancelled, seen by nobody else.
 
+use omniglot_test_support::{Gateway, KEY, Mock, new_client, wait_for};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
 use super::given::{Form, pixel};
 use super::{PIXEL, Stage, header, refusal};
-use crate::stage::{Gateway, KEY, Mock, client, eventually};
 
 pub const OTHER: &str = "key-of-other";
 
 pub async fn send(gateway: &Gateway, method: Method, path: &str, key: &str) -> Response {
-    let request = client().request(method, gateway.url(path)).bearer_auth(key);
+    let request = new_client()
+        .request(method, gateway.url(path))
+        .bearer_auth(key);
     request.send().await.expect("an answer")
 }
 
@@ -28,7 +30,7 @@ pub async fn hand_in(stage: &Stage, prompt: &str) -> String {
 }
 
 pub async fn until(gateway: &Gateway, path: &str, status: &str) -> Value {
-    eventually(&format!("{path} {status}"), async || {
+    wait_for(&format!("{path} {status}"), async || {
         let task = get(gateway, path).await;
         (task["status"] == status).then_some(task)
     })
@@ -93,7 +95,7 @@ async fn forms_and_preferences_are_handed_in_too() {
     let done = until(&stage.gateway, &path, "succeeded").await;
     assert_eq!(done["result"]["data"][0]["b64_json"], PIXEL);
 
-    let request = client().post(stage.gateway.url("/v1/images/generations"));
+    let request = new_client().post(stage.gateway.url("/v1/images/generations"));
     let request = request
         .bearer_auth(KEY)
         .header("prefer", "wait=1, respond-async");
@@ -239,7 +241,7 @@ async fn tasks_that_wait_are_bounded_and_those_that_are_old_expire() {
     let expired = |path: String| {
         let gateway = &stage.gateway;
         async move {
-            eventually("it expires", async || {
+            wait_for("it expires", async || {
                 let response = send(gateway, Method::GET, &path, KEY).await;
                 (response.status() == 410).then_some(())
             })
@@ -255,7 +257,7 @@ async fn tasks_that_wait_are_bounded_and_those_that_are_old_expire() {
     expired(first).await;
     expired(second.clone()).await;
     stage.mock.until_seen("first", "cancelled", 1).await;
-    eventually("it is forgotten", async || {
+    wait_for("it is forgotten", async || {
         let response = send(&stage.gateway, Method::GET, &second, KEY).await;
         (response.status() == 404).then_some(())
     })

@@ -1,8 +1,8 @@
 //! Streams that break off and clients that leave: what came is paid, and said to be an estimate.
 
+use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, client, request};
+
 use super::{ask, config, line_of, lines};
-use crate::asking::client;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, request};
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_costs_what_came_of_it() {
@@ -123,7 +123,7 @@ async fn a_client_that_leaves_before_anybody_was_asked_pays_nothing() {
     let first = tokio::spawn(post(&first).send());
     mock.until_seen("first", "waiting", 1).await;
     let second = tokio::spawn(post(&second).send());
-    crate::stage::until("one waits", async || {
+    omniglot_test_support::wait_until("one waits", async || {
         let lines = gateway
             .metric("omniglot_upstream_requests_waiting{upstream=\"chat\"}")
             .await;
@@ -131,7 +131,7 @@ async fn a_client_that_leaves_before_anybody_was_asked_pays_nothing() {
     })
     .await;
     second.abort();
-    crate::stage::until("none waits", async || {
+    omniglot_test_support::wait_until("none waits", async || {
         let lines = gateway
             .metric("omniglot_upstream_requests_waiting{upstream=\"chat\"}")
             .await;

@@ -1,10 +1,11 @@
 //! A key at its cap: what it is told in each format, what still goes on, and what a reload keeps.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, Mock, Response, TIMEOUT, client, request, send, wait_until,
+};
 use serde_json::Value;
 
 use super::config;
-use crate::asking::{Answer, client, send};
-use crate::stage::{FORMATS, Gateway, Mock, PATIENCE, request, until};
 
 /// A thousandth for every token of the answer, so that a limit of 100 may cost 0.1.
 const MODELS: &str = "  - {id: m, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
@@ -17,7 +18,7 @@ fn capped(keys: &[(&str, &str)]) -> String {
 }
 
 /// A request whose answer is at most so many tokens, and says that it has been as many.
-async fn ask(gateway: &Gateway, format: &str, key: &str, model: &str, tokens: u64) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, key: &str, model: &str, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     let (path, mut body) = request(format, model, &words, false);
     match format {
@@ -127,7 +128,7 @@ async fn spending_survives_a_reload() {
         gateway.rewrite(config);
         gateway.process.signal("HUP");
         let taken = format!("omniglot_config_reloads_total{{outcome=\"taken\"}} {times}");
-        until("the reload is taken", async || {
+        wait_until("the reload is taken", async || {
             gateway
                 .metric("omniglot_config_reloads_total")
                 .await
@@ -168,7 +169,7 @@ async fn a_picture_is_not_taken_for_words() {
         {"type": "image_url", "image_url": {"url": picture}}]);
     let body = serde_json::json!({"model": "m", "messages": [{"role": "user", "content": parts}]});
     let asked = client().post(gateway.url("/v1/chat/completions"));
-    let answer = send(asked.bearer_auth("key-dev").timeout(PATIENCE).json(&body)).await;
+    let answer = send(asked.bearer_auth("key-dev").timeout(TIMEOUT).json(&body)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.header("x-omniglot-cost"), "0.000009");
     let words = serde_json::json!([{"role": "user", "content": "many words ".repeat(200_000)}]);

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, request, send, wait_until,
+};
 use serde_json::Value;
 
 use super::{config, lines};
-use crate::asking::{Answer, client, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, request, until};
 
 const CROWD: usize = 1000;
 
@@ -48,7 +49,7 @@ async fn a_thousand_at_once_get_what_ten_may_spend() {
         .map(|number| tokio::spawn(send(asking(&gateway, number, words, number % 3 == 0))))
         .collect();
     // Those that were let in wait at the upstream until all others have been refused.
-    until("ten are in and the others out", async || {
+    wait_until("ten are in and the others out", async || {
         let refused = gateway.metric("omniglot_requests_total").await;
         let refused: usize = refused
             .iter()
@@ -62,7 +63,7 @@ async fn a_thousand_at_once_get_what_ten_may_spend() {
         let mut statuses: HashMap<u16, usize> = HashMap::new();
         let mut refused = Vec::new();
         for answer in asked {
-            let answer: Answer = answer.await.expect("no panic");
+            let answer: Response = answer.await.expect("no panic");
             *statuses.entry(answer.status).or_default() += 1;
             refused.extend((answer.status == 429).then_some(answer));
         }

@@ -1,10 +1,9 @@
 //! Replies of other formats are whole native ones; what a native upstream says passes.
 
+use omniglot_test_support::{Gateway, Mock, every_format_config, post, request, sse_events};
 use serde_json::{Value, json};
 
 use super::{ask, config, saying};
-use crate::asking::{events, post};
-use crate::stage::{Gateway, Mock, every_format, request};
 
 /// What every native reply holds.
 fn check(reply: &Value, upstream: &str) {
@@ -36,7 +35,7 @@ fn check_counts(reply: &Value) {
 #[tokio::test]
 async fn replies_of_other_formats_are_complete() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for upstream in ["chat", "messages", "responses"] {
         for (word, reason) in [
             ("name=x", "STOP"),
@@ -53,7 +52,7 @@ async fn replies_of_other_formats_are_complete() {
 
             let (path, body) = request("native", &model, &prompt, true);
             let answer = post(gateway.url(&path), body.to_string()).await;
-            let pieces: Vec<Value> = events(answer.text())
+            let pieces: Vec<Value> = sse_events(answer.text())
                 .iter()
                 .map(|(_, data)| serde_json::from_str(data).expect("JSON"))
                 .collect();

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use crate::asking::{Answer, events, post};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, free_address, request};
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, free_address, post, request, sse_events,
+};
 
 /// For each format and each name a model `mN-FORMAT` whose own upstream knows it by that name,
 /// and whose fallback is answered by a good one. Fallbacks have an order, weights only a tendency.
@@ -32,7 +33,7 @@ fn with_fallback(mock: &Mock, names: &[String], first_at: SocketAddr) -> String 
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, number: usize, stream: bool) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, number: usize, stream: bool) -> Response {
     let model = format!("m{number}-{format}");
     let (path, body) = request(format, &model, "hello there", stream);
     post(gateway.url(&path), body.to_string()).await
@@ -96,7 +97,7 @@ async fn streams_that_fail_before_their_first_content_are_passed_over() {
     let gateway = Gateway::start(&with_fallback(&mock, &names, mock.address));
     let answer = ask(&gateway, "chat", 0, true).await;
     assert_eq!(answer.header("x-omniglot-upstream"), "good-chat");
-    let (_, last) = events(answer.text()).pop().expect("events");
+    let (_, last) = sse_events(answer.text()).pop().expect("events");
     assert_eq!(last, "[DONE]");
     for format in ["chat", "messages", "responses"] {
         let answer = ask(&gateway, format, 1, true).await;

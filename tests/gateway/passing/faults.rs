@@ -1,16 +1,18 @@
 //! Streams that do not reach their end: always told, never a clean end.
 
-use crate::asking::{Answer, behind, head, post};
-use crate::stage::{Gateway, Mock, every_format, request};
-use crate::told::{ARRAY, WAYS, assert_told, format_of, is_end, is_error, pieces};
+use omniglot_test_support::{
+    Gateway, Mock, NATIVE_ARRAY, Response, STREAM_KINDS, assert_error_event, every_format_config,
+    format_of, gateway_with_fixed_responses, is_end, is_error, post, request, response_head,
+    stream_events,
+};
 
-async fn ask(base: String, way: &str, prompt: &str) -> Answer {
+async fn ask(base: String, way: &str, prompt: &str) -> Response {
     stream(base, way, &format!("same-{}", format_of(way)), prompt).await
 }
 
-async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Answer {
+async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Response {
     let (mut path, mut body) = request(format_of(way), model, prompt, true);
-    if way == ARRAY {
+    if way == NATIVE_ARRAY {
         path = path.replace("?alt=sse", "");
     }
     if way == "chat" {
@@ -22,17 +24,17 @@ async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Answer {
 #[tokio::test]
 async fn a_stream_cut_anywhere_is_told() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
-    for way in WAYS {
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
         let whole = ask(mock.url(""), way, "one two").await;
-        let whole = pieces(way, whole.text());
+        let whole = stream_events(way, whole.text());
         let end = whole.iter().position(|piece| is_end(way, piece));
         let end = end.expect("the mock ends its streams");
         let mut in_stream = 0;
         for count in 0..=end {
             let prompt = format!("mock:cut={count} one two");
             let answer = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_told(way, &answer, &prompt);
+            let good = assert_error_event(way, &answer, &prompt);
             if count == 0 {
                 assert_eq!(answer.status, 502, "{way}: nothing came, nothing goes out");
             }
@@ -52,10 +54,10 @@ async fn a_stream_cut_anywhere_is_told() {
 #[tokio::test]
 async fn a_stream_that_stops_without_its_end_is_told() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
-    for way in WAYS {
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
         let answer = ask(gateway.url(""), way, "mock:no_end one two three").await;
-        let good = assert_told(way, &answer, "no_end");
+        let good = assert_error_event(way, &answer, "no_end");
         assert!(
             good.is_some_and(|good| good >= 3),
             "{way}: {}",
@@ -68,16 +70,16 @@ async fn a_stream_that_stops_without_its_end_is_told() {
 #[tokio::test]
 async fn a_stream_that_turns_into_garbage_is_told() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
-    for way in WAYS {
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
         let whole = ask(mock.url(""), way, "one two").await;
-        let whole = pieces(way, whole.text());
+        let whole = stream_events(way, whole.text());
         let end = whole.iter().position(|piece| is_end(way, piece));
         let mut in_stream = 0;
         for count in 0..=end.expect("an end") {
             let prompt = format!("mock:garbage={count} one two");
             let answer = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_told(way, &answer, &prompt);
+            let good = assert_error_event(way, &answer, &prompt);
             assert!(
                 !answer.text().contains("broken\n"),
                 "{way}: {}",
@@ -98,12 +100,12 @@ async fn a_stream_that_turns_into_garbage_is_told() {
 #[tokio::test]
 async fn an_error_that_the_upstream_tells_in_its_stream_passes() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
-    for way in WAYS {
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
         for count in 0..5 {
             let prompt = format!("mock:stream_error={count} one two");
             let through = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_told(way, &through, &prompt);
+            let good = assert_error_event(way, &through, &prompt);
             assert!(through.text().contains("The mock broke off"), "{way}");
             if through.status == 200 {
                 let direct = ask(mock.url(""), way, &prompt).await;
@@ -132,10 +134,16 @@ async fn an_array_cut_anywhere_is_still_an_array() {
         .step_by(5)
         .chain(near_the_end)
         .collect();
-    let case = |cut: &usize| ("native", head("200 OK", kind), &whole[..*cut]);
-    let gateway = behind(&cuts.iter().map(case).collect::<Vec<_>>());
+    let case = |cut: &usize| ("native", response_head("200 OK", kind), &whole[..*cut]);
+    let gateway = gateway_with_fixed_responses(&cuts.iter().map(case).collect::<Vec<_>>());
     for (number, cut) in cuts.iter().enumerate() {
-        let answer = stream(gateway.url(""), ARRAY, &format!("case-{number}"), "hi").await;
+        let answer = stream(
+            gateway.url(""),
+            NATIVE_ARRAY,
+            &format!("case-{number}"),
+            "hi",
+        )
+        .await;
         let said = &whole[..*cut];
         if *cut == whole.len() {
             assert_eq!(answer.text(), whole);
@@ -148,9 +156,9 @@ async fn an_array_cut_anywhere_is_still_an_array() {
             continue;
         }
         assert_eq!(answer.status, 200, "{said}");
-        let pieces = pieces(ARRAY, answer.text());
+        let pieces = stream_events(NATIVE_ARRAY, answer.text());
         let (error, good) = pieces.split_last().expect("pieces");
-        assert!(is_error(ARRAY, error), "{said}: {}", answer.text());
+        assert!(is_error(NATIVE_ARRAY, error), "{said}: {}", answer.text());
         let complete = said.matches(CANDIDATE).count() + said.matches(LAST).count();
         assert_eq!(good.len(), complete, "{said}: {}", answer.text());
     }
@@ -161,12 +169,18 @@ async fn an_array_that_closes_without_an_end_is_told() {
     let closed = format!("[{CANDIDATE}]");
     let objects = format!("{CANDIDATE}\n{LAST}");
     let broken = format!("[{CANDIDATE},\n{{\"candidates\":7}},\n{LAST}]");
-    let kind = || head("200 OK", "application/json");
+    let kind = || response_head("200 OK", "application/json");
     let cases = ["[]", "{}", "[1]", "null", &closed, &objects, &broken];
-    let gateway = behind(&cases.map(|body| ("native", kind(), body)));
+    let gateway = gateway_with_fixed_responses(&cases.map(|body| ("native", kind(), body)));
     for (number, body) in cases.iter().enumerate() {
-        let answer = stream(gateway.url(""), ARRAY, &format!("case-{number}"), "hi").await;
-        let good = assert_told(ARRAY, &answer, body);
+        let answer = stream(
+            gateway.url(""),
+            NATIVE_ARRAY,
+            &format!("case-{number}"),
+            "hi",
+        )
+        .await;
+        let good = assert_error_event(NATIVE_ARRAY, &answer, body);
         let wanted = body.starts_with("[{").then_some(1);
         assert_eq!(good, wanted, "{body}: {}", answer.text());
     }
@@ -185,15 +199,21 @@ async fn an_event_that_is_cut_is_followed_by_the_error() {
     let said = rests.map(|rest| format!("{good}{rest}"));
     let cases: Vec<_> = said
         .iter()
-        .map(|said| ("chat", head("200 OK", "text/event-stream"), said.as_str()))
+        .map(|said| {
+            (
+                "chat",
+                response_head("200 OK", "text/event-stream"),
+                said.as_str(),
+            )
+        })
         .collect();
-    let gateway = behind(&cases);
+    let gateway = gateway_with_fixed_responses(&cases);
     for (number, rest) in rests.iter().enumerate() {
         let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
         assert_eq!(answer.status, 200);
         let text = answer.text().strip_prefix(good).expect("the good one");
         // A reader of events sees the error as an event of its own, and nothing else.
-        let pieces = pieces("chat", text);
+        let pieces = stream_events("chat", text);
         assert!(is_error("chat", &pieces[0]), "{rest:?}: {text:?}");
         assert_eq!(pieces.len(), 1, "{rest:?}: {text:?}");
     }
@@ -212,12 +232,12 @@ async fn a_stream_may_end_in_the_ways_real_upstreams_end_theirs() {
         format!("\u{feff}{words}\n\n{finish}\n\ndata:[DONE]\n\n"),
         format!("event: chunk\nid: 1\n{words}\n\nretry: 5\n{finish}\n\n"),
     ];
-    let head = head("200 OK", "text/event-stream");
+    let head = response_head("200 OK", "text/event-stream");
     let cases: Vec<_> = said
         .iter()
         .map(|said| ("chat", head.clone(), said.as_str()))
         .collect();
-    let gateway = behind(&cases);
+    let gateway = gateway_with_fixed_responses(&cases);
     for (number, said) in said.iter().enumerate() {
         let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
         assert_eq!((answer.status, answer.text()), (200, said.as_str()));

@@ -1,19 +1,20 @@
 //! What of a request's header and query an upstream gets to see, and what of its header a client.
 
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, request,
+    send,
+};
 use serde_json::Value;
-
-use crate::asking::{Answer, client, echoed, send};
-use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
 
 /// A header that only the upstream's settings name.
 fn config(mock: &Mock) -> String {
-    every_format(mock.address).replace(
+    every_format_config(mock.address).replace(
         "auth: {bearer: secret-of-the-upstream}",
         "auth: {bearer: secret-of-the-upstream}, headers: {x-team: search, x-second: \"two words\"}",
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Response {
     let (path, body) = request(format, &format!("other-{format}"), "mock:echo", false);
     let mut asked = client()
         .post(gateway.url(&format!("{path}{query}")))
@@ -44,7 +45,7 @@ async fn no_key_of_a_client_reaches_an_upstream() {
     for (format, _) in FORMATS {
         let query = "?key=test-key-of-everything&k%65y=test-key-of-everything&x=y";
         let answer = ask(&gateway, format, query, &carriers).await;
-        let echo = echoed(format, &answer);
+        let echo = echoed_request(format, &answer);
         let all = echo.to_string();
         assert!(!all.contains(KEY), "{all}");
         let headers = echo["headers"].as_object().expect("headers");
@@ -75,14 +76,14 @@ async fn no_key_of_a_client_reaches_an_upstream() {
 #[tokio::test]
 async fn credentials_may_be_sent_in_a_header_of_any_name() {
     let mock = Mock::start();
-    let config = every_format(mock.address).replace(
+    let config = every_format_config(mock.address).replace(
         "auth: {bearer: secret-of-the-upstream}",
         "auth: {header: {name: x-api-key, value: the-upstreams-own}}",
     );
     let gateway = Gateway::start(&config);
     for (format, _) in FORMATS {
         let answer = ask(&gateway, format, "", &[("x-api-key", KEY)]).await;
-        let echo = echoed(format, &answer);
+        let echo = echoed_request(format, &answer);
         assert_eq!(
             echo["headers"]["x-api-key"], "the-upstreams-own",
             "{format}"
@@ -119,7 +120,7 @@ async fn the_query_goes_through_without_the_key() {
         ),
     ] {
         let answer = ask(&gateway, format, query, &[BEARER]).await;
-        let echo = echoed(format, &answer);
+        let echo = echoed_request(format, &answer);
         let path = echo["path"].as_str().expect("a path");
         let sent = path.find('?').map_or("", |at| &path[at..]);
         assert_eq!(sent, wanted, "{format} {query}");
@@ -157,7 +158,7 @@ async fn headers_of_the_format_itself_go_through() {
         ("responses", "openai-beta", "anthropic-version"),
     ] {
         let answer = ask(&gateway, format, "", &sent).await;
-        let echo = echoed(format, &answer);
+        let echo = echoed_request(format, &answer);
         let wanted: Vec<&str> = sent
             .iter()
             .filter(|sent| sent.0 == own)

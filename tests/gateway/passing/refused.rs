@@ -1,14 +1,16 @@
 //! Errors of an upstream: the client's own are told as they came, the gateway's own are not.
 
-use crate::asking::{Answer, behind, head, post};
-use crate::stage::{FORMATS, Gateway, Mock, every_format, free_address, request};
+use omniglot_test_support::{
+    FORMATS, Gateway, Mock, Response, every_format_config, free_address,
+    gateway_with_fixed_responses, post, request, response_head,
+};
 
-async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
     let (path, body) = request(format, &format!("same-{format}"), prompt, stream);
     post(gateway.url(&path), body.to_string()).await
 }
 
-fn assert_provenance(answer: &Answer, format: &str) {
+fn assert_provenance(answer: &Response, format: &str) {
     assert_eq!(
         answer.header("x-omniglot-upstream"),
         format!("mock-{format}")
@@ -20,7 +22,7 @@ fn assert_provenance(answer: &Answer, format: &str) {
 #[tokio::test]
 async fn an_upstreams_errors_keep_status_and_body() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             for status in [400, 404, 413, 422, 429, 500, 503, 529] {
@@ -47,7 +49,7 @@ async fn an_upstreams_errors_keep_status_and_body() {
 #[tokio::test]
 async fn a_refusal_of_the_gateways_own_credentials_is_not_the_clients() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for status in [401, 403] {
             for stream in [false, true] {
@@ -66,7 +68,7 @@ async fn a_refusal_of_the_gateways_own_credentials_is_not_the_clients() {
 #[tokio::test]
 async fn what_is_no_reply_at_all_is_a_bad_gateway() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for word in ["redirect", "html", "empty", "garbage", "cut"] {
             for stream in [false, true] {
@@ -84,7 +86,7 @@ async fn what_is_no_reply_at_all_is_a_bad_gateway() {
 #[tokio::test]
 async fn an_error_under_a_status_of_success_is_an_error() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let answer = ask(&gateway, format, "mock:status_200_error", stream).await;
@@ -106,8 +108,8 @@ async fn an_error_under_a_status_of_success_is_an_error() {
 }
 
 /// The answers to one request to each puppet.
-async fn answers(cases: &[(&str, Vec<u8>, &str)], stream: bool) -> Vec<Answer> {
-    let gateway = behind(cases);
+async fn answers(cases: &[(&str, Vec<u8>, &str)], stream: bool) -> Vec<Response> {
+    let gateway = gateway_with_fixed_responses(cases);
     let mut answers = Vec::new();
     for (number, (format, ..)) in cases.iter().enumerate() {
         let (path, body) = request(format, &format!("case-{number}"), "hi", stream);
@@ -125,7 +127,7 @@ const FLAT: &str = r#"{"type":"error","code":"invalid_api_key","message":"AIza",
 
 #[tokio::test]
 async fn credentials_are_refused_in_many_words_and_none_of_them_reach_the_client() {
-    let json = |status| head(status, "application/json");
+    let json = |status| response_head(status, "application/json");
     let whole = [
         ("native", json("400 Bad Request"), KEY_INVALID),
         ("native", json("200 OK"), KEY_INVALID),
@@ -145,7 +147,7 @@ async fn credentials_are_refused_in_many_words_and_none_of_them_reach_the_client
     .into();
     let streams = events.iter();
     let streams = streams.map(|(format, event)| {
-        let head = head("200 OK", "text/event-stream");
+        let head = response_head("200 OK", "text/event-stream");
         (*format, head, event.as_str())
     });
     let streams: Vec<_> = streams.collect();
@@ -171,7 +173,7 @@ async fn an_error_page_of_a_proxy_in_between_becomes_an_error_of_the_format() {
     let mut cases = Vec::new();
     for (format, _) in FORMATS {
         for status in statuses {
-            cases.push((format, head(status, "text/html"), page));
+            cases.push((format, response_head(status, "text/html"), page));
         }
     }
     let answers = answers(&cases, false).await;
@@ -184,7 +186,7 @@ async fn an_error_page_of_a_proxy_in_between_becomes_an_error_of_the_format() {
 
 #[tokio::test]
 async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
-    let gateway = Gateway::start(&every_format(free_address()));
+    let gateway = Gateway::start(&every_format_config(free_address()));
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let answer = ask(&gateway, format, "hi", stream).await;

@@ -1,18 +1,16 @@
 //! Chat streams are made to tell their usage, and only clients that asked see it.
 
+use omniglot_test_support::{Gateway, Mock, Response, every_format_config, post, sse_events};
 use serde_json::Value;
-
-use crate::asking::{Answer, events, post};
-use crate::stage::{Gateway, Mock, every_format};
 
 const MESSAGES: &str = r#""messages":[{"role":"user","content":"mock:echo"}]"#;
 
-async fn stream(gateway: &Gateway, body: &str) -> Answer {
+async fn stream(gateway: &Gateway, body: &str) -> Response {
     post(gateway.url("/v1/chat/completions"), body.to_owned()).await
 }
 
-fn chunks(answer: &Answer) -> Vec<Value> {
-    let mut events = events(answer.text());
+fn chunks(answer: &Response) -> Vec<Value> {
+    let mut events = sse_events(answer.text());
     let (_, last) = events.pop().expect("events");
     assert_eq!(last, "[DONE]");
     let parse = |(_, data): (String, String)| serde_json::from_str(&data).expect("JSON");
@@ -70,7 +68,7 @@ const SHAPES: [(&str, &str); 8] = [
 #[tokio::test]
 async fn usage_is_asked_for_and_hidden_from_clients_that_did_not_ask() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (sent, wanted) in SHAPES {
         for (ours, theirs) in [("same-chat", "same-chat"), ("other-chat", "theirs-chat")] {
             let fill = |shape: &str, model: &str| {
@@ -89,7 +87,7 @@ async fn usage_is_asked_for_and_hidden_from_clients_that_did_not_ask() {
 #[tokio::test]
 async fn usage_is_shown_to_clients_that_asked() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     let options =
         r#""stream":true,"stream_options":{"include_obfuscation":false,"include_usage":true}"#;
     for model in ["same-chat", "other-chat"] {
@@ -107,7 +105,7 @@ async fn usage_is_shown_to_clients_that_asked() {
 #[tokio::test]
 async fn options_that_are_no_object_are_refused() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for options in ["true", "[]", "[true]", "7", "\"usage\""] {
         let body = format!(
             r#"{{"model":"same-chat","stream":true,"stream_options":{options},{MESSAGES}}}"#
@@ -126,11 +124,14 @@ async fn options_that_are_no_object_are_refused() {
 #[tokio::test]
 async fn replies_that_are_no_streams_are_not_asked_for_usage() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for stream_field in ["", r#""stream":false,"#, r#""stream":null,"#] {
         let body = format!(r#"{{{stream_field}"model":"same-chat",{MESSAGES}}}"#);
         let answer = stream(&gateway, &body).await;
-        assert_eq!(crate::asking::echoed("chat", &answer)["body"], body);
+        assert_eq!(
+            omniglot_test_support::echoed_request("chat", &answer)["body"],
+            body
+        );
         assert_eq!(answer.json()["usage"]["prompt_tokens"], 1);
     }
 }

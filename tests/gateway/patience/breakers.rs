@@ -1,7 +1,8 @@
 //! Upstreams that keep failing are left alone, and found again when they work.
 
+use omniglot_test_support::{Gateway, wait_until};
+
 use super::{Scripted, ask, config, failure, good, outcome, reply};
-use crate::stage::{Gateway, until};
 
 const OPEN_LONG: &str = "breaker: {failures: 2, open_for: 1h}";
 
@@ -37,12 +38,12 @@ async fn a_probe_finds_an_upstream_that_works_again() {
     for _ in 0..2 {
         assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
     }
-    until("the first upstream answers again", async || {
+    wait_until("the first upstream answers again", async || {
         outcome(&ask(&gateway).await) == (200, "1", "u0")
     })
     .await;
     // What a reply has shown is noted when all of it has gone out.
-    until("the breaker is closed", async || {
+    wait_until("the breaker is closed", async || {
         let name = "omniglot_upstream_breaker_open{upstream=\"u0\"";
         let closed = r#"omniglot_upstream_breaker_open{upstream="u0",model="m"} 0"#;
         gateway.metric(name).await == [closed]
@@ -107,7 +108,7 @@ async fn a_health_check_shows_who_is_down() {
         "name: u0, format: chat, health: {path: /alive, interval: 50ms, timeout: 5s},",
     );
     let gateway = Gateway::start(&text);
-    until("the check has failed", async || {
+    wait_until("the check has failed", async || {
         gateway.metric("omniglot_upstream_down").await
             == [r#"omniglot_upstream_down{upstream="u0"} 1"#]
     })
@@ -115,10 +116,10 @@ async fn a_health_check_shows_who_is_down() {
     assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
 
     let well = Scripted::start(vec![good()]).await;
-    let healed = text.replace(&ill.upstream.base(), &well.upstream.base());
+    let healed = text.replace(&ill.upstream.base_url(), &well.upstream.base_url());
     gateway.rewrite(&healed);
     gateway.process.signal("HUP");
-    until("the check succeeds", async || {
+    wait_until("the check succeeds", async || {
         gateway.metric("omniglot_upstream_down").await
             == [r#"omniglot_upstream_down{upstream="u0"} 0"#]
     })

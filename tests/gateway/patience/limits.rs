@@ -1,12 +1,14 @@
 //! What a key may do in a minute and at once, and what the gateway does as a whole.
 
-use crate::asking::{Answer, post};
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, every_format_config, post, request,
+};
+
 use crate::bodies::CHAT;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, every_format, request};
 
 fn limited(mock: &Mock, limits: &str) -> Gateway {
     let open = format!("{{name: all, secret: {KEY}}}");
-    let text = every_format(mock.address);
+    let text = every_format_config(mock.address);
     let text = text.replace(
         &open,
         &format!("{{name: all, secret: {KEY}, limits: {{{limits}}}}}"),
@@ -14,7 +16,7 @@ fn limited(mock: &Mock, limits: &str) -> Gateway {
     Gateway::start(&text)
 }
 
-async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Answer {
+async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
     let (path, body) = request(format, &format!("same-{format}"), prompt, stream);
     post(gateway.url(&path), body.to_string()).await
 }
@@ -120,7 +122,7 @@ async fn places_at_once_come_back_however_a_request_ends() {
 #[tokio::test]
 async fn the_gateway_has_a_limit_of_its_own() {
     let mock = Mock::start();
-    let text = every_format(mock.address);
+    let text = every_format_config(mock.address);
     let gateway = Gateway::start(&text.replace("admin: ADMIN", "admin: ADMIN, max_in_flight: 1"));
     let (_, body) = request(
         "chat",
@@ -137,10 +139,10 @@ async fn the_gateway_has_a_limit_of_its_own() {
         assert_eq!(refused.header("retry-after"), "1");
         refused.error(format);
     }
-    let models = crate::asking::client()
+    let models = omniglot_test_support::client()
         .get(gateway.url("/v1/models"))
         .bearer_auth(KEY);
-    assert_eq!(crate::asking::send(models).await.status, 200);
+    assert_eq!(omniglot_test_support::send(models).await.status, 200);
     mock.signal("held", 1000).await;
     assert_eq!(held.await.expect("no panic").status, 200);
     gateway.until_idle().await;

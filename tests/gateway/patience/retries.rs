@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use omniglot_test_support::{
+    Gateway, Http1Connection, Mock, http1_post_head, post, request, sse_events,
+};
+
 use super::{Scripted, ask, config, failure, good, outcome, reply};
-use crate::asking::{events, post};
 use crate::bodies::CHAT;
-use crate::stage::{Gateway, Mock, request};
-use crate::wire::{Wire, post as head};
 
 #[tokio::test]
 async fn the_same_upstream_is_asked_as_often_as_allowed() {
@@ -135,7 +136,10 @@ async fn an_attempt_has_its_time_and_so_have_all_together() {
 #[tokio::test]
 async fn a_reply_that_began_in_time_may_take_its_time() {
     let mock = Mock::start();
-    let text = crate::stage::single("", &format!("base_url: \"http://{}/v1\"", mock.address));
+    let text = omniglot_test_support::single_upstream_config(
+        "",
+        &format!("base_url: \"http://{}/v1\"", mock.address),
+    );
     let text = text.replace(
         "upstreams: [{name: up}]}",
         "upstreams: [{name: up}], retries: {per_attempt_timeout: 1s, total_timeout: 1s}}",
@@ -154,7 +158,7 @@ async fn a_reply_that_began_in_time_may_take_its_time() {
 #[tokio::test]
 async fn a_reply_that_takes_longer_than_allowed_ends_with_an_error() {
     let mock = Mock::start();
-    let text = crate::stage::single(
+    let text = omniglot_test_support::single_upstream_config(
         "",
         &format!(
             "base_url: \"http://{}/v1\", timeouts: {{total: 300ms}}",
@@ -171,7 +175,7 @@ async fn a_reply_that_takes_longer_than_allowed_ends_with_an_error() {
     mock.signal("never-signalled", 3).await;
     let answer = post(gateway.url(CHAT), body.to_string()).await;
     assert_eq!(answer.status, 200);
-    let events = events(answer.text());
+    let events = sse_events(answer.text());
     let last = events.last().expect("events");
     assert!(last.1.contains("\"error\""), "{events:?}");
     assert!(!answer.text().contains("[DONE]"));
@@ -200,12 +204,13 @@ async fn a_body_that_drips_for_ever_is_refused() {
         "admin: ADMIN, timeouts: {body: 500ms, body_idle: 1h}",
     );
     let gateway = Gateway::start(&text);
-    let mut wire = Wire::to(gateway.address).await;
-    wire.send(head(CHAT, "content-length: 1000\r\n")).await;
+    let mut wire = Http1Connection::connect(gateway.address).await;
+    wire.send(http1_post_head(CHAT, "content-length: 1000\r\n"))
+        .await;
     wire.send("{").await;
     // The first byte has been read and a second one is there, but the whole never comes.
     wire.send(" ").await;
-    let answer = wire.message().await.expect("an answer");
+    let answer = wire.read_message().await.expect("an answer");
     assert_eq!(answer.status(), 408, "{}", answer.text());
     assert_eq!(unasked.asked(), 0);
 }

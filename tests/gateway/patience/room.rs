@@ -1,13 +1,15 @@
 //! How many requests an upstream gets at once, who waits, and which upstream a conversation stays at.
 
+use omniglot_test_support::{
+    Gateway, KEY, Mock, client, post, request, send, single_upstream_config, wait_until,
+};
+
 use super::{Scripted, config, good, outcome};
-use crate::asking::{client, post, send};
 use crate::bodies::CHAT;
-use crate::stage::{Gateway, KEY, Mock, request, single, until};
 
 fn crowded(mock: &Mock, room: &str) -> Gateway {
     let base = format!("base_url: \"http://{}/v1\"", mock.address);
-    Gateway::start(&single("", &format!("{base}, {room}")))
+    Gateway::start(&single_upstream_config("", &format!("{base}, {room}")))
 }
 
 fn held(name: &str) -> String {
@@ -22,7 +24,7 @@ fn held(name: &str) -> String {
 
 async fn until_waiting(gateway: &Gateway, count: usize) {
     let line = format!("omniglot_upstream_requests_waiting{{upstream=\"up\"}} {count}");
-    until("so many wait", async || {
+    wait_until("so many wait", async || {
         gateway.metric("omniglot_upstream_requests_waiting").await == [&*line]
     })
     .await;
@@ -151,7 +153,7 @@ async fn the_time_of_an_attempt_runs_in_the_queue_too() {
     let mock = Mock::start();
     let base = format!("base_url: \"http://{}/v1\"", mock.address);
     let room = "max_in_flight: 1, queue: 1, queue_timeout: 1h";
-    let text = single("", &format!("{base}, {room}"));
+    let text = single_upstream_config("", &format!("{base}, {room}"));
     let text = text.replace(
         "upstreams: [{name: up}]}",
         "upstreams: [{name: up}], retries: {per_attempt_timeout: 200ms}}, \

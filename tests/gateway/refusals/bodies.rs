@@ -1,8 +1,8 @@
 //! Bodies that cannot be taken, and models that cannot be asked.
 
+use omniglot_test_support::{FORMATS, KEY, client, post, request, send};
+
 use super::Watched;
-use crate::asking::{client, post, send};
-use crate::stage::{FORMATS, KEY, request};
 
 fn path_of(format: &str) -> String {
     request(format, "same-native", "", false).0

@@ -3,11 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use omniglot_test_support::{Gateway, KEY, TIMEOUT, error_message, request};
 use serde_json::Value;
 
 use super::Watched;
-use crate::asking::error_message;
-use crate::stage::{Gateway, KEY, PATIENCE, request};
 
 /// A connection on which one request follows the other.
 struct Line {
@@ -24,8 +23,8 @@ struct Message {
 impl Line {
     fn to(gateway: &Gateway) -> Line {
         let stream = TcpStream::connect(gateway.address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
         let unread = Vec::new();
         Line { stream, unread }
     }

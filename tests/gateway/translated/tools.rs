@@ -1,10 +1,11 @@
 //! Calls come back as the client declared its tools, whatever the upstream had to be told.
 
+use omniglot_test_support::{
+    Gateway, Mock, Response, every_format_config, post, request, sse_events,
+};
 use serde_json::{Value, json};
 
 use super::pairs;
-use crate::asking::{Answer, events, post};
-use crate::stage::{Gateway, Mock, every_format, request};
 
 /// Legal in no format, and longer than some allow; readers of most formats take it all the same.
 fn odd_name() -> String {
@@ -57,8 +58,8 @@ fn whole(format: &str, reply: &Value) -> Value {
 }
 
 /// The call as the pieces of a stream make it up.
-fn streamed(format: &str, answer: &Answer) -> Value {
-    let pieces = events(answer.text());
+fn streamed(format: &str, answer: &Response) -> Value {
+    let pieces = sse_events(answer.text());
     let pieces = pieces.iter().map(|(_, data)| data.as_str());
     let mut call = Value::Null;
     for event in pieces.filter_map(|data| serde_json::from_str::<Value>(data).ok()) {
@@ -99,7 +100,7 @@ fn merge(whole: &mut Value, piece: &Value) {
 #[tokio::test]
 async fn a_tool_keeps_the_name_that_its_client_gave_it() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         // Clients of the native format cannot even write other letters.
         let name = match client {
@@ -120,7 +121,7 @@ async fn a_tool_keeps_the_name_that_its_client_gave_it() {
 #[tokio::test]
 async fn a_tool_of_free_text_is_called_with_free_text() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, tool) in [
         (
             "chat",
@@ -146,7 +147,7 @@ async fn a_tool_of_free_text_is_called_with_free_text() {
 #[tokio::test]
 async fn a_tool_of_a_namespace_is_called_in_its_namespace() {
     let mock = Mock::start();
-    let gateway = Gateway::start(&every_format(mock.address));
+    let gateway = Gateway::start(&every_format_config(mock.address));
     for namespace in [
         "agents_v1",
         "agents of a very long name that no upstream takes as it is",

@@ -1,21 +1,23 @@
 //! The store is down, at the start or later: what is known goes on, the rest is told to try again.
 
 use omniglot::store::KeyChange;
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Postgres, Stderr, free_address, omniglot, wait_until,
+};
 
 use super::{GUESSED, ask, behind, config, create, is_up};
-use crate::postgres::Postgres;
-use crate::stage::{FORMATS, Gateway, KEY, Mock, Stderr, until};
-use crate::{Place, stage};
+use crate::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn a_gateway_starts_without_its_store_and_takes_it_up_when_it_is_there() {
-    let Some(postgres) = Postgres::shared() else {
-        return;
-    };
+    let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (passage, place) = behind(postgres).await;
+    let (proxy, test_store) = behind(postgres).await;
     let stderr = Stderr::new();
-    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
+    let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
+        stderr.attach(command)
+    });
     assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
     for (format, _) in FORMATS {
         let answer = ask(&gateway, format, GUESSED, 1).await;
@@ -28,9 +30,9 @@ async fn a_gateway_starts_without_its_store_and_takes_it_up_when_it_is_there() {
         // What was never made by the store is no question for it.
         assert_eq!(ask(&gateway, format, "wrong", 1).await.status, 401);
     }
-    passage.open().await;
-    until("the store is taken up", async || is_up(&gateway, 1).await).await;
-    until("a guess is only a guess", async || {
+    proxy.open().await;
+    wait_until("the store is taken up", async || is_up(&gateway, 1).await).await;
+    wait_until("a guess is only a guess", async || {
         ask(&gateway, "chat", GUESSED, 1).await.status == 401
     })
     .await;
@@ -42,34 +44,35 @@ async fn a_gateway_starts_without_its_store_and_takes_it_up_when_it_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn known_keys_go_on_while_the_store_is_away() {
-    let Some(postgres) = Postgres::shared() else {
-        return;
-    };
+    let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (passage, place) = behind(postgres).await;
-    passage.open().await;
+    let (proxy, test_store) = behind(postgres).await;
+    proxy.open().await;
     // Known without ever having been used: keys are held ahead of their first request.
-    let store = place.open().await;
+    let store = test_store.open().await;
     let unused = store.create_key("unused", &KeyChange::default()).await;
     let (_, unused) = unused.expect("a key");
     let stderr = Stderr::new();
-    let gateway = Gateway::start_with(&config(&mock, &place), |command| stderr.attach(command));
+    let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
+        stderr.attach(command)
+    });
     let secret = create(&gateway, &["dev"]);
     let used = ask(&gateway, "chat", &secret, 1).await;
     assert_eq!(used.status, 200, "{}", used.text());
 
-    passage.cut();
-    until("the store is away", async || is_up(&gateway, 0).await).await;
+    proxy.close();
+    wait_until("the store is away", async || is_up(&gateway, 0).await).await;
     for secret in [KEY, &secret, &unused] {
         assert_eq!(ask(&gateway, "chat", secret, 1).await.status, 200);
     }
     assert_eq!(ask(&gateway, "chat", GUESSED, 1).await.status, 503);
 
     // What changes meanwhile holds when it is back.
-    let direct = Place::new(
-        &place.address.replace(
-            &passage.address.port().to_string(),
+    let direct = TestStore::at(
+        &test_store.address.replace(
+            &proxy.address.port().to_string(),
             &postgres.port().to_string(),
         ),
         tempfile::tempdir().expect("a directory"),
@@ -81,8 +84,8 @@ async fn known_keys_go_on_while_the_store_is_away() {
         .await
         .expect("revoked");
     assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
-    passage.open().await;
-    until("the revocation holds", async || {
+    proxy.open().await;
+    wait_until("the revocation holds", async || {
         ask(&gateway, "chat", &secret, 1).await.status == 401
     })
     .await;
@@ -103,13 +106,14 @@ async fn a_file_that_cannot_be_a_store_stops_the_start() {
     )
     .expect("written");
     for path in [file.display().to_string(), "/nowhere/at/all.db".to_owned()] {
-        let place = Place::new(&format!("sqlite:{path}"), tempfile::tempdir().expect("one"));
-        let config = config(&mock, &place)
-            .replace("LISTEN", &stage::free_address().to_string())
-            .replace("ADMIN", &stage::free_address().to_string());
+        let test_store =
+            TestStore::at(&format!("sqlite:{path}"), tempfile::tempdir().expect("one"));
+        let config = config(&mock, &test_store)
+            .replace("LISTEN", &free_address().to_string())
+            .replace("ADMIN", &free_address().to_string());
         let written = directory.path().join("here.yaml");
         std::fs::write(&written, config).expect("written");
-        let output = stage::omniglot().args(["run", "-c"]).arg(&written).output();
+        let output = omniglot().args(["run", "-c"]).arg(&written).output();
         let output = output.expect("it runs");
         assert_eq!(output.status.code(), Some(1));
         let told = String::from_utf8(output.stderr).expect("text");

@@ -1,11 +1,11 @@
 //! What was spent before a restart still counts, for keys of the config and of the store.
 
+use omniglot_test_support::{Database, Gateway, KEY, Mock, Postgres, wait_until};
+use rstest::rstest;
 use serde_json::Value;
 
 use super::{ask, behind, command, config, create, is_up};
-use crate::Place;
-use crate::postgres::Postgres;
-use crate::stage::{Gateway, KEY, Mock, until};
+use crate::TestStore;
 
 async fn spend(gateway: &Gateway, secret: &str, tokens: u64) {
     let answer = ask(gateway, "chat", secret, tokens).await;
@@ -31,51 +31,54 @@ fn kill(mut gateway: Gateway) {
 }
 
 /// However the process ended, and whether the store had its receipts by then or not.
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_restart_forgets_nothing() {
+async fn a_restart_forgets_nothing(#[case] database: Database) {
     let mock = Mock::start();
-    for place in Place::all() {
-        let gateway = Gateway::start(&config(&mock, &place));
-        let capped = ["dev", "--cap", "0.8", "--reset", "monthly"];
-        let secret = create(&gateway, &capped);
-        spend(&gateway, KEY, 123).await;
-        spend(&gateway, &secret, 100).await;
-        leave(gateway);
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let capped = ["dev", "--cap", "0.8", "--reset", "monthly"];
+    let secret = create(&gateway, &capped);
+    spend(&gateway, KEY, 123).await;
+    spend(&gateway, &secret, 100).await;
+    leave(gateway);
 
-        let gateway = Gateway::start(&config(&mock, &place));
-        assert!(has_left(&gateway, KEY, 877).await);
-        assert!(has_left(&gateway, &secret, 700).await);
-        spend(&gateway, KEY, 200).await;
-        spend(&gateway, &secret, 400).await;
-        // Most likely they are in the journal only.
-        kill(gateway);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    assert!(has_left(&gateway, KEY, 877).await);
+    assert!(has_left(&gateway, &secret, 700).await);
+    spend(&gateway, KEY, 200).await;
+    spend(&gateway, &secret, 400).await;
+    // Most likely they are in the journal only.
+    kill(gateway);
 
-        let gateway = Gateway::start(&config(&mock, &place));
-        assert!(has_left(&gateway, KEY, 677).await);
-        assert!(has_left(&gateway, &secret, 300).await);
-        spend(&gateway, &secret, 300).await;
-        assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
-        until("the store has it", async || {
-            let listed = command(&gateway, &["key", "list", "--json"]);
-            let listed: Value = serde_json::from_str(&listed).expect("JSON");
-            listed[0]["spent"] == "0.8"
-        })
-        .await;
-        // What this process spends is written down too; that must not count again when its key changes.
-        command(&gateway, &["key", "set", "dev", "--cap", "0.9"]);
-        until("the higher cap holds", async || {
-            ask(&gateway, "chat", &secret, 100).await.status == 200
-        })
-        .await;
-        assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
-        leave(gateway);
-        usage(&mock, &place);
-    }
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    assert!(has_left(&gateway, KEY, 677).await);
+    assert!(has_left(&gateway, &secret, 300).await);
+    spend(&gateway, &secret, 300).await;
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
+    wait_until("the store has it", async || {
+        let listed = command(&gateway, &["key", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed).expect("JSON");
+        listed[0]["spent"] == "0.8"
+    })
+    .await;
+    // What this process spends is written down too; that must not count again when its key changes.
+    command(&gateway, &["key", "set", "dev", "--cap", "0.9"]);
+    wait_until("the higher cap holds", async || {
+        ask(&gateway, "chat", &secret, 100).await.status == 200
+    })
+    .await;
+    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
+    leave(gateway);
+    usage(&mock, &test_store);
 }
 
 /// What the command line says of all that.
-fn usage(mock: &Mock, place: &Place) {
-    let gateway = Gateway::start(&config(mock, place));
+fn usage(mock: &Mock, test_store: &TestStore) {
+    let gateway = Gateway::start(&config(mock, test_store));
     let by_key = ["usage", "--csv", "--by", "key", "--since", "1d"];
     let by_key = command(&gateway, &by_key);
     let expected = [
@@ -102,40 +105,39 @@ fn usage(mock: &Mock, place: &Place) {
 /// Receipts that no process could bring to the store count as soon as one can, and not before all
 /// of them are there.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL"]
 async fn what_the_store_never_heard_of_counts_when_it_does() {
-    let Some(postgres) = Postgres::shared() else {
-        return;
-    };
+    let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (passage, place) = behind(postgres).await;
-    passage.open().await;
-    let gateway = Gateway::start(&config(&mock, &place));
+    let (proxy, test_store) = behind(postgres).await;
+    proxy.open().await;
+    let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev", "--cap", "0.8"]);
     spend(&gateway, &secret, 50).await;
-    passage.cut();
-    until("the store is away", async || is_up(&gateway, 0).await).await;
+    proxy.close();
+    wait_until("the store is away", async || is_up(&gateway, 0).await).await;
     spend(&gateway, KEY, 300).await;
     spend(&gateway, &secret, 150).await;
     kill(gateway);
 
     // Still away: the key of the config is served, and what it has spent is not known.
-    let gateway = Gateway::start(&config(&mock, &place));
+    let gateway = Gateway::start(&config(&mock, &test_store));
     assert!(has_left(&gateway, KEY, 1000).await);
     spend(&gateway, KEY, 200).await;
-    passage.open().await;
-    until("all of it counts", async || {
+    proxy.open().await;
+    wait_until("all of it counts", async || {
         has_left(&gateway, KEY, 500).await
     })
     .await;
     assert!(has_left(&gateway, &secret, 600).await);
-    passage.cut();
-    until("the store is away", async || is_up(&gateway, 0).await).await;
+    proxy.close();
+    wait_until("the store is away", async || is_up(&gateway, 0).await).await;
     spend(&gateway, &secret, 599).await;
     kill(gateway);
 
     // There again: it counts from the first request on.
-    passage.open().await;
-    let gateway = Gateway::start(&config(&mock, &place));
+    proxy.open().await;
+    let gateway = Gateway::start(&config(&mock, &test_store));
     assert!(has_left(&gateway, &secret, 1).await);
     assert!(has_left(&gateway, KEY, 500).await);
 }

@@ -1,4 +1,4 @@
-//! A Redis of the tests' own, on a free port of this machine.
+//! A Redis server for tests, on a free port of this machine.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -23,8 +23,9 @@ echo ready
 cat >/dev/null
 "#;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A running Redis server.
 pub struct Redis {
     /// Its stdin is open as long as this is there.
     _guard: Child,
@@ -32,26 +33,28 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// The one of this test binary; `None`, and told so, where Redis is not installed.
-    pub fn shared() -> Option<&'static Redis> {
-        static SHARED: OnceLock<Option<Redis>> = OnceLock::new();
-        SHARED.get_or_init(Redis::start).as_ref()
+    /// Returns the server that all tests of a binary share.
+    ///
+    /// # Panics
+    ///
+    /// Panics where Redis is not installed: tests that need it are ignored unless they are asked for.
+    pub fn shared() -> &'static Redis {
+        static SHARED: OnceLock<Redis> = OnceLock::new();
+        SHARED.get_or_init(Redis::start)
     }
 
-    fn start() -> Option<Redis> {
-        let found = Command::new("redis-server").arg("--version").output();
-        if found.is_err() {
-            // Past the capture of the test's output: a test that did not run is told.
-            let note = "Redis is not installed: its tests are skipped\n";
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes());
-            return None;
-        }
-        let until = Instant::now() + PATIENCE;
+    fn start() -> Redis {
+        let version = Command::new("redis-server").arg("--version").output();
+        assert!(
+            version.is_ok(),
+            "this test needs Redis, which is not installed: scripts/databases installs it"
+        );
+        let until = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(started) = Redis::try_start() {
-                return Some(started);
+                return started;
             }
-            // Somebody else may have taken the port.
+            // Another process may have taken the port.
             assert!(Instant::now() < until, "Redis does not start");
         }
     }
@@ -68,20 +71,21 @@ impl Redis {
             .stdout(Stdio::piped())
             .spawn()
             .expect("sh runs");
-        let mut said = String::new();
+        let mut line = String::new();
         let mut stdout = BufReader::new(guard.stdout.take().expect("stdout is piped"));
-        stdout.read_line(&mut said).expect("text");
-        (said == "ready\n").then_some(Redis {
+        stdout.read_line(&mut line).expect("text");
+        (line == "ready\n").then_some(Redis {
             _guard: guard,
             port,
         })
     }
 
+    /// Returns the port of the server.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The number of a database that nobody else has.
+    /// Returns the number of a database that no other test uses.
     pub fn database(&self) -> u16 {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! A way to a server that can be cut and opened again, so that a test decides when it is down.
+//! A TCP proxy in front of a server that a test closes and opens, so that the server seems to be down.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-pub struct Passage {
+/// A proxy to a port of this machine.
+pub struct TcpProxy {
+    /// The address that it listens on while it is open.
     pub address: SocketAddr,
     to: SocketAddr,
     open: Mutex<Option<Opened>>,
@@ -18,17 +20,18 @@ struct Opened {
     connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
-impl Passage {
-    /// At first it is cut: nobody listens there.
-    pub async fn to(port: u16) -> Passage {
+impl TcpProxy {
+    /// Creates a proxy that is closed: its address refuses connections.
+    pub async fn to(port: u16) -> TcpProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        Passage {
+        TcpProxy {
             address: listener.local_addr().expect("its address"),
             to: SocketAddr::from(([127, 0, 0, 1], port)),
             open: Mutex::default(),
         }
     }
 
+    /// Starts to listen and to forward connections.
     pub async fn open(&self) {
         let listener = TcpListener::bind(self.address).await.expect("the port");
         let connections: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
@@ -37,7 +40,7 @@ impl Passage {
             while let Ok((mut inside, _)) = listener.accept().await {
                 let connection = tokio::spawn(async move {
                     if let Ok(mut outside) = TcpStream::connect(to).await {
-                        // Either end may leave.
+                        // Either side may close the connection.
                         let _ = copy_bidirectional(&mut inside, &mut outside).await;
                     }
                 });
@@ -50,7 +53,8 @@ impl Passage {
         });
     }
 
-    pub fn cut(&self) {
+    /// Ends all connections and refuses new ones.
+    pub fn close(&self) {
         let opened = self.open.lock().expect("no panic").take();
         let opened = opened.expect("it was open");
         opened.accepting.abort();

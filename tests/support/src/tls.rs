@@ -1,4 +1,4 @@
-//! Certificates for tests, and TLS in front of a mock that speaks none.
+//! Certificates of the test's own, and a proxy that adds TLS to the mock.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,31 +9,40 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::stage::{PATIENCE, client};
+use crate::requests::new_client;
+use crate::wait::TIMEOUT;
 
-/// An authority of its own, trusted by whom it is given to.
-pub struct Authority {
+/// A certificate authority that only clients trust which are given it.
+pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
+    /// The certificate of the authority.
     pub pem: String,
     directory: tempfile::TempDir,
 }
 
-impl Authority {
-    pub fn new() -> Authority {
+impl Default for CertificateAuthority {
+    fn default() -> CertificateAuthority {
+        CertificateAuthority::new()
+    }
+}
+
+impl CertificateAuthority {
+    /// Creates an authority with a key of its own.
+    pub fn new() -> CertificateAuthority {
         let mut params = CertificateParams::new([]).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let pem = params.self_signed(&key).expect("a certificate").pem();
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("authority.pem"), &pem).expect("it is written");
-        Authority {
+        CertificateAuthority {
             issuer: Issuer::new(params, key),
             pem,
             directory,
         }
     }
 
-    /// The file of those it is to be trusted by.
+    /// Returns the file with the certificate of the authority.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("authority.pem")
     }
@@ -45,7 +54,7 @@ impl Authority {
         (certificate.expect("a certificate"), key)
     }
 
-    /// Certificate and key for a name, as files.
+    /// Issues a certificate for a name, and returns the files of certificate and key.
     pub fn issue_files(&self, name: &str) -> (PathBuf, PathBuf) {
         let (certificate, key) = self.issue(name);
         let cert_file = self.directory.path().join("cert.pem");
@@ -55,26 +64,28 @@ impl Authority {
         (cert_file, key_file)
     }
 
-    /// A client that trusts this authority and no other.
+    /// Prepares a client that trusts this authority and no other.
     pub fn client(&self) -> reqwest::ClientBuilder {
-        client();
+        new_client();
         let certificate = reqwest::Certificate::from_pem(self.pem.as_bytes());
         reqwest::Client::builder()
             .no_proxy()
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .tls_certs_only([certificate.expect("a certificate")])
     }
 }
 
-/// TLS to the outside, plain bytes to the mock.
-pub struct Relay {
+/// A proxy that accepts TLS and forwards plain bytes to the mock.
+pub struct TlsProxy {
+    /// The address that it listens on.
     pub address: SocketAddr,
-    agreed: Arc<Mutex<Vec<String>>>,
+    negotiated: Arc<Mutex<Vec<String>>>,
 }
 
-impl Relay {
-    pub async fn start(authority: &Authority, name: &str, mock: SocketAddr) -> Relay {
-        client();
+impl TlsProxy {
+    /// Starts a proxy with a certificate for a name.
+    pub async fn start(authority: &CertificateAuthority, name: &str, mock: SocketAddr) -> TlsProxy {
+        new_client();
         let (certificate, key) = authority.issue(name);
         let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
         let chain = vec![certificate.der().clone()];
@@ -84,23 +95,26 @@ impl Relay {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let agreed = Arc::new(Mutex::new(Vec::new()));
-        let noted = Arc::clone(&agreed);
+        let negotiated = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&negotiated);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(relay(acceptor.clone(), stream, mock, Arc::clone(&noted)));
+                tokio::spawn(forward(acceptor.clone(), stream, mock, Arc::clone(&noted)));
             }
         });
-        Relay { address, agreed }
+        TlsProxy {
+            address,
+            negotiated,
+        }
     }
 
-    /// The protocol of each connection that was made.
-    pub fn agreed(&self) -> Vec<String> {
-        self.agreed.lock().expect("no panic").clone()
+    /// Returns the ALPN protocol of each connection that was made.
+    pub fn negotiated(&self) -> Vec<String> {
+        self.negotiated.lock().expect("no panic").clone()
     }
 }
 
-async fn relay(
+async fn forward(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     mock: SocketAddr,
@@ -113,6 +127,6 @@ async fn relay(
     let protocol = String::from_utf8_lossy(protocol).into_owned();
     noted.lock().expect("no panic").push(protocol);
     let mut inside = TcpStream::connect(mock).await.expect("the mock");
-    // It ends as its ends do.
+    // Either side may close the connection.
     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 byte by byte, for what no HTTP library sends or lets one see.
+//! HTTP/1.1 byte by byte, for bytes that no HTTP library sends or shows.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,65 +8,76 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::stage::{KEY, PATIENCE};
+use crate::config::KEY;
+use crate::wait::TIMEOUT;
 
-/// A head or a whole message, and what has been read beyond it is kept for the next.
-pub struct Wire {
+/// A connection on either side of HTTP/1.1; bytes read beyond a message are kept for the next.
+pub struct Http1Connection {
+    /// The socket.
     pub stream: TcpStream,
     unread: Vec<u8>,
 }
 
+/// A request or a response.
 #[derive(Debug)]
-pub struct Message {
+pub struct Http1Message {
     /// The first line: a request line or a status line.
     pub line: String,
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
+    /// The body without its framing.
     pub body: Vec<u8>,
 }
 
-impl Message {
+impl Http1Message {
+    /// Returns the status code of a response.
     pub fn status(&self) -> u16 {
         let word = self.line.split(' ').nth(1).expect("a status line");
         word.parse().expect("a status")
     }
 
+    /// Returns the first header of a name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
-impl Wire {
-    pub fn new(stream: TcpStream) -> Wire {
+impl Http1Connection {
+    /// Takes over an open socket.
+    pub fn new(stream: TcpStream) -> Http1Connection {
         let unread = Vec::new();
-        Wire { stream, unread }
+        Http1Connection { stream, unread }
     }
 
-    pub async fn to(address: SocketAddr) -> Wire {
-        Wire::new(TcpStream::connect(address).await.expect("a connection"))
+    /// Connects to an address.
+    pub async fn connect(address: SocketAddr) -> Http1Connection {
+        Http1Connection::new(TcpStream::connect(address).await.expect("a connection"))
     }
 
+    /// Writes bytes.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let sending = self.stream.write_all(bytes.as_ref());
-        let sent = timeout(PATIENCE, sending).await.expect("no hang");
+        let sent = timeout(TIMEOUT, sending).await.expect("no hang");
         sent.expect("the other side reads on");
     }
 
-    /// More bytes; `false`: there are no more.
+    /// Reads more bytes; `false`: the other side has closed.
     async fn read(&mut self) -> bool {
         let reading = self.stream.read_buf(&mut self.unread);
-        let read = timeout(PATIENCE, reading).await.expect("no hang");
+        let read = timeout(TIMEOUT, reading).await.expect("no hang");
         read.expect("the connection is not reset") > 0
     }
 
-    /// The next head; `None`: the other side has closed.
-    pub async fn head(&mut self) -> Option<Message> {
+    /// Reads the next head; `None`: the other side has closed.
+    pub async fn read_head(&mut self) -> Option<Http1Message> {
         loop {
-            if let Some(at) = find(&self.unread, b"\r\n\r\n") {
+            if let Some(at) = find_bytes(&self.unread, b"\r\n\r\n") {
                 let head: Vec<u8> = self.unread.drain(..at + 4).collect();
                 return Some(parse_head(&head));
             }
@@ -77,27 +88,27 @@ impl Wire {
         }
     }
 
-    /// The next message with its body, by its length, in chunks, or up to the end.
-    pub async fn message(&mut self) -> Option<Message> {
-        let mut message = self.head().await?;
+    /// Reads the next message with its body, by its length, in chunks, or up to the end.
+    pub async fn read_message(&mut self) -> Option<Http1Message> {
+        let mut message = self.read_head().await?;
         let request = message.line.ends_with("HTTP/1.1");
         if message.header("transfer-encoding") == Some("chunked") {
-            while let Some(chunk) = self.chunk().await {
+            while let Some(chunk) = self.read_chunk().await {
                 message.body.extend(chunk);
             }
         } else if let Some(length) = message.header("content-length") {
             let length = length.parse().expect("a length");
-            message.body = self.exactly(length).await;
+            message.body = self.read_exact(length).await;
         } else if !request {
-            message.body = self.rest().await;
+            message.body = self.read_to_end().await;
         }
         Some(message)
     }
 
-    /// The next chunk of a chunked body; `None`: that was the last one.
-    pub async fn chunk(&mut self) -> Option<Vec<u8>> {
+    /// Reads the next chunk of a chunked body; `None`: that was the last one.
+    pub async fn read_chunk(&mut self) -> Option<Vec<u8>> {
         let at = loop {
-            match find(&self.unread, b"\r\n") {
+            match find_bytes(&self.unread, b"\r\n") {
                 Some(at) => break at,
                 None => assert!(self.read().await, "closed in the middle of a chunked body"),
             }
@@ -105,30 +116,30 @@ impl Wire {
         let line: Vec<u8> = self.unread.drain(..at + 2).collect();
         let size = std::str::from_utf8(&line[..at]).expect("a chunk size");
         let size = usize::from_str_radix(size, 16).expect("a chunk size");
-        let chunk = self.exactly(size).await;
-        assert_eq!(self.exactly(2).await, b"\r\n");
+        let chunk = self.read_exact(size).await;
+        assert_eq!(self.read_exact(2).await, b"\r\n");
         (size > 0).then_some(chunk)
     }
 
-    /// So many bytes.
-    pub async fn exactly(&mut self, length: usize) -> Vec<u8> {
+    /// Reads exactly so many bytes.
+    pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
         while self.unread.len() < length {
             assert!(self.read().await, "closed in the middle of a body");
         }
         self.unread.drain(..length).collect()
     }
 
-    /// Everything up to the end.
-    pub async fn rest(&mut self) -> Vec<u8> {
+    /// Reads up to the end of the connection.
+    pub async fn read_to_end(&mut self) -> Vec<u8> {
         while self.read().await {}
         std::mem::take(&mut self.unread)
     }
 
-    /// What comes until the connection is over, however it ends.
-    pub async fn whatever(&mut self) -> Vec<u8> {
+    /// Reads until the connection is over, also by a reset.
+    pub async fn read_until_closed(&mut self) -> Vec<u8> {
         loop {
             let reading = self.stream.read_buf(&mut self.unread);
-            match timeout(PATIENCE, reading).await.expect("no hang") {
+            match timeout(TIMEOUT, reading).await.expect("no hang") {
                 Ok(0) | Err(_) => return std::mem::take(&mut self.unread),
                 Ok(_) => {}
             }
@@ -136,13 +147,14 @@ impl Wire {
     }
 }
 
-pub fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+/// Returns the position of the first occurrence.
+pub fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
+        .windows(pattern.len())
+        .position(|window| window == pattern)
 }
 
-fn parse_head(head: &[u8]) -> Message {
+fn parse_head(head: &[u8]) -> Http1Message {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.trim_end().split("\r\n");
     let line = lines.next().unwrap_or_default().to_owned();
@@ -151,37 +163,39 @@ fn parse_head(head: &[u8]) -> Message {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let body = Vec::new();
-    Message {
+    Http1Message {
         line,
         headers,
         body,
     }
 }
 
-/// The head of a POST with a key; `more` are further header lines, each with its end.
-pub fn post(path: &str, more: &str) -> String {
+/// Returns the head of a POST with [`KEY`]; `more` are further header lines, each with its end.
+pub fn http1_post_head(path: &str, more: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\n\
          content-type: application/json\r\n{more}\r\n"
     )
 }
 
-/// A whole POST with a content-length.
-pub fn post_with(path: &str, more: &str, body: &str) -> String {
+/// Returns a whole POST with a content-length.
+pub fn http1_post(path: &str, more: &str, body: &str) -> String {
     let more = format!("{more}content-length: {}\r\n", body.len());
-    post(path, &more) + body
+    http1_post_head(path, &more) + body
 }
 
-/// An upstream that does with each connection what the test says.
-pub struct Upstream {
+/// An upstream whose connections are served by a function of the test.
+pub struct Http1Upstream {
+    /// The address that it listens on.
     pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
-impl Upstream {
-    pub async fn start<F, D>(serve: F) -> Upstream
+impl Http1Upstream {
+    /// Starts an upstream; the function is given each connection and its number.
+    pub async fn start<F, D>(serve: F) -> Http1Upstream
     where
-        F: Fn(Wire, usize) -> D + Send + 'static,
+        F: Fn(Http1Connection, usize) -> D + Send + 'static,
         D: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -191,22 +205,22 @@ impl Upstream {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = count.fetch_add(1, Ordering::AcqRel);
-                tokio::spawn(serve(Wire::new(stream), number));
+                tokio::spawn(serve(Http1Connection::new(stream), number));
             }
         });
-        Upstream {
+        Http1Upstream {
             address,
             connections,
         }
     }
 
-    /// How many connections have been made to it.
+    /// Counts the connections that have been made to it.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Acquire)
     }
 
-    /// Its base URL, as the config says it.
-    pub fn base(&self) -> String {
+    /// Returns its base URL as a setting of a config.
+    pub fn base_url(&self) -> String {
         format!("base_url: \"http://{}/v1\"", self.address)
     }
 }

@@ -1,4 +1,4 @@
-//! A PostgreSQL of the tests' own, on a free port of this machine and in a directory of its own.
+//! A PostgreSQL server for tests, on a free port of this machine and in a directory of its own.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Stops and starts the server when told so, ends it and takes its files away when stdin is closed,
+/// Stops and starts the server on command, ends it and removes its files when stdin is closed,
 /// so that nothing is left behind however the tests end. Nothing in it need outlive the machine.
 const SCRIPT: &str = r#"
 trap 'kill -INT $server 2>/dev/null; wait $server; rm -rf "$2"' EXIT
@@ -36,54 +36,60 @@ while read -r word; do
 done
 "#;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// A running PostgreSQL server.
 pub struct Postgres {
     /// It ends with this: its stdin is closed then.
-    guard: Mutex<Guard>,
+    script: Mutex<ServerScript>,
     programs: PathBuf,
     port: u16,
 }
 
-struct Guard {
+struct ServerScript {
     _process: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Guard {
-    fn tell(&mut self, word: &str) {
+impl ServerScript {
+    fn send(&mut self, word: &str) {
         writeln!(self.stdin, "{word}").expect("it listens");
     }
 
-    fn hear(&mut self) -> String {
-        let mut said = String::new();
-        self.stdout.read_line(&mut said).expect("text");
-        said
+    fn receive(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("text");
+        line
     }
 }
 
 impl Postgres {
-    /// The one of this test binary; `None`, and told so, where PostgreSQL is not installed.
-    pub fn shared() -> Option<&'static Postgres> {
-        static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
-        SHARED.get_or_init(Postgres::start).as_ref()
+    /// Returns the server that all tests of a binary share.
+    ///
+    /// # Panics
+    ///
+    /// Panics where PostgreSQL is not installed: tests that need it are ignored unless they are asked for.
+    pub fn shared() -> &'static Postgres {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        SHARED.get_or_init(Postgres::start)
     }
 
-    /// One that nobody else uses, and that can be stopped.
-    pub fn start() -> Option<Postgres> {
-        let Some(programs) = programs() else {
-            // Past the capture of the test's output: a test that did not run is told.
-            let note = "PostgreSQL is not installed: its tests are skipped\n";
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes());
-            return None;
-        };
-        let until = Instant::now() + PATIENCE;
+    /// Starts a server that no other test uses, and that may be stopped.
+    ///
+    /// # Panics
+    ///
+    /// Panics where PostgreSQL is not installed.
+    pub fn start() -> Postgres {
+        let programs = programs().expect(
+            "this test needs PostgreSQL, which is not installed: scripts/databases installs it",
+        );
+        let until = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(started) = Postgres::try_start(&programs) {
-                return Some(started);
+                return started;
             }
-            // Somebody else may have taken the port.
+            // Another process may have taken the port.
             assert!(Instant::now() < until, "PostgreSQL does not start");
         }
     }
@@ -94,7 +100,7 @@ impl Postgres {
         drop(free);
         let directory = tempfile::tempdir().expect("a directory").keep();
         let mut command = match user() {
-            // It does not run as root.
+            // The server refuses to run as root.
             Some(user) => {
                 let owned = Command::new("chown").arg(user).arg(&directory).status();
                 assert!(owned.expect("chown runs").success());
@@ -112,36 +118,38 @@ impl Postgres {
             .stdout(Stdio::piped())
             .spawn()
             .expect("sh runs");
-        let mut guard = Guard {
+        let mut script = ServerScript {
             stdin: process.stdin.take().expect("stdin is piped"),
             stdout: BufReader::new(process.stdout.take().expect("stdout is piped")),
             _process: process,
         };
-        (guard.hear() == "started\n").then_some(Postgres {
-            guard: Mutex::new(guard),
+        (script.receive() == "started\n").then_some(Postgres {
+            script: Mutex::new(script),
             programs: programs.to_owned(),
             port,
         })
     }
 
-    /// It ends its connections, and what was committed stays.
+    /// Stops the server, which ends its connections and keeps what was committed.
     pub fn stop(&self) {
-        let mut guard = self.guard.lock().expect("no panic");
-        guard.tell("stop");
-        assert_eq!(guard.hear(), "stopped\n");
+        let mut script = self.script.lock().expect("no panic");
+        script.send("stop");
+        assert_eq!(script.receive(), "stopped\n");
     }
 
+    /// Starts the server again after [`Postgres::stop`].
     pub fn start_again(&self) {
-        let mut guard = self.guard.lock().expect("no panic");
-        guard.tell("start");
-        assert_eq!(guard.hear(), "started\n");
+        let mut script = self.script.lock().expect("no panic");
+        script.send("start");
+        assert_eq!(script.receive(), "started\n");
     }
 
+    /// Returns the port of the server.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// A new, empty database, by its name.
+    /// Creates an empty database and returns its name.
     pub fn database(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -154,17 +162,18 @@ impl Postgres {
         name
     }
 
-    /// Where a database is. The password is none, and should be seen nowhere.
+    /// Returns the URL of a database. Its password is not needed, and must appear in no output.
     pub fn url(&self, database: &str) -> String {
-        url(self.port, database)
+        postgres_url(self.port, database)
     }
 }
 
-pub fn url(port: u16, database: &str) -> String {
+/// Returns the URL of a database at a port, which may be the port of a proxy.
+pub fn postgres_url(port: u16, database: &str) -> String {
     format!("postgres://omniglot:not-to-be-seen@127.0.0.1:{port}/{database}")
 }
 
-/// Where `initdb` and its like are: the newest that there is.
+/// Finds the folder of `initdb` and the other programs, of the newest version.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -182,7 +191,7 @@ fn programs() -> Option<PathBuf> {
     found.pop()
 }
 
-/// Whom it runs as where the tests run as root.
+/// Returns the user that the server runs as where the tests run as root, which PostgreSQL refuses.
 fn user() -> Option<&'static str> {
     if !nix::unistd::geteuid().is_root() {
         return None;

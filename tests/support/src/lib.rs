@@ -1,0 +1,43 @@
+//! Shared by the tests that start the gateway: processes, clients, upstreams, certificates and databases.
+
+#![forbid(unsafe_code)]
+
+mod config;
+mod database;
+mod gateway;
+mod http1;
+mod mock;
+mod postgres;
+mod process;
+mod redis;
+mod requests;
+mod stream_events;
+mod tcp_proxy;
+mod tls;
+mod upstreams;
+mod wait;
+
+pub use config::{FORMATS, KEY, every_format_config, single_upstream_config};
+pub use database::Database;
+pub use gateway::Gateway;
+pub use http1::{
+    Http1Connection, Http1Message, Http1Upstream, find_bytes, http1_post, http1_post_head,
+};
+pub use mock::Mock;
+pub use postgres::{Postgres, postgres_url};
+pub use process::{Process, Stderr, free_address, omniglot};
+pub use redis::Redis;
+pub use requests::{
+    Response, client, client_builder, echoed_request, error_message, new_client, post, request,
+    response_text, send,
+};
+pub use stream_events::{
+    NATIVE_ARRAY, STREAM_KINDS, assert_error_event, format_of, is_end, is_error, sse_events,
+    stream_events,
+};
+pub use tcp_proxy::TcpProxy;
+pub use tls::{CertificateAuthority, TlsProxy};
+pub use upstreams::{
+    echo_upstream, fixed_response_upstream, gateway_with_fixed_responses, response_head,
+};
+pub use wait::{TIMEOUT, wait_for, wait_until};
