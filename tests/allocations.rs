@@ -1,4 +1,4 @@
-//! How much memory translation asks for, so that it cannot creep up.
+//! Limits of how many allocations and bytes a translation needs.
 
 #[path = "../benches/allocations.rs"]
 mod allocations;
@@ -101,7 +101,7 @@ fn hold(most: OutputLimit, spent: impl Fn(Format, Format) -> Option<u64>) {
 }
 
 #[test]
-fn requests_take_few_allocations() {
+fn requests_need_few_allocations() {
     let realistic: OutputLimit = [
         [0, 224, 344, 181],
         [174, 0, 336, 176],
@@ -118,7 +118,7 @@ fn requests_take_few_allocations() {
 }
 
 #[test]
-fn replies_take_few_allocations() {
+fn responses_need_few_allocations() {
     let realistic: OutputLimit = [
         [4, 18, 22, 34],
         [27, 1, 25, 43],
@@ -143,7 +143,7 @@ fn replies_take_few_allocations() {
 const NOW_AND_THEN: u64 = 30;
 
 #[test]
-fn events_of_a_stream_take_none() {
+fn stream_events_need_no_allocation() {
     // Where the model's name is put right, the event is copied; to skip what is nested, a parser
     // remembers its brackets.
     for (pieces, renamed) in [
@@ -160,7 +160,7 @@ fn events_of_a_stream_take_none() {
 }
 
 #[test]
-fn what_is_large_is_copied_once() {
+fn large_values_are_copied_once() {
     const SIZE: usize = 1 << 20;
     const ONCE: u64 = SIZE as u64 / 16 * 17 + 65_536;
     for (from, to) in pairs().filter(|(from, to)| from != to) {
@@ -170,7 +170,7 @@ fn what_is_large_is_copied_once() {
 }
 
 #[test]
-fn long_text_is_unescaped_once_and_written_once() {
+fn long_text_is_unescaped_once_and_encoded_once() {
     const SIZE: usize = 1 << 18;
     for (from, to) in pairs().filter(|(from, to)| from != to) {
         let spent = of_request(from, to, &text_request(from, SIZE)).bytes;

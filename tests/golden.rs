@@ -1,4 +1,4 @@
-//! Hand-made translation cases: requests, replies, errors and streams, with what must be reported.
+//! Golden cases of translation: requests, responses, errors and streams, with the losses that must be reported.
 
 #[path = "golden/compare.rs"]
 mod compare;

@@ -1,4 +1,4 @@
-//! The mock over a real socket: what it answers, how it fails, and what it tells of its visitors.
+//! The mock over a real socket: its responses, its failures, and its counts of requests.
 
 use std::future::Future;
 use std::io::Read as _;
@@ -123,7 +123,7 @@ fn digest(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_format_answers_in_json_and_in_events() {
+async fn every_format_responds_with_json_and_with_events() {
     within(async {
         let mock = Mock::start().await;
         for format in Format::ALL {
@@ -202,7 +202,7 @@ async fn tokens_are_counted_in_words() {
 }
 
 #[tokio::test]
-async fn counters_refuse_what_they_do_not_know() {
+async fn token_counting_refuses_unknown_fields() {
     within(async {
         let mock = Mock::start().await;
         let messages = json!([{"role": "user", "content": "Hi"}]);
@@ -251,7 +251,7 @@ async fn counters_refuse_what_they_do_not_know() {
 }
 
 #[tokio::test]
-async fn models_are_listed_in_the_shape_of_the_asker() {
+async fn models_are_listed_in_the_clients_format() {
     within(async {
         let mock = Mock::start().await;
         assert_eq!(mock.get("/v1/models").await["data"][0]["object"], "model");
@@ -267,7 +267,7 @@ async fn models_are_listed_in_the_shape_of_the_asker() {
 }
 
 #[tokio::test]
-async fn pictures_are_painted_and_edited() {
+async fn images_are_generated_and_edited() {
     within(async {
         let mock = Mock::start().await;
         let wanted = json!({"model": "demo-image", "prompt": "a cat", "n": 2});
@@ -312,7 +312,7 @@ async fn errors_have_the_status_asked_for_and_the_shape_of_the_format() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_at_all_comes_as_planned() {
+async fn unreadable_responses_can_be_requested() {
     within(async {
         let mock = Mock::start().await;
         for (format, stream) in Format::ALL
@@ -360,7 +360,7 @@ async fn unknown_paths_and_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn the_connection_breaks_where_it_should() {
+async fn the_connection_is_cut_where_requested() {
     within(async {
         let mock = Mock::start().await;
         let half = mock.chat("mock:cut").await;
@@ -457,7 +457,7 @@ async fn a_stream_goes_on_only_when_signalled() {
 }
 
 #[tokio::test]
-async fn clients_that_leave_are_counted() {
+async fn clients_that_disconnect_are_counted() {
     within(async {
         let mock = Mock::start().await;
         let prompt = "mock:wait=never mock:name=left hello";
@@ -500,7 +500,7 @@ async fn the_same_request_gives_the_same_bytes() {
 }
 
 #[tokio::test]
-async fn thoughts_are_signed_alike_in_json_and_in_events() {
+async fn reasoning_is_signed_alike_in_json_and_in_events() {
     within(async {
         let mock = Mock::start().await;
         for (format, stream) in Format::ALL
@@ -518,7 +518,7 @@ async fn thoughts_are_signed_alike_in_json_and_in_events() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_without_tls() {
+async fn http2_works_without_tls() {
     within(async {
         let mock = Mock::start().await;
         let client = client().http2_prior_knowledge().build().unwrap();
@@ -532,7 +532,7 @@ async fn http2_is_spoken_without_tls() {
 }
 
 #[tokio::test]
-async fn what_arrived_can_be_seen() {
+async fn requests_that_arrived_can_be_inspected() {
     within(async {
         let mock = Mock::start().await;
         let (path, body) = question(Format::Chat, "demo", "mock:echo hi", false);
@@ -562,7 +562,7 @@ async fn large_bodies_arrive_whole() {
 }
 
 #[tokio::test]
-async fn vendor_headers_and_compression_come_when_told() {
+async fn vendor_headers_and_compression_are_sent_on_request() {
     within(async {
         let mock = Mock::start().await;
         let plain = mock.chat("hello").await;

@@ -58,7 +58,7 @@ fn check(case: &Value) {
 }
 
 #[test]
-fn hand_made_cases_have_them() {
+fn golden_cases_have_the_properties() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut checked = 0;
     for pair in fs::read_dir(root).expect("a directory") {

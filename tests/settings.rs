@@ -1,4 +1,4 @@
-//! Good configs: what they come out as, what is assumed where they are silent, what stays unseen.
+//! Valid configs: their values, their defaults, and the secrets that no output shows.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn address(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn silence_means_the_defaults() {
+fn missing_keys_have_their_defaults() {
     let config = good("server: {}");
     assert_eq!(config.journal.path, Path::new("omniglot-journal"));
     assert_eq!(config.journal.limit, 1 << 30);
@@ -176,7 +176,7 @@ fn windows_line_ends_and_a_byte_order_mark_are_fine() {
 }
 
 #[test]
-fn anchors_and_merge_keys_spare_repetition() {
+fn anchors_and_merge_keys_are_resolved() {
     let config = good(
         "
 upstreams:
@@ -193,7 +193,7 @@ upstreams:
 }
 
 #[test]
-fn variables_fill_any_value() {
+fn variables_are_expanded_in_any_value() {
     let env = |name: &str| match name {
         "PORT" => Some("0".to_owned()),
         "WEIGHT" => Some("7".to_owned()),
@@ -213,7 +213,7 @@ models: [{id: large, upstreams: [{name: acme, weight: "${WEIGHT}"}]}]
 }
 
 #[test]
-fn base_urls_are_taken_apart() {
+fn base_urls_are_parsed() {
     for (url, tls, host, port, authority, prefix) in [
         ("https://a.example", true, "a.example", 443, "a.example", ""),
         (
@@ -262,7 +262,7 @@ fn the_route_table_has_a_row_per_upstream_of_a_model() {
 }
 
 #[test]
-fn what_is_seldom_meant_is_named() {
+fn suspicious_settings_are_noted() {
     assert_eq!(warnings(&good(SAMPLE)), [""; 0]);
     let text = "
 keys:
@@ -302,7 +302,7 @@ models:
 }
 
 #[test]
-fn what_a_cap_does_not_see_is_named() {
+fn models_without_prices_under_a_cap_are_noted() {
     let text = "
 keys:
   - {name: all, secret: a, spending_cap: 5}
@@ -331,7 +331,7 @@ models:
 }
 
 #[test]
-fn patience_is_set_for_upstreams_and_for_models() {
+fn timeouts_and_retries_are_set_for_upstreams_and_for_models() {
     let config = good(
         "
 server: {max_in_flight: 500, timeouts: {body: 1m}}
@@ -428,7 +428,7 @@ fn tls_files_that_exist_are_fine() {
 /// Every value of the sample in turn is taken from the environment, and every one in turn holds
 /// something that a message might be tempted to quote.
 #[test]
-fn what_the_environment_says_is_never_shown_in_a_problem() {
+fn values_of_variables_are_never_shown_in_a_problem() {
     for canary in [
         "canary",
         "canary canary",

@@ -1,4 +1,4 @@
-//! Clients that mean no good: they stall, vanish, nest, count too high, and open more than they use.
+//! Clients that misbehave: they stop reading, disconnect, nest too deeply, send huge numbers, open many connections.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn long_stream(model: &str, name: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
+async fn a_client_that_stops_reading_is_disconnected_and_its_upstream_cancelled() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
     let before = gateway.resident();
@@ -78,7 +78,7 @@ async fn a_client_that_stops_reading_is_let_go_and_so_is_its_upstream() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_a_long_reply_slowly_gets_all_of_it() {
+async fn a_client_that_reads_a_long_response_slowly_gets_all_of_it() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 1s}");
     for model in ["other-chat", "same-native"] {
@@ -105,7 +105,7 @@ async fn a_client_that_takes_a_long_reply_slowly_gets_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_leaves_nothing_behind() {
+async fn a_client_that_disconnects_leaves_no_state() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {header: 300ms, body_idle: 300ms}");
     let (path, body) = request("messages", "same-chat", "hello", false);
@@ -212,7 +212,7 @@ async fn assert_never_a_failure(gateway: &Gateway, fillings: &[(String, bool)]) 
 }
 
 #[tokio::test]
-async fn structures_nested_without_end_are_refused_wherever_they_stand() {
+async fn deep_nesting_is_refused_in_every_field() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let nested = |depth: usize, open: &str, middle: &str, close: &str| {
@@ -238,7 +238,7 @@ async fn structures_nested_without_end_are_refused_wherever_they_stand() {
 }
 
 #[tokio::test]
-async fn numbers_and_texts_beyond_all_reason_are_no_failure() {
+async fn huge_numbers_and_texts_cause_no_server_error() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let fillings = [
@@ -262,7 +262,7 @@ async fn numbers_and_texts_beyond_all_reason_are_no_failure() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_refused_and_never_unpacked() {
+async fn a_compressed_body_is_refused_and_never_decompressed() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
@@ -285,7 +285,7 @@ async fn a_compressed_body_is_refused_and_never_unpacked() {
 }
 
 #[tokio::test]
-async fn control_characters_in_headers_and_names_reach_nobody() {
+async fn control_characters_in_headers_and_names_are_not_forwarded() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let (path, body) = request("chat", "same-chat", "mock:name=reached", false);
@@ -349,7 +349,7 @@ async fn http2(gateway: &Gateway) -> h2::client::SendRequest<Bytes> {
 }
 
 #[tokio::test]
-async fn streams_opened_and_reset_at_once_cost_nothing() {
+async fn http2_streams_opened_and_reset_at_once_leave_no_state() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let body = request("chat", "same-chat", "mock:wait=never mock:name=reset", true).1;
@@ -386,7 +386,7 @@ async fn streams_opened_and_reset_at_once_cost_nothing() {
 }
 
 #[tokio::test]
-async fn many_connections_that_say_nothing_keep_nobody_out() {
+async fn many_silent_connections_do_not_block_other_clients() {
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {header: 1h}");
     let mut silent = Vec::new();

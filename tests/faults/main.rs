@@ -1,11 +1,11 @@
-//! What goes wrong at every place of the way, in every pair of formats, and that nothing is left of it.
+//! Faults of upstreams and clients in every pair of formats, after which no request, memory or connection stays.
 
 mod clients;
-mod drips;
-mod kill;
-mod kinds;
+mod fault_table;
+mod faulty_upstream;
+mod killed_upstream;
 mod matrix;
+mod mock_responses;
 mod outbound;
-mod puppet;
-mod recorded;
 mod resets;
+mod slow_headers;

@@ -1,4 +1,4 @@
-//! Every fault in every pair of formats, with JSON and with streams, alone and with a spare.
+//! Runs every fault in every pair of formats, as JSON and as streams, alone and with a fallback.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,30 +13,30 @@ use omniglot_test_support::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::kinds::{self, BODY_LIMIT, CREDENTIAL, Door, Fault, Outcome};
-use crate::puppet::{self, GOOD_PATH, MARK};
-use crate::recorded::{Recorded, Shape};
+use crate::fault_table::{self, BODY_LIMIT, CREDENTIAL, Fault, Outcome, UpstreamKind};
+use crate::faulty_upstream::{self, GOOD_PATH, MARK};
+use crate::mock_responses::{RecordedResponses, Shape};
 
 /// Each asks one thing after the other, with a key that allows no more than that at once.
 const WORKERS: usize = 12;
 
-const DOORS: [(Door, &str); 5] = [
-    (Door::Patient, "patient"),
-    (Door::Impatient, "impatient"),
-    (Door::Refused, "refused"),
-    (Door::Tls, "tls"),
-    (Door::Stranger, "stranger"),
+const UPSTREAM_KINDS: [(UpstreamKind, &str); 5] = [
+    (UpstreamKind::Patient, "patient"),
+    (UpstreamKind::Impatient, "impatient"),
+    (UpstreamKind::Refused, "refused"),
+    (UpstreamKind::Tls, "tls"),
+    (UpstreamKind::Stranger, "stranger"),
 ];
 
 /// More than the gateway needs for all of this, and much less than one of the bombs would take.
 const MEMORY_LIMIT: u64 = 400 << 10;
 
-struct Stage {
+struct FaultRun {
     /// Where the gateway is.
     base: String,
     faults: Arc<Vec<Fault>>,
-    recorded: Arc<Recorded>,
-    puppet: SocketAddr,
+    recorded: Arc<RecordedResponses>,
+    faulty: SocketAddr,
 }
 
 /// One question, and what is asked.
@@ -73,7 +73,7 @@ fn spare_of(upstream: usize) -> &'static str {
     FORMATS[(upstream + 1) % FORMATS.len()].0
 }
 
-fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: u16) -> String {
+fn config(faulty: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: u16) -> String {
     let mut text =
         format!("server: {{listen: LISTEN, admin: ADMIN, body_limit: {BODY_LIMIT}}}\nkeys:\n");
     for worker in 0..WORKERS {
@@ -83,14 +83,14 @@ fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: 
     }
     text += "upstreams:\n";
     for (format, prefix) in FORMATS {
-        for (door, name) in DOORS {
-            let base = match door {
-                Door::Patient | Door::Impatient => format!("http://{puppet}"),
-                Door::Refused => format!("http://{nobody}"),
-                Door::Tls => format!("https://{no_tls}"),
-                Door::Stranger => format!("https://localhost:{stranger}"),
+        for (kind, name) in UPSTREAM_KINDS {
+            let base = match kind {
+                UpstreamKind::Patient | UpstreamKind::Impatient => format!("http://{faulty}"),
+                UpstreamKind::Refused => format!("http://{nobody}"),
+                UpstreamKind::Tls => format!("https://{no_tls}"),
+                UpstreamKind::Stranger => format!("https://localhost:{stranger}"),
             };
-            let silence = if door == Door::Impatient {
+            let silence = if kind == UpstreamKind::Impatient {
                 "300ms"
             } else {
                 "60s"
@@ -101,14 +101,14 @@ fn config(puppet: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: 
             );
         }
         text += &format!(
-            "  - {{name: good-{format}, format: {format}, base_url: \"http://{puppet}{GOOD_PATH}{prefix}\", \
+            "  - {{name: good-{format}, format: {format}, base_url: \"http://{faulty}{GOOD_PATH}{prefix}\", \
              breaker: off}}\n"
         );
     }
     text += "models:\n";
     for (number, (format, _)) in FORMATS.into_iter().enumerate() {
         let spare = spare_of(number);
-        for (_, name) in DOORS {
+        for (_, name) in UPSTREAM_KINDS {
             let upstreams = format!("upstreams: [{{name: {name}-{format}, model: theirs}}]");
             text += &format!(
                 "  - {{id: {name}-{format}, {upstreams}}}\n  \
@@ -137,7 +137,7 @@ async fn no_tls() -> SocketAddr {
     address
 }
 
-impl Stage {
+impl FaultRun {
     async fn ask(&self, worker: usize, cell: &Cell, model: &str, word: &str) -> Response {
         let prompt = format!("{MARK}{} {word} two", cell.fault);
         let (mut path, body) = request(format_of(cell.way), model, &prompt, cell.stream);
@@ -161,19 +161,19 @@ impl Stage {
     async fn check(&self, worker: usize, cell: &Cell, outcome: &Outcome) {
         let fault = &self.faults[cell.fault];
         let what = format!("{} {cell:?}", fault.name);
-        let (_, door) = DOORS[fault.door as usize];
+        let (_, kind) = UPSTREAM_KINDS[fault.kind as usize];
         let format = cell.upstream_format();
         let suffix = if cell.spared { "-spared" } else { "" };
         let word = fresh_word();
         let answer = self
-            .ask(worker, cell, &format!("{door}-{format}{suffix}"), &word)
+            .ask(worker, cell, &format!("{kind}-{format}{suffix}"), &word)
             .await;
         self.assert_answer(
             cell,
             outcome,
             &answer,
             &word,
-            &format!("{door}-{format}"),
+            &format!("{kind}-{format}"),
             &what,
         );
         let word = fresh_word();
@@ -228,7 +228,7 @@ impl Stage {
             .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())));
         let all = headers.collect::<Vec<_>>().join("\n") + "\n" + &text;
         assert!(!all.contains("secret"), "{what}: {all}");
-        assert!(!all.contains(&self.puppet.to_string()), "{what}: {all}");
+        assert!(!all.contains(&self.faulty.to_string()), "{what}: {all}");
         assert!(
             answer.header("x-request-id").starts_with("req_"),
             "{what}: {all}"
@@ -323,7 +323,7 @@ fn fresh_word() -> String {
 }
 
 /// All cells of a fault that can be.
-fn cells(stage: &Stage, fault: usize) -> Vec<(Cell, Outcome)> {
+fn cells(stage: &FaultRun, fault: usize) -> Vec<(Cell, Outcome)> {
     let mut all = Vec::new();
     for stream in [false, true] {
         for way in STREAM_KINDS {
@@ -350,7 +350,7 @@ fn cells(stage: &Stage, fault: usize) -> Vec<(Cell, Outcome)> {
 }
 
 /// Runs the cells of one fault; what went wrong has been printed.
-async fn run(stage: &Arc<Stage>, fault: usize) -> (usize, usize) {
+async fn run(stage: &Arc<FaultRun>, fault: usize) -> (usize, usize) {
     let cells = Arc::new(cells(stage, fault));
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
@@ -377,29 +377,29 @@ async fn run(stage: &Arc<Stage>, fault: usize) -> (usize, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_fault_is_told_or_made_good_and_leaves_nothing_behind() {
-    let faults = Arc::new(kinds::all());
+async fn every_fault_is_reported_or_retried_and_leaves_no_state() {
+    let faults = Arc::new(fault_table::all());
     let words: BTreeSet<String> = faults.iter().map(|fault| fault.words.to_owned()).collect();
     let mock = Mock::start();
-    let recorded = Recorded::of(&mock, &words.into_iter().collect::<Vec<_>>()).await;
+    let recorded = RecordedResponses::of(&mock, &words.into_iter().collect::<Vec<_>>()).await;
     let recorded = Arc::new(recorded);
-    let puppet = puppet::start(faults.clone(), recorded.clone()).await;
+    let faulty = faulty_upstream::start(faults.clone(), recorded.clone()).await;
     // Bound, so that nobody else takes it, and never listening.
     let nobody = TcpSocket::new_v4().expect("a socket");
     nobody
         .bind("127.0.0.1:0".parse().expect("an address"))
         .expect("a port");
     let nobody_at = nobody.local_addr().expect("an address");
-    let stranger = TlsProxy::start(&CertificateAuthority::new(), "localhost", puppet).await;
+    let stranger = TlsProxy::start(&CertificateAuthority::new(), "localhost", faulty).await;
     let complaints = Stderr::new();
     let port = stranger.address.port();
-    let config = config(puppet, nobody_at, no_tls().await, port);
+    let config = config(faulty, nobody_at, no_tls().await, port);
     let gateway = Gateway::start_with(&config, |command| complaints.attach(command));
-    let stage = Arc::new(Stage {
+    let stage = Arc::new(FaultRun {
         base: gateway.url(""),
         faults,
         recorded,
-        puppet,
+        faulty,
     });
     let (mut asked, mut wrong) = (0, Vec::new());
     for number in 0..stage.faults.len() {

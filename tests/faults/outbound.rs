@@ -1,4 +1,4 @@
-//! The gateway goes to its upstreams and nowhere else, whatever a client or an upstream names.
+//! The gateway connects to its upstreams and to no other address that a client or an upstream names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ fn naming(format: &str, url: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_address_that_a_client_names_is_visited() {
+async fn no_address_in_a_request_is_connected_to() {
     let (mock, bystander) = (Mock::start(), bystander().await);
     let gateway = Gateway::start(&every_format_config(mock.address));
     let url = format!("http://{}/picture.png", bystander.address);

@@ -1,4 +1,4 @@
-//! What may be sent twice, and what must not be finished: resets in HTTP/2, and the end of draining.
+//! Requests that may be sent again after an HTTP/2 reset, and streams that the end of draining cuts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ async fn serve(stream: TcpStream, resets: Arc<AtomicUsize>, asked: Arc<AtomicUsi
 }
 
 #[tokio::test]
-async fn a_request_that_an_http2_upstream_resets_is_sent_once_more_at_most() {
+async fn a_request_that_an_http2_upstream_resets_is_retried_at_most_once() {
     let resets = Arc::new(AtomicUsize::new(0));
     let asked = Arc::new(AtomicUsize::new(0));
     let (left, count) = (resets.clone(), asked.clone());
@@ -87,7 +87,7 @@ fn chunks(mut bytes: &[u8]) -> (Vec<&[u8]>, bool) {
 }
 
 #[tokio::test]
-async fn when_draining_ends_no_error_is_written_into_half_a_piece() {
+async fn the_end_of_draining_writes_no_error_into_an_incomplete_event() {
     let mock = Mock::start();
     let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {drain_timeout: 1s, ");

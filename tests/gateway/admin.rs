@@ -1,4 +1,4 @@
-//! The admin port: health, readiness, and metrics that say exactly what has happened.
+//! The admin port: health, readiness, and exact metrics.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ async fn admin(gateway: &Gateway, path: &str) -> Response {
 }
 
 /// Status and length of what a request is answered with, and the length of its own body.
-struct Exchanged {
+struct ExchangeSizes {
     status: u16,
     received: usize,
     sent: usize,
@@ -71,7 +71,7 @@ async fn exchange(
     model: &str,
     words: &str,
     stream: bool,
-) -> Exchanged {
+) -> ExchangeSizes {
     with_key(gateway, KEY, format, model, words, stream).await
 }
 
@@ -82,7 +82,7 @@ async fn with_key(
     model: &str,
     words: &str,
     stream: bool,
-) -> Exchanged {
+) -> ExchangeSizes {
     let (path, body) = request(format, model, words, stream);
     let body = body.to_string();
     let received = body.len();
@@ -92,7 +92,7 @@ async fn with_key(
         .header("content-type", "application/json")
         .body(body);
     let reply = reply.send().await.expect("an answer");
-    Exchanged {
+    ExchangeSizes {
         status: reply.status().as_u16(),
         received,
         sent: reply.bytes().await.expect("a whole body").len(),
@@ -188,7 +188,7 @@ async fn requests_are_counted_by_format_model_upstream_and_status_with_their_byt
 }
 
 #[tokio::test]
-async fn failures_of_upstreams_are_counted_by_cause_also_where_another_answered() {
+async fn upstream_failures_are_counted_by_cause_also_after_a_failover() {
     let mock = Mock::start();
     let (dead, mock_address) = (free_address(), mock.address);
     let config = format!(
@@ -235,7 +235,7 @@ async fn failures_of_upstreams_are_counted_by_cause_also_where_another_answered(
 }
 
 #[tokio::test]
-async fn a_running_stream_is_in_flight_until_it_ends() {
+async fn a_stream_is_in_flight_until_it_ends() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     assert_eq!(samples(&gateway).await[IN_FLIGHT], 0.0);
@@ -259,7 +259,7 @@ async fn a_running_stream_is_in_flight_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_leaves_no_task_behind() {
+async fn a_client_that_disconnects_leaves_no_request_in_flight() {
     const TASKS: &str = "omniglot_tasks";
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
@@ -287,7 +287,7 @@ async fn a_client_that_leaves_leaves_no_task_behind() {
 }
 
 #[tokio::test]
-async fn health_and_readiness_follow_the_life_of_the_process() {
+async fn health_and_readiness_follow_the_state_of_the_process() {
     let mock = Mock::start();
     let mut gateway = Gateway::start(&every_format_config(mock.address));
     for path in ["/healthz", "/readyz"] {
@@ -312,7 +312,7 @@ async fn health_and_readiness_follow_the_life_of_the_process() {
 }
 
 #[tokio::test]
-async fn each_port_knows_only_its_own_paths() {
+async fn each_port_serves_only_its_own_paths() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for path in ["/healthz", "/readyz", "/metrics"] {

@@ -1,4 +1,4 @@
-//! Bodies of every size on every way in: whole to the upstream, or refused so that the client sees it.
+//! Request bodies of every size and framing arrive whole at the upstream, or are refused so that the client sees it.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub async fn send(client: &reqwest::Client, url: String, body: Body) -> (u16, St
 }
 
 #[tokio::test]
-async fn large_bodies_arrive_whole_by_every_way_in() {
+async fn large_bodies_arrive_whole_in_every_framing() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     for size in [20 * MIB, 60 * MIB] {
@@ -106,7 +106,7 @@ async fn until_given_back(gateway: &Gateway) {
 
 /// So many wait at once that a worker frees what another one asked for.
 #[tokio::test]
-async fn what_many_large_bodies_held_at_once_is_given_back() {
+async fn memory_of_many_large_bodies_is_freed() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(4 * MIB);
@@ -120,7 +120,7 @@ async fn what_many_large_bodies_held_at_once_is_given_back() {
 }
 
 #[tokio::test]
-async fn large_bodies_arrive_whole_when_the_models_name_changes_on_the_way() {
+async fn large_bodies_arrive_whole_when_the_model_is_renamed() {
     let mock = Mock::start();
     for protocol in ["http1", "http2"] {
         let config = every_format_config(mock.address);
@@ -178,7 +178,7 @@ fn path_of(format: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_length_over_the_limit_is_refused_before_the_body_is_asked_for() {
+async fn a_content_length_over_the_limit_is_refused_before_the_body_is_read() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
@@ -191,7 +191,7 @@ async fn a_length_over_the_limit_is_refused_before_the_body_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_on_over_the_limit_still_sees_the_refusal() {
+async fn a_client_that_keeps_sending_over_the_limit_gets_the_error() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let body = body(70 * MIB);
@@ -212,7 +212,7 @@ async fn a_client_that_sends_on_over_the_limit_still_sees_the_refusal() {
 
 /// Libraries look for an early answer; this client does not look before it has sent everything.
 #[tokio::test]
-async fn a_client_that_reads_only_after_sending_sees_the_refusal() {
+async fn a_client_that_reads_only_after_sending_gets_the_error() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "body_limit: 1MiB");
     let body = body(20 * MIB);
@@ -248,7 +248,7 @@ async fn a_client_that_reads_only_after_sending_sees_the_refusal() {
 }
 
 #[tokio::test]
-async fn a_refused_key_reaches_a_client_in_the_middle_of_a_large_body() {
+async fn the_error_for_a_wrong_key_reaches_a_client_that_is_sending_a_large_body() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(20 * MIB);
@@ -263,7 +263,7 @@ async fn a_refused_key_reaches_a_client_in_the_middle_of_a_large_body() {
 }
 
 #[tokio::test]
-async fn the_limit_is_the_last_size_that_passes() {
+async fn a_body_of_exactly_the_limit_passes() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "body_limit: 1000B");
     for (size, expected) in [(1000, 200), (1001, 413), (2000, 413)] {
@@ -284,7 +284,7 @@ async fn the_limit_is_the_last_size_that_passes() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_for_100_gets_it_and_then_the_reply() {
+async fn a_client_that_expects_100_continue_gets_it_and_then_the_response() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(3 * MIB);
@@ -309,7 +309,7 @@ async fn a_client_that_waits_for_100_gets_it_and_then_the_reply() {
 }
 
 #[tokio::test]
-async fn single_bytes_make_a_body_and_no_bytes_make_none() {
+async fn a_body_in_single_bytes_arrives_and_an_empty_one_is_refused() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let body = body(300);

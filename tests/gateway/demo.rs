@@ -57,7 +57,7 @@ fn printed_curl(process: &Process) -> String {
 }
 
 #[tokio::test]
-async fn without_a_config_the_demo_answers_the_curl_it_prints_and_every_format() {
+async fn the_demo_serves_the_curl_it_prints_and_every_format() {
     let _lock = lock();
     let directory = tempfile::tempdir().expect("an empty directory");
     let command = || {

@@ -1,4 +1,4 @@
-//! SIGTERM: what runs may finish, nothing new begins, and the process leaves as soon as it can.
+//! SIGTERM: requests in flight finish, new ones are refused, and the process exits as soon as it can.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn streams_in_flight_finish_while_new_connections_are_refused() {
 }
 
 #[tokio::test]
-async fn a_json_reply_in_flight_arrives() {
+async fn a_json_response_in_flight_arrives() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
     let words = "hello mock:wait=go mock:name=json";
@@ -108,7 +108,7 @@ async fn a_json_reply_in_flight_arrives() {
 }
 
 #[tokio::test]
-async fn an_http2_stream_finishes_too() {
+async fn an_http2_stream_in_flight_finishes() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
     let http2 = http2();
@@ -123,7 +123,7 @@ async fn an_http2_stream_finishes_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_late_gets_all_of_its_stream() {
+async fn a_slow_reader_gets_all_of_its_stream() {
     let mock = Mock::start();
     for client in [new_client(), http2()] {
         let mut gateway = patient(&mock);
@@ -143,7 +143,7 @@ async fn a_client_that_reads_late_gets_all_of_its_stream() {
 }
 
 #[tokio::test]
-async fn with_nothing_in_flight_the_process_leaves_at_once() {
+async fn with_no_request_in_flight_the_process_exits_at_once() {
     let mock = Mock::start();
     for signal in ["TERM", "INT"] {
         let mut gateway = patient(&mock);
@@ -153,7 +153,7 @@ async fn with_nothing_in_flight_the_process_leaves_at_once() {
 }
 
 #[tokio::test]
-async fn idle_connections_are_closed_and_hold_nothing() {
+async fn idle_connections_are_closed_and_do_not_delay_the_exit() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
     let mut fresh = Connection::open(&gateway).await;
@@ -176,7 +176,7 @@ async fn idle_connections_are_closed_and_hold_nothing() {
 }
 
 #[tokio::test]
-async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
+async fn a_stream_beyond_the_drain_timeout_ends_with_an_error_of_its_format() {
     let mock = Mock::start();
     let mut gateway = with_drain_timeout(&mock, "100ms");
     let mut streams = Vec::new();
@@ -220,7 +220,7 @@ async fn what_outlives_the_drain_timeout_is_told_so_in_its_own_format() {
 }
 
 #[tokio::test]
-async fn more_signals_while_draining_do_no_harm() {
+async fn further_signals_while_draining_are_ignored() {
     let mock = Mock::start();
     let mut gateway = patient(&mock);
     let stream = waiting_stream(&new_client(), &gateway, &mock, "chat").await;

@@ -1,11 +1,11 @@
-//! Images by request: every family of upstreams, every kind of client, every refusal.
+//! Image requests: every family of upstreams, every kind of client, every refusal.
 
 mod clients;
 mod files;
-mod given;
+mod inputs;
+mod memory;
 mod restart;
 mod tasks;
-mod weight;
 
 use omniglot_test_support::{Gateway, KEY, Mock, new_client};
 use reqwest::Response;
@@ -35,16 +35,16 @@ pub fn config(mock: &Mock) -> String {
     )
 }
 
-pub struct Stage {
+pub struct ImageGateway {
     pub mock: Mock,
     pub gateway: Gateway,
 }
 
-impl Stage {
-    pub fn start() -> Stage {
+impl ImageGateway {
+    pub fn start() -> ImageGateway {
         let mock = Mock::start();
         let gateway = Gateway::start(&config(&mock));
-        Stage { mock, gateway }
+        ImageGateway { mock, gateway }
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Response {
@@ -87,8 +87,8 @@ pub const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mPQazsIAAJbAXYK9nzKAAAAAElFTkSuQmCC";
 
 #[tokio::test]
-async fn an_upstream_of_the_format_gets_what_was_sent_and_is_heard_as_it_speaks() {
-    let stage = Stage::start();
+async fn an_images_upstream_gets_the_request_and_its_response_passes_through() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat mock:echo", "n": 2, "quality": "high", "size": "1024x1536",
         "output_format": "webp", "output_compression": 80, "background": "opaque", "moderation": "low",
         "response_format": "b64_json", "user": "u", "seed": 7, "steps": 20});
@@ -119,8 +119,8 @@ async fn an_upstream_of_the_format_gets_what_was_sent_and_is_heard_as_it_speaks(
 }
 
 #[tokio::test]
-async fn a_native_model_is_asked_for_the_nearest_shape_and_its_picture_comes_back() {
-    let stage = Stage::start();
+async fn a_native_model_gets_the_nearest_aspect_ratio_and_its_image_comes_back() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "native-art", "prompt": "a cat", "size": "1920x1080", "quality": "high", "user": "u"});
     let response = stage.generate(&body).await;
     assert_eq!(response.status(), 200);
@@ -143,8 +143,8 @@ async fn a_native_model_is_asked_for_the_nearest_shape_and_its_picture_comes_bac
 }
 
 #[tokio::test]
-async fn a_chat_model_with_pictures_answers_too() {
-    let stage = Stage::start();
+async fn a_chat_model_that_makes_images_is_supported() {
+    let stage = ImageGateway::start();
     let response = stage
         .generate(&json!({"model": "chat-art", "prompt": "a cat"}))
         .await;
@@ -154,8 +154,8 @@ async fn a_chat_model_with_pictures_answers_too() {
 }
 
 #[tokio::test]
-async fn addresses_are_passed_as_asked() {
-    let stage = Stage::start();
+async fn urls_are_returned_when_requested() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat", "response_format": "url"});
     let told: Value = stage.generate(&body).await.json().await.expect("JSON");
     let url = told["data"][0]["url"].as_str().expect("an address");
@@ -166,8 +166,8 @@ async fn addresses_are_passed_as_asked() {
 }
 
 #[tokio::test]
-async fn drafts_pass_as_they_come_and_native_streams_end_in_a_picture() {
-    let stage = Stage::start();
+async fn partial_images_are_streamed_and_native_streams_end_with_an_image() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat", "stream": true, "partial_images": 2});
     let response = stage.generate(&body).await;
     assert_eq!(header(&response, "content-type"), "text/event-stream");
@@ -205,8 +205,8 @@ async fn drafts_pass_as_they_come_and_native_streams_end_in_a_picture() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_fails_gives_way_to_the_next() {
-    let stage = Stage::start();
+async fn a_failing_upstream_is_followed_by_the_next() {
+    let stage = ImageGateway::start();
     let response = stage
         .generate(&json!({"model": "failing", "prompt": "a cat"}))
         .await;
@@ -216,16 +216,16 @@ async fn an_upstream_that_fails_gives_way_to_the_next() {
 }
 
 #[tokio::test]
-async fn pictures_are_paid_for_by_their_own_tokens() {
-    let stage = Stage::start();
+async fn images_are_billed_by_their_own_tokens() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "priced", "prompt": "mock:usage=3,0,100,0"});
     let response = stage.generate(&body).await;
     assert_eq!(header(&response, "x-omniglot-cost"), "208");
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_before_anybody_is_asked() {
-    let stage = Stage::start();
+async fn invalid_requests_are_refused_before_an_upstream_is_used() {
+    let stage = ImageGateway::start();
     let path = "/v1/images/generations";
     for (body, status, code, words) in [
         (

@@ -1,4 +1,4 @@
-//! Who may ask: where a key is found, what it opens, and how a request without one is refused.
+//! API keys: where a request may carry one, what it permits, and how a request without one is refused.
 
 use omniglot_test_support::{
     FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, request,
@@ -50,7 +50,7 @@ const CARRIERS: [(&str, &str); 8] = [
 ];
 
 #[tokio::test]
-async fn every_carrier_brings_the_key_on_every_path() {
+async fn every_header_for_keys_works_on_every_path() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     for (format, _) in FORMATS {
@@ -65,7 +65,7 @@ async fn every_carrier_brings_the_key_on_every_path() {
 }
 
 #[tokio::test]
-async fn the_query_brings_the_key_on_native_paths_only() {
+async fn the_query_carries_the_key_on_native_paths_only() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     let query = format!("?key={KEY}");
@@ -134,7 +134,7 @@ async fn a_missing_or_wrong_key_is_refused_in_the_shape_of_the_path() {
 }
 
 #[tokio::test]
-async fn one_valid_carrier_among_several_is_enough() {
+async fn one_valid_key_among_several_is_enough() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     let bearer = format!("Bearer {KEY}");
@@ -191,7 +191,7 @@ async fn a_model_outside_the_keys_globs_is_forbidden_known_or_not() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_key_is_nobodys_business() {
+async fn no_response_contains_the_name_of_a_key() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     for (key, model) in [
@@ -212,7 +212,7 @@ async fn the_name_of_a_key_is_nobodys_business() {
 }
 
 #[tokio::test]
-async fn the_carrier_never_decides_the_format() {
+async fn the_header_of_the_key_does_not_choose_the_format() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     for (format, _) in FORMATS {

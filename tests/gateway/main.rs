@@ -1,30 +1,30 @@
-//! The whole process over real sockets, with the mock behind it.
+//! Runs the whole process over real sockets, with the mock behind it.
 
+mod access_log;
 mod admin;
 mod bodies;
-mod command;
-mod counting;
+mod command_line;
+mod conversations;
+mod costs;
+mod count_tokens;
 mod demo;
-mod descriptors;
 mod drain;
 mod hooks;
 mod images;
+mod keep_alive;
 mod keys;
-mod lists;
-mod logging;
-mod loops;
-mod money;
+mod model_lists;
 mod native;
-mod passing;
-mod patience;
+mod open_files;
+mod passthrough;
 mod protocols;
-mod quiet;
 mod recordings;
 mod refusals;
 mod reload;
+mod resilience;
 mod streaming;
-mod threads;
-mod translated;
+mod tool_loops;
+mod translation;
 mod upstreams;
 
 use omniglot_test_support::{

@@ -1,7 +1,7 @@
-//! The native surface: what it refuses whoever answers, what it lets pass, and what its replies hold.
+//! The native API: which requests it refuses, which it passes through, and what its responses contain.
 
-mod replies;
-mod table;
+mod request_rules;
+mod responses;
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use omniglot_test_support::{
 };
 use serde_json::{Value, json};
 
-use table::{BROKEN, SOUND};
+use request_rules::{BROKEN, SOUND};
 
 /// Models on upstreams of two formats: `native`, `chat`, each also with images among its answers
 /// (`native-images` …), and `acme`, a native upstream of another brand.
@@ -43,7 +43,7 @@ fn refused(answer: &Response, status: u16) -> String {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_refused_whoever_would_answer() {
+async fn requests_that_break_a_rule_are_refused_for_every_upstream() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (body, field) in BROKEN {
@@ -62,7 +62,7 @@ async fn what_breaks_a_rule_is_refused_whoever_would_answer() {
 }
 
 #[tokio::test]
-async fn what_keeps_to_the_rules_passes_byte_by_byte() {
+async fn valid_requests_pass_byte_by_byte() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for body in SOUND {
@@ -80,7 +80,7 @@ fn said(answer: &Response) -> String {
 }
 
 #[tokio::test]
-async fn every_operator_holds_the_rules() {
+async fn every_method_checks_the_rules() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
@@ -129,7 +129,7 @@ async fn rules_for_native_upstreams_can_be_turned_off() {
 }
 
 #[tokio::test]
-async fn pictures_are_set_up_only_for_models_that_make_some() {
+async fn image_settings_are_accepted_only_for_image_models() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for field in ["imageConfig", "image_config"] {
@@ -148,7 +148,7 @@ async fn pictures_are_set_up_only_for_models_that_make_some() {
 }
 
 #[tokio::test]
-async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
+async fn vendor_tools_have_the_upstreams_name() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (written, google, acme) in [
@@ -184,7 +184,7 @@ async fn tools_of_the_vendor_go_by_the_upstreams_name_for_them() {
 }
 
 #[tokio::test]
-async fn cached_content_is_known_to_native_upstreams_only() {
+async fn cached_content_is_passed_to_native_upstreams_only() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for field in ["cachedContent", "cached_content"] {
@@ -197,7 +197,7 @@ async fn cached_content_is_known_to_native_upstreams_only() {
 }
 
 #[tokio::test]
-async fn names_of_functions_count_only_where_a_call_is_asked_for() {
+async fn allowed_function_names_count_only_when_a_call_is_required() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (mode, names, choice) in [
@@ -228,7 +228,7 @@ async fn names_of_functions_count_only_where_a_call_is_asked_for() {
 }
 
 #[tokio::test]
-async fn operators_and_alt() {
+async fn unknown_methods_and_values_of_alt_are_refused() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     let body = r#"{"contents":[{"parts":[{"text":"hi"}]}]}"#;
@@ -255,7 +255,7 @@ async fn operators_and_alt() {
 }
 
 #[tokio::test]
-async fn files_are_not_stored() {
+async fn file_uploads_are_refused() {
     let gateway = Gateway::start(&config("", echo_upstream(), echo_upstream()));
     for path in [
         "/upload/v1beta/files",
@@ -281,7 +281,7 @@ async fn files_are_not_stored() {
 
 /// Twenty megabytes of image, checked and passed as they are.
 #[tokio::test]
-async fn a_large_picture_passes() {
+async fn a_large_image_passes() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", mock.address, mock.address));
     let picture = "iVBORw0KGgo/".repeat((20 << 20) / 12);

@@ -1,4 +1,4 @@
-//! Every protocol that is spoken to clients and to upstreams, and clients that speak it badly.
+//! Every protocol towards clients and upstreams, and clients that break its rules.
 
 use futures_util::future::join_all;
 use http::Version;
@@ -33,7 +33,7 @@ async fn converse(client: &reqwest::Client, base: &str, format: &str) -> Version
 }
 
 #[tokio::test]
-async fn the_plain_port_speaks_both_protocols() {
+async fn the_plain_port_accepts_http1_and_http2() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let base = gateway.url("");
@@ -48,7 +48,7 @@ async fn the_plain_port_speaks_both_protocols() {
 
 /// What load balancers ask to see whether somebody is there.
 #[tokio::test]
-async fn the_shortest_requests_are_answered() {
+async fn minimal_requests_are_served() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (line, status) in [("GET /", 404), ("OPTIONS /", 404), ("A /", 404)] {
@@ -60,7 +60,7 @@ async fn the_shortest_requests_are_answered() {
 }
 
 #[tokio::test]
-async fn a_tls_listener_speaks_what_the_client_agrees_to() {
+async fn a_tls_listener_negotiates_the_protocol() {
     let mock = Mock::start();
     let authority = CertificateAuthority::new();
     let (cert, key) = authority.issue_files("localhost");
@@ -110,7 +110,7 @@ async fn large_bodies_arrive_whole_over_tls() {
 }
 
 #[tokio::test]
-async fn an_upstream_is_reached_over_tls_in_the_protocol_both_agree_on() {
+async fn an_upstream_is_reached_over_tls_in_the_negotiated_protocol() {
     let mock = Mock::start();
     let authority = CertificateAuthority::new();
     for (protocol, expected) in [("auto", "h2"), ("http1", "http/1.1"), ("http2", "h2")] {
@@ -210,7 +210,7 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
 }
 
 #[tokio::test]
-async fn an_upstream_is_found_by_its_name() {
+async fn an_upstream_is_resolved_by_its_name() {
     let mock = Mock::start();
     let port = mock.address.port();
     let upstream = format!("base_url: \"http://localhost:{port}/v1\"");
@@ -222,7 +222,7 @@ async fn an_upstream_is_found_by_its_name() {
 }
 
 #[tokio::test]
-async fn an_http_1_0_client_is_answered_up_to_the_end_of_the_connection() {
+async fn an_http_1_0_response_ends_with_the_connection() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     for stream in [false, true] {
@@ -256,7 +256,7 @@ async fn a_connection_is_closed_when_the_client_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_one_request_after_the_other() {
+async fn a_connection_serves_several_requests() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let mut wire = Http1Connection::connect(gateway.address).await;
@@ -280,7 +280,7 @@ async fn a_connection_serves_one_request_after_the_other() {
 }
 
 #[tokio::test]
-async fn requests_sent_ahead_are_answered_in_order() {
+async fn pipelined_requests_are_served_in_order() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let mut wire = Http1Connection::connect(gateway.address).await;
@@ -300,7 +300,7 @@ async fn requests_sent_ahead_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn garbage_ends_its_own_connection_and_nothing_else() {
+async fn garbage_closes_its_own_connection_only() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(200_000));
@@ -333,7 +333,7 @@ async fn garbage_ends_its_own_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_two_readers_would_read_differently_smuggles_nothing() {
+async fn ambiguous_framing_cannot_smuggle_a_request() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let hidden = http1_post(CHAT, "", &asking("mock:name=hidden", false));
@@ -415,7 +415,7 @@ async fn what_two_readers_would_read_differently_smuggles_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_send_its_header_is_let_go() {
+async fn a_client_that_does_not_send_its_header_is_disconnected() {
     let mock = Mock::start();
     let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {timeouts: {header: 200ms}, ");
@@ -438,7 +438,7 @@ async fn a_client_that_does_not_send_its_header_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_header_that_is_too_long_is_answered_over_http2_as_well() {
+async fn a_header_that_is_too_long_is_refused_over_http2() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {

@@ -1,14 +1,14 @@
-//! What real clients sent, sent again to an upstream of every format.
+//! Recorded requests of real clients, sent again to an upstream of every format.
 
-mod grammar;
-mod heard;
+mod event_order;
+mod response_content;
 
 use omniglot_test_support::{
     FORMATS, Gateway, KEY, Mock, Response, client, every_format_config, send, stream_events,
 };
 use serde_json::Value;
 
-use heard::Heard;
+use response_content::ResponseContent;
 
 /// The requests of one client in one format, as `tests/clients/run --record` keeps them.
 struct Recording {
@@ -49,7 +49,7 @@ async fn replay(gateway: &Gateway, request: &Value, model: &str) -> Response {
 }
 
 #[tokio::test]
-async fn what_real_clients_send_is_answered_on_every_format() {
+async fn recorded_requests_of_clients_are_served_by_every_format() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let recordings = recordings();
@@ -81,10 +81,10 @@ async fn what_real_clients_send_is_answered_on_every_format() {
 fn assert_answered(format: &str, request: &Value, answer: &Response, what: &str) {
     let heard = if answer.header("content-type") == "text/event-stream" {
         let pieces = stream_events(format, answer.text());
-        grammar::assert_stream(format, &pieces, what);
-        Heard::in_pieces(format, pieces.iter().map(|(_, data)| data))
+        event_order::assert_stream(format, &pieces, what);
+        ResponseContent::from_stream(format, pieces.iter().map(|(_, data)| data))
     } else {
-        Heard::whole(format, &answer.json())
+        ResponseContent::from_json(format, &answer.json())
     };
     let prompt = asked(&request["body"]);
     let body = request["body"].to_string();

@@ -1,7 +1,7 @@
-//! Requests that go nowhere: each is refused in the shape of its path, and the connection lives on.
+//! Requests that are refused: in the shape of their path, on a connection that stays usable.
 
 mod bodies;
-mod wire;
+mod http1;
 
 use std::io::{Read as _, Seek as _};
 use std::process::Stdio;
@@ -10,24 +10,24 @@ use omniglot_test_support::{
     Gateway, KEY, Mock, Response, client, every_format_config, request, send,
 };
 
-/// A gateway whose complaints can be read when all is done.
-struct Watched {
+/// A gateway whose log can be read when all is done.
+struct GatewayWithLog {
     gateway: Gateway,
-    complaints: std::fs::File,
+    log: std::fs::File,
     _mock: Mock,
 }
 
-impl Watched {
-    fn start() -> Watched {
+impl GatewayWithLog {
+    fn start() -> GatewayWithLog {
         let mock = Mock::start();
-        let complaints = tempfile::tempfile().expect("a file");
-        let stderr = complaints.try_clone().expect("the same file");
+        let log = tempfile::tempfile().expect("a file");
+        let stderr = log.try_clone().expect("the same file");
         let gateway = Gateway::start_with(&every_format_config(mock.address), |command| {
             command.stderr(Stdio::from(stderr));
         });
-        Watched {
+        GatewayWithLog {
             gateway,
-            complaints,
+            log,
             _mock: mock,
         }
     }
@@ -38,8 +38,8 @@ impl Watched {
         let asked = client().post(self.gateway.url(&path)).bearer_auth(KEY);
         assert_eq!(send(asked.json(&body)).await.status, 200);
         let mut said = String::new();
-        self.complaints.rewind().expect("a file");
-        self.complaints.read_to_string(&mut said).expect("text");
+        self.log.rewind().expect("a file");
+        self.log.read_to_string(&mut said).expect("text");
         assert!(!said.contains("panicked"), "{said}");
     }
 }
@@ -51,8 +51,8 @@ async fn ask(gateway: &Gateway, method: &str, path: &str) -> Response {
 }
 
 #[tokio::test]
-async fn an_unknown_path_is_not_found_in_the_shape_of_its_family() {
-    let watched = Watched::start();
+async fn an_unknown_path_is_not_found_in_the_format_of_its_prefix() {
+    let watched = GatewayWithLog::start();
     for (path, format) in [
         ("/", "chat"),
         ("/v1", "chat"),
@@ -91,8 +91,8 @@ async fn an_unknown_path_is_not_found_in_the_shape_of_its_family() {
 }
 
 #[tokio::test]
-async fn a_wrong_method_is_told_the_right_one() {
-    let watched = Watched::start();
+async fn a_wrong_method_is_refused_with_the_allowed_one() {
+    let watched = GatewayWithLog::start();
     for (path, format, allowed) in [
         ("/v1/chat/completions", "chat", "POST"),
         ("/v1/messages", "messages", "POST"),
@@ -135,8 +135,8 @@ async fn a_wrong_method_is_told_the_right_one() {
 }
 
 #[tokio::test]
-async fn native_streams_come_in_the_framings_there_are() {
-    let watched = Watched::start();
+async fn native_streams_are_sse_or_an_array() {
+    let watched = GatewayWithLog::start();
     let path = "/v1beta/models/same-native:";
     for (call, wanted) in [
         ("streamGenerateContent?alt=sse", 200),
@@ -161,8 +161,8 @@ async fn native_streams_come_in_the_framings_there_are() {
 }
 
 #[tokio::test]
-async fn tricks_with_the_path_open_nothing() {
-    let watched = Watched::start();
+async fn path_tricks_do_not_bypass_routing() {
+    let watched = GatewayWithLog::start();
     for (path, format, wanted) in [
         ("/v1/chat%2Fcompletions", "chat", 404),
         ("/v1/%63hat/completions", "chat", 404),

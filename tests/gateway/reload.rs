@@ -1,4 +1,4 @@
-//! SIGHUP: a good new config is taken into force under load, a bad one is refused.
+//! SIGHUP: a valid new config takes effect under load, an invalid one is refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn content_length(head: &str) -> usize {
 }
 
 #[tokio::test]
-async fn new_models_keys_and_upstreams_count_on_the_same_connection() {
+async fn new_models_keys_and_upstreams_take_effect_on_the_same_connection() {
     let mock = Mock::start();
     let before = every_format_config(mock.address);
     let gateway = Gateway::start(&before);
@@ -157,7 +157,7 @@ async fn a_bad_config_is_refused_with_its_problems_and_the_old_one_stays() {
 }
 
 #[tokio::test]
-async fn settings_that_need_a_restart_are_named_until_they_are_as_before() {
+async fn settings_that_need_a_restart_are_named_until_they_are_restored() {
     let mock = Mock::start();
     let before = every_format_config(mock.address);
     let stderr = Stderr::new();
@@ -245,7 +245,7 @@ fn varied(mock: SocketAddr, number: u32) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reloads_under_load_fail_no_request_and_leave_nothing_behind() {
+async fn reloads_under_load_fail_no_request_and_leak_nothing() {
     let mock = Mock::start();
     let gateway = Gateway::start_with(&varied(mock.address, 0).0, |command| {
         command.env("RUST_LOG", "error");

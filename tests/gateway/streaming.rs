@@ -1,4 +1,4 @@
-//! Streams while they run: every event at once, cancelled when the client leaves, within bounded memory.
+//! Streams in flight: each event at once, cancelled when the client disconnects, within bounded memory.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn each_event_arrives_before_the_next_one_is_sent() {
 
 /// The first event holds no content: its header is held for a while, but not until content comes.
 #[tokio::test]
-async fn the_header_arrives_although_no_content_does() {
+async fn the_header_arrives_before_any_content() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for format in ["chat", "messages", "responses"] {
@@ -97,7 +97,7 @@ async fn the_header_arrives_although_no_content_does() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_in_mid_stream_cancels_the_upstream() {
+async fn a_client_that_disconnects_during_a_stream_cancels_the_upstream() {
     let mock = Mock::start();
     for protocol in ["http1", "http2"] {
         let config = every_format_config(mock.address)
@@ -124,7 +124,7 @@ async fn a_client_that_leaves_in_mid_stream_cancels_the_upstream() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_the_first_byte_cancels_the_upstream() {
+async fn a_client_that_disconnects_before_the_first_byte_cancels_the_upstream() {
     let mock = Mock::start();
     for protocol in ["http1", "http2"] {
         let upstream = format!(
@@ -160,7 +160,7 @@ async fn a_client_that_leaves_before_the_first_byte_cancels_the_upstream() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() {
+async fn a_client_that_disconnects_during_a_response_is_not_an_upstream_failure() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let mut body = request("chat", "m", "mock:long=1000000", false).1;
@@ -175,7 +175,7 @@ async fn a_client_that_leaves_while_it_is_answered_is_not_the_upstreams_fault() 
 }
 
 #[tokio::test]
-async fn a_compressed_reply_reaches_the_client_in_the_clear() {
+async fn a_compressed_response_is_decompressed_for_the_client() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
@@ -240,7 +240,7 @@ async fn one_event_may_be_megabytes_long() {
 
 /// Clients that read nothing, on streams much longer than any buffer on the way.
 #[tokio::test]
-async fn a_client_that_does_not_read_costs_little_memory() {
+async fn a_client_that_does_not_read_needs_little_memory() {
     let mock = Mock::start();
     let gateway = mocked(&mock, "");
     let mut body = request("chat", "m", "mock:long=1000000 mock:events=1000", true).1;

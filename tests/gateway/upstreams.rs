@@ -1,4 +1,4 @@
-//! Upstreams that do what no HTTP library does: cut, broken, early, late, stale and silent replies.
+//! Upstreams that do what no HTTP library does: cut, broken, early, late, stale and silent responses.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -77,7 +77,7 @@ async fn scripted(replies: Vec<String>) -> Http1Upstream {
 }
 
 #[tokio::test]
-async fn a_reply_cut_at_any_byte_is_a_bad_gateway() {
+async fn a_response_cut_at_any_byte_is_a_bad_gateway() {
     let mut replies = vec![by_length()];
     for whole in [by_length(), in_chunks()] {
         let head = find_bytes(whole.as_bytes(), b"\r\n\r\n").expect("a head") + 4;
@@ -100,7 +100,7 @@ async fn a_reply_cut_at_any_byte_is_a_bad_gateway() {
 }
 
 #[tokio::test]
-async fn a_reply_that_is_not_http_is_a_bad_gateway() {
+async fn a_response_that_is_not_http_is_a_bad_gateway() {
     let ok = "HTTP/1.1 200 OK";
     let length = JSON.len();
     let replies = vec![
@@ -158,7 +158,7 @@ async fn a_reply_that_is_not_http_is_a_bad_gateway() {
 }
 
 #[tokio::test]
-async fn an_unusual_reply_that_can_be_read_is_passed_on() {
+async fn an_unusual_but_valid_response_passes() {
     let hint = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
     let go_on = "HTTP/1.1 100 Continue\r\n\r\n";
     let replies = vec![
@@ -184,7 +184,7 @@ async fn an_unusual_reply_that_can_be_read_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_reply_may_come_byte_by_byte() {
+async fn a_response_may_arrive_byte_by_byte() {
     let upstream = Http1Upstream::start(|mut wire, _| async move {
         wire.stream.set_nodelay(true).expect("a socket option");
         while wire.read_message().await.is_some() {
@@ -205,7 +205,7 @@ async fn a_reply_may_come_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn an_answer_before_the_body_was_read_is_passed_on() {
+async fn a_response_before_the_body_was_read_passes() {
     let upstream = Http1Upstream::start(|mut wire, _| async move {
         wire.read_head().await.expect("a head");
         let refusal = r#"{"error":{"message":"too much","type":"invalid_request_error","param":null,"code":null}}"#;
@@ -229,7 +229,7 @@ async fn an_answer_before_the_body_was_read_is_passed_on() {
 
 /// What comes next on such a connection would be read as the rest of the body.
 #[tokio::test]
-async fn a_connection_whose_request_was_not_read_is_not_used_again() {
+async fn a_connection_with_an_unread_request_is_not_reused() {
     let upstream = Http1Upstream::start(|mut wire, _| async move {
         let head = wire.read_head().await.expect("a head");
         let length = head.header("content-length").expect("a length");
@@ -259,7 +259,7 @@ async fn a_connection_whose_request_was_not_read_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn a_pooled_connection_that_dies_costs_neither_request_nor_attempt() {
+async fn a_dead_pooled_connection_costs_no_attempt() {
     let upstream = Http1Upstream::start(|mut wire, number| async move {
         assert!(wire.read_message().await.is_some());
         wire.send(by_length()).await;
@@ -304,7 +304,7 @@ async fn relay_until(doomed: impl Fn() -> bool, mut outside: TcpStream, mock: So
 }
 
 #[tokio::test]
-async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
+async fn a_dead_http2_connection_costs_no_attempt() {
     let mock = Mock::start();
     // Connections up to this number are doomed: all that were there when a request had been served.
     let doomed = Arc::new(AtomicUsize::new(0));
@@ -333,7 +333,7 @@ async fn an_http2_connection_that_dies_costs_neither_request_nor_attempt() {
 }
 
 #[tokio::test]
-async fn bytes_after_a_reply_are_not_taken_for_the_next_one() {
+async fn bytes_after_a_response_do_not_become_the_next_one() {
     let upstream = Http1Upstream::start(|mut wire, _| async move {
         while wire.read_message().await.is_some() {
             let forged = by_length().replace("hello", "forged");
@@ -362,7 +362,7 @@ async fn silent_after(bytes: String) -> Http1Upstream {
 }
 
 #[tokio::test]
-async fn an_error_with_the_status_of_a_stream_is_told_as_what_it_is() {
+async fn an_error_body_with_status_200_instead_of_a_stream_is_an_error() {
     let error = r#"{"error":{"message":"Busy.","type":"rate_limit_error","code":null}}"#;
     let head = "HTTP/1.1 200 OK";
     let upstream = scripted(vec![
@@ -381,7 +381,7 @@ async fn an_error_with_the_status_of_a_stream_is_told_as_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_error_does_not_tell_where_the_upstream_is() {
+async fn an_error_does_not_contain_the_upstreams_address() {
     let upstream = Http1Upstream::start(|mut wire, _| async move {
         while let Some(request) = wire.read_message().await {
             let host = request.header("host").expect("a host");
@@ -461,7 +461,7 @@ async fn a_stream_that_falls_silent_or_breaks_ends_with_an_error_event() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
+async fn an_unreachable_upstream_is_a_bad_gateway() {
     for base in [
         format!("http://{}/v1", free_address()),
         format!("http://localhost:{}/v1", free_address().port()),

@@ -1,10 +1,10 @@
-//! Clients that ask on and on, in every format, for JSON and for streams.
+//! Clients that send requests without pause, in every format, for JSON and for streams.
 
 use std::sync::{Arc, Mutex};
 
 use omniglot_test_support::{FORMATS, KEY, request};
 
-use crate::reading::{holds, last_words};
+use crate::last_event::{contains, last_event};
 
 pub const CLIENTS: usize = 8;
 
@@ -16,9 +16,9 @@ pub const COST: &str = "0.00175";
 
 /// The ids of requests whose replies were read to the end.
 #[derive(Default)]
-pub struct Whole(Mutex<Vec<String>>);
+pub struct CompletedRequests(Mutex<Vec<String>>);
 
-impl Whole {
+impl CompletedRequests {
     /// How many there are with this one.
     pub fn add(&self, id: String) -> usize {
         let mut ids = self.0.lock().expect("no panic");
@@ -59,14 +59,14 @@ pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<
         header("x-omniglot-cost").as_deref(),
         (!stream).then_some(COST)
     );
-    let last = last_words(format).filter(|_| stream);
+    let last = last_event(format).filter(|_| stream);
     let mut body = Vec::new();
     loop {
         match reply.chunk().await.ok()? {
             Some(chunk) => body.extend_from_slice(&chunk),
             None => return Some(id),
         }
-        if last.is_some_and(|words| holds(&body, words)) {
+        if last.is_some_and(|words| contains(&body, words)) {
             return Some(id);
         }
     }
@@ -74,10 +74,10 @@ pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<
 
 /// All clients ask until the gateway is gone, or until there is enough, by the count of all replies.
 /// The answer is how many of them were cut off.
-pub async fn ask_on(
+pub async fn send_requests(
     base: &str,
     first: usize,
-    whole: &Arc<Whole>,
+    whole: &Arc<CompletedRequests>,
     is_enough: impl Fn(usize) -> bool + Clone + Send + 'static,
 ) -> usize {
     let clients: Vec<_> = (0..CLIENTS)

@@ -1,9 +1,9 @@
-//! What requests took, over real sockets: in the journal before their last byte, in the store once.
+//! Usage records over real sockets: in the journal before the last byte of the response, in the store once.
 
-mod kill;
-mod ledger;
-mod life;
+mod database_outage;
+mod killed_gateway;
+mod last_event;
 mod load;
-mod outage;
-mod reading;
-mod receipts;
+mod restarts;
+mod usage_records;
+mod usage_store;

@@ -1,4 +1,4 @@
-//! A reply costs the same whether it is streamed or whole, translated or not: what its counts come to.
+//! A response costs the same whether it is streamed or whole, translated or not: the sum over its token counts.
 
 use bytes::Bytes;
 use omniglot::config::{Amount, Pricing};
@@ -180,7 +180,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..crate::many() })]
 
     #[test]
-    fn streams_and_whole_replies_cost_what_their_counts_come_to(
+    fn streams_and_whole_responses_cost_the_sum_over_their_counts(
         (from, usage) in told(),
         to in select(&Format::ALL[..]),
         prices in proptest::array::uniform8(price()),
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_costs_more_than_was_thought_before(
+    fn nothing_costs_more_than_its_reservation(
         (_, usage) in told(),
         prices in proptest::array::uniform8(price()),
         milliseconds in 0..1u64 << 40,
@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn counts_that_contradict_each_other_still_have_a_price(counts in any::<[u64; 6]>()) {
+    fn contradictory_counts_still_have_a_cost(counts in any::<[u64; 6]>()) {
         let [input, cached, cache_written, output, thinking, image_output] = counts;
         let usage = Usage { input, cached, cache_written, output, thinking, image_output, ..Usage::default() };
         let one = Some(NANO);

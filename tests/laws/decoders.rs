@@ -1,4 +1,4 @@
-//! No bytes make a reader panic: neither noise nor a good body with something odd in it.
+//! No bytes make a decoder panic: neither noise nor a valid body with an odd value in it.
 
 use std::sync::LazyLock;
 
@@ -194,12 +194,12 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn noise_is_refused_in_peace(bytes in noise()) {
+    fn noise_is_refused_without_a_panic(bytes in noise()) {
         Format::EVERY.into_iter().for_each(|format| read(format, &bytes));
     }
 
     #[test]
-    fn damaged_forms_are_read_or_refused(bytes in damaged_form()) {
+    fn damaged_forms_are_decoded_or_refused(bytes in damaged_form()) {
         read(Format::Images, &bytes);
         let codec = Format::Images.codec();
         let _ = codec.content_type(&bytes);
@@ -207,12 +207,12 @@ proptest! {
     }
 
     #[test]
-    fn good_bodies_with_odd_values_are_read_or_refused(bytes in grafted()) {
+    fn valid_bodies_with_odd_values_are_decoded_or_refused(bytes in grafted()) {
         Format::EVERY.into_iter().for_each(|format| read(format, &bytes));
     }
 
     #[test]
-    fn damaged_bodies_are_read_or_refused(bytes in damaged()) {
+    fn damaged_bodies_are_decoded_or_refused(bytes in damaged()) {
         Format::EVERY.into_iter().for_each(|format| read(format, &bytes));
     }
 }

@@ -1,10 +1,10 @@
-//! A reply in pieces, put together again, is the reply.
+//! The chunks of a response, folded together, are the response.
 
 use omniglot::model::{Arguments, Fold, PartKind, Response};
 use proptest::prelude::*;
 
 use crate::many;
-use crate::replies::anything;
+use crate::random_responses::anything;
 
 /// With the arguments of calls as text, which is all that pieces can say.
 fn in_text(mut response: Response<'_>) -> Response<'_> {
@@ -22,7 +22,7 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn pieces_make_up_the_reply_they_are_of(response in anything()) {
+    fn chunks_fold_into_their_response(response in anything()) {
         let mut fold = Fold::default();
         response.unfold(&mut |event| fold.push(event));
         prop_assert_eq!(fold.finish(), in_text(response));

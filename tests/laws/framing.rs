@@ -1,4 +1,4 @@
-//! Our reader of server-sent events against another's.
+//! The decoder of server-sent events agrees with that of another crate.
 
 use bytes::Bytes;
 use omniglot::sse::{SseFrame, SseFrames};
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn events_are_what_another_reader_sees_wherever_they_are_cut(
+    fn events_equal_those_of_another_decoder_wherever_they_are_cut(
         bytes in streams(),
         cuts in vec(any::<u8>(), 0..5),
     ) {
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_framed_all_the_same(
+    fn bytes_that_are_not_utf8_are_framed(
         bytes in vec(select(&b"data: \n\n\r\n:x\xff\xef\xbb\xbf"[..]), 0..40),
         cuts in vec(any::<u8>(), 0..4),
     ) {

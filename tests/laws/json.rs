@@ -1,4 +1,4 @@
-//! Edits of JSON touch only their place; arrays come apart at the same places as in a parser.
+//! Edits of JSON change only their range; arrays are split where a parser splits them.
 
 use bytes::Bytes;
 use omniglot::formats::Operation;
@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn a_request_that_passes_changes_only_where_it_must(body in bodies(), name in select(&["m", "new \"name\"\\", "é"][..])) {
+    fn a_passed_request_changes_only_where_necessary(body in bodies(), name in select(&["m", "new \"name\"\\", "é"][..])) {
         let body = Bytes::from(body);
         let codec = Format::Chat.codec();
         let wanted = RequestSummary::new(codec, Operation::Generate, None, &body).expect("a request");
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn elements_are_what_a_parser_sees(
+    fn array_elements_equal_those_of_a_parser(
         elements in vec((select(&VALUES[9..13]), space()), 0..6),
         spaces in (space(), space()),
         cuts in vec(any::<u8>(), 0..5),

@@ -1,14 +1,14 @@
-//! What must hold for every input, tried on random ones.
+//! Properties that hold for every input, tried on random ones.
 
 mod costs;
 mod decoders;
+mod event_order;
 mod folding;
 mod framing;
-mod grammar;
 mod json;
-mod replies;
+mod random_events;
+mod random_responses;
 mod round_trips;
-mod sequences;
 
 use proptest::prelude::ProptestConfig;
 

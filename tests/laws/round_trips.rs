@@ -1,4 +1,4 @@
-//! What a format can say, it says so that it is read back, whole or in a stream.
+//! Each format decodes what it has encoded, whole or as a stream.
 
 use omniglot::formats::{Framing, ResponseOptions};
 use omniglot::model::{Finish, Fold, Format, Losses, PartKind, Response, Source, Usage};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::many;
-use crate::replies::sayable;
+use crate::random_responses::sayable;
 
 pub fn asked(stream: bool) -> ResponseOptions {
     ResponseOptions {
@@ -23,7 +23,7 @@ pub fn asked(stream: bool) -> ResponseOptions {
 
 /// What must survive of a choice; formats may join words that stand apart.
 #[derive(Debug, PartialEq)]
-struct Kept {
+struct ComparedContent {
     words: String,
     refusal: String,
     thoughts: String,
@@ -34,9 +34,9 @@ struct Kept {
     finish: Finish<'static>,
 }
 
-fn kept(response: &Response<'_>) -> (Vec<Kept>, Option<Usage>) {
+fn compared_content(response: &Response<'_>) -> (Vec<ComparedContent>, Option<Usage>) {
     let choices = response.choices.iter().map(|choice| {
-        let mut kept = Kept {
+        let mut kept = ComparedContent {
             words: String::new(),
             refusal: String::new(),
             thoughts: String::new(),
@@ -85,12 +85,21 @@ fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
 
 fn check(format: Format, response: &Response<'_>) -> Result<(), TestCaseError> {
     let codec = format.codec();
-    let before = kept(response);
+    let before = compared_content(response);
     let body = codec.encode_response(response, &asked(false), &mut Losses::default());
     let again = codec.decode_response(&body, &mut Losses::default());
     let again = again.map_err(|api_error| TestCaseError::fail(format!("{api_error:?}")))?;
-    prop_assert_eq!(&kept(&again), &before, "{}", String::from_utf8_lossy(&body));
-    prop_assert_eq!(&kept(&streamed(format, response)), &before, "in a stream");
+    prop_assert_eq!(
+        &compared_content(&again),
+        &before,
+        "{}",
+        String::from_utf8_lossy(&body)
+    );
+    prop_assert_eq!(
+        &compared_content(&streamed(format, response)),
+        &before,
+        "in a stream"
+    );
     Ok(())
 }
 
@@ -98,22 +107,22 @@ proptest! {
     #![proptest_config(many())]
 
     #[test]
-    fn chat_reads_what_it_wrote(response in sayable(Format::Chat)) {
+    fn chat_decodes_what_it_encoded(response in sayable(Format::Chat)) {
         check(Format::Chat, &response)?;
     }
 
     #[test]
-    fn messages_reads_what_it_wrote(response in sayable(Format::Messages)) {
+    fn messages_decodes_what_it_encoded(response in sayable(Format::Messages)) {
         check(Format::Messages, &response)?;
     }
 
     #[test]
-    fn native_reads_what_it_wrote(response in sayable(Format::Native)) {
+    fn native_decodes_what_it_encoded(response in sayable(Format::Native)) {
         check(Format::Native, &response)?;
     }
 
     #[test]
-    fn responses_reads_what_it_wrote(response in sayable(Format::Responses)) {
+    fn responses_decodes_what_it_encoded(response in sayable(Format::Responses)) {
         check(Format::Responses, &response)?;
     }
 }

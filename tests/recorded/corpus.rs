@@ -1,4 +1,4 @@
-//! Where the recordings are, and what is known of each.
+//! The recordings of the corpus, and the metadata of each.
 
 use std::path::PathBuf;
 

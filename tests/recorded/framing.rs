@@ -4,7 +4,7 @@ use bytes::Bytes;
 use omniglot::model::{Fold, Format, PartKind};
 
 use crate::corpus::{others, root};
-use crate::streams::{Cuts, End, Passed, cut_anywhere, ending, events, streamed};
+use crate::streams::{Cuts, End, StreamResult, cut_anywhere, ending, events, streamed};
 
 /// The number of the case, its format, its text, and its error if it is broken.
 const CASES: &[(&str, Format, &str, Option<&str>)] = &[
@@ -45,7 +45,7 @@ fn case(number: &str) -> Option<(String, Bytes)> {
 }
 
 #[test]
-fn every_framing_says_the_same() {
+fn every_framing_has_the_same_events() {
     for (number, format, text, api_error) in CASES {
         let Some((name, bytes)) = case(number) else {
             return;
@@ -53,19 +53,19 @@ fn every_framing_says_the_same() {
         for to in others(*format) {
             let name = format!("{name} in {}", to.name());
             let wanted = streamed(to, "m");
-            let start = || Passed::start(to, *format, &wanted, "text/event-stream");
+            let start = || StreamResult::start(to, *format, &wanted, "text/event-stream");
             let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
             assert_eq!(words(to, &whole.out), *text, "{name}");
             told(&name, &whole, ending(to, &whole.out), *api_error);
         }
         let wanted = streamed(*format, "m");
-        let start = || Passed::start(*format, *format, &wanted, "text/event-stream");
+        let start = || StreamResult::start(*format, *format, &wanted, "text/event-stream");
         let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
         told(&name, &whole, ending(*format, &whole.out), *api_error);
     }
 }
 
-fn told(name: &str, whole: &Passed, end: End, api_error: Option<&str>) {
+fn told(name: &str, whole: &StreamResult, end: End, api_error: Option<&str>) {
     // An error that the upstream told in its own words passes with them.
     match (
         whole

@@ -6,7 +6,7 @@
 mod corpus;
 mod framing;
 mod refusals;
-mod replies;
 mod requests;
+mod responses;
 mod streams;
 mod usage;

@@ -1,4 +1,4 @@
-//! What recorded traffic holds that must be refused, by what it asks for.
+//! Recorded traffic that must be refused, by the feature that it asks for.
 
 use omniglot::model::{ApiError, Format};
 

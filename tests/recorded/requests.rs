@@ -1,4 +1,4 @@
-//! Every recorded request is understood or refused with a reason, and can be said in the other formats.
+//! Every recorded request is decoded or refused with a reason, and encoded in the other formats.
 
 use bytes::Bytes;
 use omniglot::formats::{Capabilities, Operation, RequestHead, UpstreamTarget};
@@ -19,7 +19,7 @@ fn head(recording: &Recording) -> RequestHead<'_> {
 }
 
 #[test]
-fn every_request_is_read_or_refused_with_a_reason() {
+fn every_request_is_decoded_or_refused_with_a_reason() {
     let (mut read, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
     for recording in recordings() {
         let Some(body) = &recording.request else {
@@ -125,7 +125,7 @@ fn read_again(
 
 /// What passes unchanged is held against the rules too: they must not refuse what upstreams take.
 #[test]
-fn what_an_upstream_took_is_within_the_rules() {
+fn requests_that_an_upstream_accepted_keep_the_rules() {
     let mut wrong = Vec::new();
     for recording in recordings() {
         let Some(body) = recording
@@ -149,7 +149,7 @@ fn what_an_upstream_took_is_within_the_rules() {
 }
 
 #[test]
-fn every_request_can_be_counted_wherever_it_can_be_said() {
+fn every_request_can_be_counted_in_every_format_that_can_encode_it() {
     let capabilities = Capabilities::default();
     for recording in recordings() {
         let (from, name) = (recording.format, &recording.name);
@@ -183,7 +183,7 @@ fn every_request_can_be_counted_wherever_it_can_be_said() {
 }
 
 #[test]
-fn pass_through_changes_no_byte_but_what_it_must() {
+fn passthrough_changes_no_byte_without_need() {
     for recording in recordings() {
         let Some(body) = recording.request.map(Bytes::from) else {
             continue;

@@ -1,4 +1,4 @@
-//! Every recorded stream passes and is relayed to every other format, the same wherever it is cut.
+//! Every recorded stream is passed through and translated to every other format, the same wherever it is cut.
 
 use std::collections::BTreeSet;
 
@@ -19,13 +19,13 @@ const SHORT: usize = 4 << 10;
 
 /// What became of a stream.
 #[derive(Debug, PartialEq)]
-pub struct Passed {
+pub struct StreamResult {
     pub out: Vec<u8>,
     pub api_error: Option<ApiError>,
     pub observer: ResponseObserver,
 }
 
-impl Passed {
+impl StreamResult {
     pub fn start(
         client: Format,
         upstream: Format,
@@ -36,7 +36,7 @@ impl Passed {
         ResponseTranslator::new(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
     }
 
-    fn of(mut reply: ResponseTranslator, pieces: &[Bytes]) -> Passed {
+    fn of(mut reply: ResponseTranslator, pieces: &[Bytes]) -> StreamResult {
         let (mut out, mut api_error) = (Vec::new(), None);
         for (number, piece) in pieces.iter().enumerate() {
             let mut chunk = Some(piece.clone());
@@ -49,7 +49,7 @@ impl Passed {
             }
         }
         let observer = reply.observer().clone();
-        Passed {
+        StreamResult {
             out,
             api_error,
             observer,
@@ -70,8 +70,8 @@ pub fn cut_anywhere(
     bytes: &Bytes,
     cuts: Cuts,
     start: &dyn Fn() -> ResponseTranslator,
-) -> Passed {
-    let whole = Passed::of(start(), std::slice::from_ref(bytes));
+) -> StreamResult {
+    let whole = StreamResult::of(start(), std::slice::from_ref(bytes));
     let count = match cuts {
         Cuts::Many if bytes.len() < SHORT => bytes.len(),
         Cuts::Many => 50,
@@ -79,7 +79,10 @@ pub fn cut_anywhere(
     };
     for cut in (0..=bytes.len()).step_by((bytes.len() / count).max(1)) {
         let pieces = [bytes.slice(..cut), bytes.slice(cut..)];
-        assert!(Passed::of(start(), &pieces) == whole, "{name} cut at {cut}");
+        assert!(
+            StreamResult::of(start(), &pieces) == whole,
+            "{name} cut at {cut}"
+        );
     }
     whole
 }
@@ -136,7 +139,7 @@ fn every_stream_passes_wherever_it_is_cut() {
         let models = models_in(format, &events);
         let model = models.iter().find(|model| !model.is_empty());
         let wanted = streamed(format, model.map_or("m", String::as_str));
-        let start = || Passed::start(format, format, &wanted, "text/event-stream");
+        let start = || StreamResult::start(format, format, &wanted, "text/event-stream");
         let whole = cut_anywhere(name, &bytes, Cuts::Many, &start);
         assert_eq!(whole.api_error, None, "{name}");
         // One that calls its model by two names cannot be asked for by both.
@@ -159,7 +162,7 @@ fn every_stream_passes_wherever_it_is_cut() {
 }
 
 #[test]
-fn every_stream_is_relayed_wherever_it_is_cut() {
+fn every_stream_is_translated_wherever_it_is_cut() {
     let (mut relayed, mut wrong) = (0, Vec::new());
     for (number, recording) in recordings().into_iter().enumerate() {
         let Some(bytes) = recording.stream.map(Bytes::from) else {
@@ -168,15 +171,15 @@ fn every_stream_is_relayed_wherever_it_is_cut() {
         let format = recording.format;
         let told = {
             let wanted = streamed(format, "m");
-            let reply = Passed::start(format, format, &wanted, "text/event-stream");
-            Passed::of(reply, std::slice::from_ref(&bytes))
+            let reply = StreamResult::start(format, format, &wanted, "text/event-stream");
+            StreamResult::of(reply, std::slice::from_ref(&bytes))
                 .observer
                 .usage
         };
         for (turn, to) in others(format).enumerate() {
             let name = format!("{} in {}", recording.name, to.name());
             let wanted = streamed(to, "m");
-            let start = || Passed::start(to, format, &wanted, "text/event-stream");
+            let start = || StreamResult::start(to, format, &wanted, "text/event-stream");
             // Cuts concern what comes before the encoder: each stream has one that gets them all.
             let cuts = if number % 3 == turn {
                 Cuts::Many
@@ -199,7 +202,7 @@ fn ended(
     from: Format,
     to: Format,
     bytes: &[u8],
-    whole: &Passed,
+    whole: &StreamResult,
     told: Option<Usage>,
 ) -> Option<String> {
     let recorded = String::from_utf8_lossy(bytes);

@@ -1,4 +1,4 @@
-//! Token counts read by nothing but their field names, to compare ours with.
+//! Token counts found by field names alone, to compare the decoders with.
 
 use omniglot::model::{Format, Usage};
 use serde_json::Value;

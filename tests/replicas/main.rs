@@ -1,8 +1,8 @@
-//! Several gateways together: what they share holds as if they were one.
+//! Several gateways whose shared limits and caps hold as if they were one gateway.
 
-mod caps;
-mod crowd;
-mod limits;
+mod concurrency;
+mod rate_limits;
+mod spending_caps;
 
 use std::path::PathBuf;
 
@@ -18,15 +18,15 @@ use serde_json::json;
 const SHARED: &str = "key-of-many";
 
 /// Gateways on one store, each with a journal of its own.
-pub struct Team {
+pub struct Replicas {
     pub mock: Mock,
     store: String,
     folder: tempfile::TempDir,
 }
 
-impl Team {
-    pub fn on(store: String) -> Team {
-        Team {
+impl Replicas {
+    pub fn on(store: String) -> Replicas {
+        Replicas {
             mock: Mock::start(),
             store,
             folder: tempfile::tempdir().expect("a folder"),
@@ -34,10 +34,10 @@ impl Team {
     }
 
     /// Creates an empty store.
-    pub fn new(database: Database) -> Team {
+    pub fn new(database: Database) -> Replicas {
         let folder = tempfile::tempdir().expect("a folder");
         let store = database.new_store(&folder.path().join("gate.db"));
-        Team {
+        Replicas {
             mock: Mock::start(),
             store,
             folder,
@@ -95,7 +95,7 @@ pub fn money(text: &str) -> Money {
 }
 
 /// A request for an answer of at most so many tokens, which does what the words say.
-pub fn asking(
+pub fn capped_request(
     gateway: &Gateway,
     format: &str,
     words: &str,
@@ -116,11 +116,11 @@ pub fn asking(
 /// An answer of so many tokens.
 pub async fn ask(gateway: &Gateway, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
-    send(asking(gateway, "chat", &words, tokens, false)).await
+    send(capped_request(gateway, "chat", &words, tokens, false)).await
 }
 
 /// Everything that is left of the cap is used, by whoever has it, in answers of these sizes.
-pub async fn use_up(gateways: &[Gateway], sizes: &[u64]) {
+pub async fn spend_rest(gateways: &[Gateway], sizes: &[u64]) {
     for &tokens in sizes {
         for gateway in gateways {
             wait_until("there is not so much left", async || {
@@ -133,7 +133,7 @@ pub async fn use_up(gateways: &[Gateway], sizes: &[u64]) {
     }
 }
 
-pub async fn until_carried(gateways: &[Gateway]) {
+pub async fn wait_until_flushed(gateways: &[Gateway]) {
     for gateway in gateways {
         gateway.until_idle().await;
         wait_until("everything is carried", async || {

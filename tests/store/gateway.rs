@@ -1,8 +1,8 @@
-//! A gateway with a store, over sockets: keys come and go while it runs, and what was spent stays.
+//! A gateway with a store: keys are created and revoked while it runs, and spending persists.
 
-mod down;
-mod kept;
-mod spent;
+mod conversations;
+mod spending;
+mod store_down;
 
 use std::process::Output;
 use std::time::Instant;
@@ -106,7 +106,7 @@ async fn lookups(gateway: &Gateway, outcome: &str) -> u64 {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_key_made_beside_a_running_gateway_opens_it_at_once_and_a_revoked_one_does_not(
+async fn a_key_created_while_the_gateway_runs_works_at_once_and_a_revoked_one_does_not(
     #[case] database: Database,
 ) {
     let mock = Mock::start();
@@ -151,7 +151,7 @@ async fn a_key_made_beside_a_running_gateway_opens_it_at_once_and_a_revoked_one_
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn many_who_ask_with_one_unknown_key_cost_one_query(#[case] database: Database) {
+async fn many_requests_with_one_unknown_key_cost_one_query(#[case] database: Database) {
     let mock = Mock::start();
     let test_store = TestStore::new(database);
     let gateway = Gateway::start(&config(&mock, &test_store));
@@ -178,7 +178,7 @@ async fn many_who_ask_with_one_unknown_key_cost_one_query(#[case] database: Data
 }
 
 #[tokio::test]
-async fn a_flood_of_guesses_is_held_back_and_known_keys_go_on() {
+async fn lookups_of_guessed_keys_are_rate_limited_and_known_keys_are_served() {
     let mock = Mock::start();
     let test_store = TestStore::new(Database::Sqlite);
     let gateway = Gateway::start(&config(&mock, &test_store));
@@ -214,7 +214,7 @@ async fn a_flood_of_guesses_is_held_back_and_known_keys_go_on() {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn an_expired_key_is_told_so(#[case] database: Database) {
+async fn an_expired_key_gets_its_own_error(#[case] database: Database) {
     let mock = Mock::start();
     let test_store = TestStore::new(database);
     let gateway = Gateway::start(&config(&mock, &test_store));

@@ -1,4 +1,4 @@
-//! Keys of the store: made, changed, revoked, and found again by what has changed.
+//! Keys of the store: created, changed, revoked, and found by their revision.
 
 use omniglot::config::{Limits, Reset};
 use omniglot::store::{KeyChange, StoreError, may_be_stored_key};
@@ -26,7 +26,7 @@ fn full() -> KeyChange {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn what_is_said_of_a_key_is_kept_and_its_secret_is_not(#[case] database: Database) {
+async fn settings_of_a_key_are_stored_and_its_secret_is_not(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let (made, secret) = store.create_key("dev", &full()).await.expect("a key");
@@ -66,7 +66,7 @@ async fn what_is_said_of_a_key_is_kept_and_its_secret_is_not(#[case] database: D
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_change_leaves_the_rest_as_it_is(#[case] database: Database) {
+async fn a_change_leaves_other_settings_unchanged(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     store.create_key("dev", &full()).await.expect("a key");
@@ -123,7 +123,7 @@ async fn a_name_is_free_again_when_its_key_is_revoked(#[case] database: Database
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn who_knows_the_last_revision_hears_of_every_later_change(#[case] database: Database) {
+async fn every_change_after_a_revision_is_found(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let blank = KeyChange::default();
@@ -147,7 +147,7 @@ async fn who_knows_the_last_revision_hears_of_every_later_change(#[case] databas
 }
 
 #[test]
-fn only_what_was_made_here_is_looked_up() {
+fn only_secrets_of_the_right_shape_are_looked_up() {
     let random = "a".repeat(40);
     assert!(may_be_stored_key(
         format!("sk-omniglot-{random}").as_bytes()

@@ -1,4 +1,4 @@
-//! Leases of several processes, at given times.
+//! Leases of several processes, at fixed times.
 
 use jiff::{SignedDuration, Timestamp};
 use omniglot::config::Reset;
@@ -68,7 +68,7 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_lease_counts_for_the_others_until_its_time_is_over(#[case] database: Database) {
+async fn a_lease_counts_for_other_processes_until_it_expires(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
@@ -115,7 +115,7 @@ async fn a_lease_counts_for_the_others_until_its_time_is_over(#[case] database: 
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn what_is_written_down_counts_once(#[case] database: Database) {
+async fn recorded_usage_counts_once(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
@@ -155,7 +155,7 @@ async fn what_is_written_down_counts_once(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn who_comes_after_another_takes_its_place(#[case] database: Database) {
+async fn a_successor_takes_over_the_leases_of_its_journal(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let (one, other) = (with_holder(&store, "1", "a"), with_holder(&store, "2", "b"));
@@ -183,7 +183,7 @@ async fn who_comes_after_another_takes_its_place(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_never_get_more_than_there_is(#[case] database: Database) {
+async fn concurrent_leases_never_exceed_the_cap(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let all: Vec<_> = (0..12)

@@ -1,10 +1,10 @@
-//! The store, each test on both databases.
+//! The store, each test with SQLite and with PostgreSQL.
 
 mod gateway;
 mod keys;
 mod leases;
 mod migrations;
-mod replies;
+mod responses;
 mod tasks;
 mod usage;
 

@@ -1,4 +1,4 @@
-//! Opening a store: for the first time, again, by many at once, and when it is too new.
+//! Opening a store: new, existing, by many processes at once, and of a newer version.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -18,7 +18,7 @@ use crate::{TestStore, money};
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_is_made_once_and_opened_again(#[case] database: Database) {
+async fn a_store_is_created_once_and_opened_again(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let change = KeyChange::default();
     let made = test_store.open().await.create_key("dev", &change).await;
@@ -36,7 +36,7 @@ async fn a_store_is_made_once_and_opened_again(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_many_that_start_at_once_succeed(#[case] database: Database) {
+async fn many_processes_can_open_a_store_at_once(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let all: Vec<_> = (0..12)
         .map(|_| {
@@ -68,7 +68,7 @@ async fn connect(test_store: &TestStore) -> AnyConnection {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_of_the_first_version_is_brought_up_to_date(#[case] database: Database) {
+async fn a_store_of_the_first_version_is_migrated(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let mut tables = include_str!("../../src/store/migrations/0001.sql").to_owned();
     if let config::StoreConfig::Sqlite(_) = &test_store.settings {
@@ -108,7 +108,7 @@ async fn a_store_of_the_first_version_is_brought_up_to_date(#[case] database: Da
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_store_of_a_newer_program_is_refused(#[case] database: Database) {
+async fn a_store_of_a_newer_version_is_refused(#[case] database: Database) {
     let test_store = TestStore::new(database);
     drop(test_store.open().await);
     let mut connection = connect(&test_store).await;

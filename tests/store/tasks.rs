@@ -1,4 +1,4 @@
-//! Tasks: claimed by one alone, told of, cancelled, taken over and forgotten.
+//! Image tasks in the store: claimed by one worker, updated, cancelled, taken over and expired.
 
 use std::collections::HashSet;
 
@@ -76,7 +76,7 @@ async fn a_task_goes_from_its_request_to_its_result(#[case] database: Database) 
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn what_is_cancelled_or_failed_has_ended(#[case] database: Database) {
+async fn cancelled_and_failed_tasks_have_ended(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let first = create(&store, "dev", now() + HOUR).await;
@@ -110,7 +110,7 @@ async fn what_is_cancelled_or_failed_has_ended(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_claim_at_once_get_one_each(#[case] database: Database) {
+async fn concurrent_workers_claim_different_tasks(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     for _ in 0..40 {
@@ -141,7 +141,7 @@ async fn many_who_claim_at_once_get_one_each(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn a_task_whose_worker_is_gone_is_taken_over_and_an_expired_one_is_not(
+async fn a_task_of_a_dead_worker_is_taken_over_and_an_expired_one_is_not(
     #[case] database: Database,
 ) {
     let test_store = TestStore::new(database);

@@ -1,4 +1,4 @@
-//! What is written down of requests: each once, the sums exact.
+//! Usage records in the store: each counted once, with exact sums.
 
 use jiff::Timestamp;
 use omniglot::model::{Money, Spending, Usage, UsageRecord};
@@ -78,7 +78,7 @@ async fn nothing_is_counted_twice(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn sums_are_exact_however_small_or_large_what_they_are_of(#[case] database: Database) {
+async fn sums_of_small_and_large_amounts_are_exact(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let least = money("0.000000001").per_token();
@@ -118,7 +118,7 @@ async fn sums_are_exact_however_small_or_large_what_they_are_of(#[case] database
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test(flavor = "multi_thread")]
-async fn many_who_write_at_once_lose_nothing(#[case] database: Database) {
+async fn concurrent_writers_lose_no_usage_record(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let writers: Vec<_> = (0..8)
@@ -151,7 +151,7 @@ async fn many_who_write_at_once_lose_nothing(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn sums_begin_at_a_day(#[case] database: Database) {
+async fn sums_start_at_a_day(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let store = test_store.open().await;
     let days = [
@@ -180,7 +180,7 @@ async fn sums_begin_at_a_day(#[case] database: Database) {
 #[ignore = "needs PostgreSQL"]
 #[case::postgresql(Database::Postgres)]
 #[tokio::test]
-async fn spending_is_that_of_the_periods_of_now_and_from_before_the_process(
+async fn spending_is_that_of_the_current_periods_before_the_process_started(
     #[case] database: Database,
 ) {
     let test_store = TestStore::new(database);

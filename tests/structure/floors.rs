@@ -1,4 +1,4 @@
-//! Who may import whom, which crate is named where, and what every source file has in common.
+//! The rules of the architecture: which module imports which, where a crate is named, how a source file opens.
 
 use std::fs;
 use std::path::Path;
@@ -145,7 +145,7 @@ fn is_part_of_a_name(letter: char) -> bool {
 }
 
 #[test]
-fn modules_import_from_floors_below_them() {
+fn modules_import_only_from_lower_floors() {
     let mut breaches = Vec::new();
     for source in sources() {
         let module = source.module();
@@ -188,7 +188,7 @@ fn every_module_has_its_floor() {
 }
 
 #[test]
-fn crates_are_named_only_in_their_places() {
+fn crates_are_used_only_in_their_modules() {
     let mut breaches = Vec::new();
     for source in sources() {
         for (name, places) in CRATES {
@@ -209,7 +209,7 @@ fn crates_are_named_only_in_their_places() {
 }
 
 #[test]
-fn every_file_opens_with_what_it_is_for_and_has_a_name_that_says_so() {
+fn every_file_has_a_module_comment_and_a_meaningful_name() {
     for source in sources() {
         let path = &source.path;
         assert!(
@@ -224,7 +224,7 @@ fn every_file_opens_with_what_it_is_for_and_has_a_name_that_says_so() {
 }
 
 #[test]
-fn nothing_is_unwrapped_outside_of_tests() {
+fn no_unwrap_outside_of_tests() {
     let mut breaches = Vec::new();
     for source in sources() {
         for (number, line) in source.shipped_code() {

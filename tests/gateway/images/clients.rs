@@ -1,12 +1,12 @@
-//! Clients of other formats whose model draws, on upstreams that draw.
+//! Clients of the other formats whose model makes images, on upstreams that make images.
 
 use serde_json::{Value, json};
 
-use super::{PIXEL, Stage, header};
+use super::{ImageGateway, PIXEL, header};
 
 #[tokio::test]
-async fn chat_clients_get_pictures_beside_their_message() {
-    let stage = Stage::start();
+async fn chat_clients_get_images_in_the_message() {
+    let stage = ImageGateway::start();
     for (model, stream) in [
         ("art", false),
         ("native-art", false),
@@ -27,8 +27,8 @@ async fn chat_clients_get_pictures_beside_their_message() {
 }
 
 #[tokio::test]
-async fn responses_clients_get_a_picture_for_an_item_and_say_how_it_is_made() {
-    let stage = Stage::start();
+async fn responses_clients_get_an_image_item_and_choose_its_settings() {
+    let stage = ImageGateway::start();
     for stream in [false, true] {
         let body = json!({"model": "art", "input": "a cat", "stream": stream,
             "tools": [{"type": "image_generation", "size": "1024x1536", "quality": "high", "partial_images": 1}]});
@@ -42,8 +42,8 @@ async fn responses_clients_get_a_picture_for_an_item_and_say_how_it_is_made() {
 }
 
 #[tokio::test]
-async fn native_clients_get_inline_data_and_their_shape_becomes_pixels() {
-    let stage = Stage::start();
+async fn native_clients_get_inline_data_and_their_aspect_ratio_becomes_a_size() {
+    let stage = ImageGateway::start();
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "a cat"}]}],
         "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": "16:9"}}});
     let response = stage
@@ -77,8 +77,8 @@ async fn native_clients_get_inline_data_and_their_shape_becomes_pixels() {
 }
 
 #[tokio::test]
-async fn a_model_that_draws_is_not_asked_to_speak() {
-    let stage = Stage::start();
+async fn an_image_model_refuses_text_requests() {
+    let stage = ImageGateway::start();
     let user = json!([{"role": "user", "content": "hello"}]);
     for (path, body) in [
         (

@@ -1,24 +1,24 @@
-//! Images that come as addresses: fetched where that may be, served to their key, gone in time.
+//! Images that an upstream returns as URLs: fetched where allowed, served to their key, deleted in time.
 
 use omniglot_test_support::{Gateway, KEY, Mock, wait_for};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::given::pixel;
+use super::inputs::pixel;
 use super::tasks::{OTHER, hand_in, send, until};
-use super::{Stage, header, refusal};
+use super::{ImageGateway, header, refusal};
 
-fn stage(files: &str) -> Stage {
+fn stage(files: &str) -> ImageGateway {
     let mock = Mock::start();
     let files = files.replace("MOCK", &mock.address.to_string());
     let config = super::config(&mock) + &format!("images: {{persist: true, files: {{{files}}}}}\n");
-    Stage {
+    ImageGateway {
         gateway: Gateway::start(&config),
         mock,
     }
 }
 
-async fn address(stage: &Stage, prompt: &str) -> String {
+async fn address(stage: &ImageGateway, prompt: &str) -> String {
     let body = json!({"model": "art", "prompt": prompt, "response_format": "url", "n": 2});
     let response = stage.generate(&body).await;
     assert_eq!(response.status(), 200);
@@ -31,7 +31,7 @@ async fn address(stage: &Stage, prompt: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_address_becomes_one_of_ours_until_it_expires() {
+async fn an_image_url_is_served_by_the_gateway_until_it_expires() {
     let stage = stage("hosts: [\"MOCK\"], ttl: 2s");
     let url = address(&stage, "a cat").await;
     let own = stage.gateway.url("/v1/images/files/");
@@ -67,7 +67,7 @@ async fn an_address_becomes_one_of_ours_until_it_expires() {
 }
 
 #[tokio::test]
-async fn what_may_not_or_cannot_be_fetched_stays_where_it_is() {
+async fn an_image_that_cannot_be_fetched_keeps_its_url() {
     for (files, prompt) in [
         ("ttl: 1h", "a cat"),
         ("hosts: [\"other.example\"]", "a cat"),
@@ -82,14 +82,14 @@ async fn what_may_not_or_cannot_be_fetched_stays_where_it_is() {
 }
 
 #[tokio::test]
-async fn tasks_keep_their_pictures_too() {
+async fn images_of_tasks_are_stored_too() {
     let mock = Mock::start();
     let config = super::config(&mock)
         + &format!(
             "images: {{persist: true, public_url: \"https://art.example/\", files: {{hosts: [\"{}\"]}}}}\n",
             mock.address
         );
-    let stage = Stage {
+    let stage = ImageGateway {
         gateway: Gateway::start(&config),
         mock,
     };

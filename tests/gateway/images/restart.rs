@@ -1,11 +1,11 @@
-//! Tasks in a store: they outlive the process, whichever way it leaves, and are paid for once.
+//! Image tasks in a store survive the process, however it ends, and are billed once.
 
 use omniglot_test_support::{Gateway, KEY, Mock, new_client, omniglot, wait_for};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::tasks::{get, hand_in, send, until};
-use super::{PIXEL, Stage, header};
+use super::{ImageGateway, PIXEL, header};
 
 struct Replicas {
     mock: Mock,
@@ -49,7 +49,7 @@ async fn ask(gateway: &Gateway, model: &str, prompt: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_task_whose_process_dies_is_done_by_the_next_and_paid_for_once() {
+async fn a_task_whose_process_is_killed_is_finished_by_the_next_and_billed_once() {
     let replicas = Replicas::new("", "");
     let mut first = replicas.start("one");
     let path = ask(
@@ -92,7 +92,7 @@ async fn used(gateway: &Gateway, model: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_process_that_leaves_finishes_what_runs_and_leaves_the_rest() {
+async fn a_draining_process_finishes_running_tasks_and_keeps_queued_ones() {
     let replicas = Replicas::new("", "images: {tasks: {at_once: 1}}\n");
     let mut first = replicas.start("one");
     let running = ask(&first, "art", "mock:wait=go mock:name=runs").await;
@@ -109,7 +109,7 @@ async fn a_process_that_leaves_finishes_what_runs_and_leaves_the_rest() {
 }
 
 #[tokio::test]
-async fn what_a_leaving_process_cannot_finish_is_begun_again() {
+async fn a_task_that_a_draining_process_cannot_finish_is_restarted() {
     let replicas = Replicas::new("drain_timeout: 0s,", "");
     let mut first = replicas.start("one");
     let path = ask(&first, "art", "mock:wait=go mock:name=again").await;
@@ -123,7 +123,7 @@ async fn what_a_leaving_process_cannot_finish_is_begun_again() {
 }
 
 #[tokio::test]
-async fn another_process_shows_and_cancels_a_task_too() {
+async fn another_process_can_show_and_cancel_a_task() {
     let replicas = Replicas::new("", "");
     let (first, second) = (replicas.start("one"), replicas.start("two"));
     let path = ask(&first, "art", "mock:wait=never mock:name=far").await;
@@ -135,7 +135,7 @@ async fn another_process_shows_and_cancels_a_task_too() {
     // Whoever works on it hears of it with the next beat of its heart.
     replicas.mock.until_seen("far", "cancelled", 1).await;
     assert_eq!(get(&first, &path).await["status"], "cancelled");
-    let stage = Stage {
+    let stage = ImageGateway {
         mock: Mock::start(),
         gateway: second,
     };

@@ -1,11 +1,11 @@
-//! Images that are made later: handed in, watched, cancelled, seen by nobody else.
+//! Asynchronous image tasks: created, polled, cancelled, and visible to their own key only.
 
 use omniglot_test_support::{Gateway, KEY, Mock, new_client, wait_for};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use super::given::{Form, pixel};
-use super::{PIXEL, Stage, header, refusal};
+use super::inputs::{Form, pixel};
+use super::{ImageGateway, PIXEL, header, refusal};
 
 pub const OTHER: &str = "key-of-other";
 
@@ -22,7 +22,7 @@ pub async fn get(gateway: &Gateway, path: &str) -> Value {
 }
 
 /// Hands a request in; the path of its task.
-pub async fn hand_in(stage: &Stage, prompt: &str) -> String {
+pub async fn hand_in(stage: &ImageGateway, prompt: &str) -> String {
     let body = json!({"model": "art", "prompt": prompt, "async": true});
     let response = stage.generate(&body).await;
     assert_eq!(response.status(), 202);
@@ -38,8 +38,8 @@ pub async fn until(gateway: &Gateway, path: &str, status: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_task_is_accepted_runs_and_holds_its_result() {
-    let stage = Stage::start();
+async fn a_task_is_accepted_runs_and_returns_its_result() {
+    let stage = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat mock:wait=go mock:name=one mock:echo", "async": true});
     let response = stage.generate(&body).await;
     assert_eq!(response.status(), 202);
@@ -82,8 +82,8 @@ async fn a_task_is_accepted_runs_and_holds_its_result() {
 }
 
 #[tokio::test]
-async fn forms_and_preferences_are_handed_in_too() {
-    let stage = Stage::start();
+async fn tasks_are_created_from_forms_and_by_the_prefer_header() {
+    let stage = ImageGateway::start();
     let form = Form::new(&[
         ("model", "native-art"),
         ("prompt", "a hat"),
@@ -115,8 +115,8 @@ async fn forms_and_preferences_are_handed_in_too() {
 }
 
 #[tokio::test]
-async fn what_fails_later_says_why() {
-    let stage = Stage::start();
+async fn a_failed_task_has_an_error() {
+    let stage = ImageGateway::start();
     let path = hand_in(&stage, "mock:filtered").await;
     let task = until(&stage.gateway, &path, "failed").await;
     assert_eq!(task["error"]["code"], "moderation_blocked");
@@ -137,8 +137,8 @@ async fn what_fails_later_says_why() {
 }
 
 #[tokio::test]
-async fn a_task_can_be_cancelled_while_it_runs_and_while_it_waits() {
-    let stage = Stage::start();
+async fn a_task_can_be_cancelled_while_running_and_while_queued() {
+    let stage = ImageGateway::start();
     let path = hand_in(&stage, "mock:wait=never mock:name=run").await;
     stage.mock.until_seen("run", "waiting", 1).await;
     let response = send(&stage.gateway, Method::DELETE, &path, KEY).await;
@@ -166,8 +166,8 @@ async fn a_task_can_be_cancelled_while_it_runs_and_while_it_waits() {
 }
 
 #[tokio::test]
-async fn a_key_sees_its_own_tasks_alone() {
-    let stage = Stage::start();
+async fn a_key_sees_only_its_own_tasks() {
+    let stage = ImageGateway::start();
     let first = hand_in(&stage, "a cat").await;
     let second = hand_in(&stage, "a dog").await;
     until(&stage.gateway, &first, "succeeded").await;
@@ -201,10 +201,10 @@ async fn a_key_sees_its_own_tasks_alone() {
 }
 
 #[tokio::test]
-async fn a_task_is_paid_for_once() {
+async fn a_task_is_billed_once() {
     let mock = Mock::start();
     let config = super::config(&mock).replace("server: {", "server: {access_log: json, ");
-    let stage = Stage {
+    let stage = ImageGateway {
         gateway: Gateway::start(&config),
         mock,
     };
@@ -221,10 +221,10 @@ async fn a_task_is_paid_for_once() {
 }
 
 #[tokio::test]
-async fn tasks_that_wait_are_bounded_and_those_that_are_old_expire() {
+async fn queued_tasks_are_limited_and_old_ones_expire() {
     let mock = Mock::start();
     let config = super::config(&mock) + "images: {tasks: {at_once: 1, waiting: 1, ttl: 2s}}\n";
-    let stage = Stage {
+    let stage = ImageGateway {
         gateway: Gateway::start(&config),
         mock,
     };

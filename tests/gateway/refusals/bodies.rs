@@ -1,16 +1,16 @@
-//! Bodies that cannot be taken, and models that cannot be asked.
+//! Bodies that are refused, and models that do not exist.
 
 use omniglot_test_support::{FORMATS, KEY, client, post, request, send};
 
-use super::Watched;
+use super::GatewayWithLog;
 
 fn path_of(format: &str) -> String {
     request(format, "same-native", "", false).0
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused() {
-    let watched = Watched::start();
+async fn a_body_that_is_not_a_json_object_is_refused() {
+    let watched = GatewayWithLog::start();
     let broken: [&[u8]; 17] = [
         b"",
         b" ",
@@ -44,7 +44,7 @@ async fn a_body_that_is_no_json_object_is_refused() {
 
 #[tokio::test]
 async fn a_model_must_be_named_once_and_by_a_string() {
-    let watched = Watched::start();
+    let watched = GatewayWithLog::start();
     for format in ["chat", "messages", "responses"] {
         for body in [
             "{}",
@@ -74,7 +74,7 @@ async fn a_model_must_be_named_once_and_by_a_string() {
 
 #[tokio::test]
 async fn a_model_that_does_not_exist_is_not_found() {
-    let watched = Watched::start();
+    let watched = GatewayWithLog::start();
     for (format, _) in FORMATS {
         for model in [
             "unknown",
@@ -122,7 +122,7 @@ async fn a_model_that_does_not_exist_is_not_found() {
 
 #[tokio::test]
 async fn a_body_of_another_type_is_refused() {
-    let watched = Watched::start();
+    let watched = GatewayWithLog::start();
     for (format, _) in FORMATS {
         let (path, body) = request(format, &format!("same-{format}"), "hello", false);
         for (kind, wanted) in [
@@ -157,8 +157,8 @@ async fn a_body_of_another_type_is_refused() {
 }
 
 #[tokio::test]
-async fn bodies_that_break_parsers_do_not_break_this_one() {
-    let watched = Watched::start();
+async fn malformed_json_is_refused() {
+    let watched = GatewayWithLog::start();
     for (format, _) in FORMATS {
         let model = format!("same-{format}");
         let (path, _) = request(format, &model, "", false);

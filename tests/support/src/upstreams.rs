@@ -91,9 +91,9 @@ pub fn gateway_with_fixed_responses(cases: &[(&str, Vec<u8>, &str)]) -> Gateway 
     for (number, (format, head, body)) in cases.iter().enumerate() {
         let address = fixed_response_upstream(vec![head.clone(), body.as_bytes().to_vec()]);
         upstreams += &format!(
-            "  - {{name: fixed-{number}, format: {format}, base_url: \"http://{address}\"}}\n"
+            "  - {{name: puppet-{number}, format: {format}, base_url: \"http://{address}\"}}\n"
         );
-        models += &format!("  - {{id: case-{number}, upstreams: [{{name: fixed-{number}}}]}}\n");
+        models += &format!("  - {{id: case-{number}, upstreams: [{{name: puppet-{number}}}]}}\n");
     }
     Gateway::start(&format!(
         "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}}}]\n\

@@ -1,0 +1,329 @@
+//! The command line: its output on stdout and stderr, and its exit codes.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use omniglot_test_support::{
+    Gateway, Process, Stderr, client_builder, free_address, new_client, omniglot,
+};
+
+const SECRET: &str = "canary-of-the-key";
+const UPSTREAM_SECRET: &str = "canary-of-the-upstream";
+
+const GOOD: &str = "
+server: {listen: LISTEN, admin: ADMIN}
+keys:
+  - {name: dev, secret: \"${OMNIGLOT_TEST_KEY}\", spending_cap: 5, limits: {concurrency: 2}}
+upstreams:
+  - {name: acme, format: chat, base_url: \"http://127.0.0.1:1/v1\", auth: {bearer: canary-of-the-upstream}}
+  - {name: acme-eu, format: chat, base_url: \"http://127.0.0.1:1/v1\"}
+models:
+  - {id: large, upstreams: [{name: acme, model: theirs, weight: 3}, {name: acme-eu}], fallbacks: [small]}
+  - {id: small, upstreams: [{name: acme-eu}]}
+";
+
+const BAD: &str = "\
+server: {listen: nonsense}
+keys:
+  - {name: dev, secret: canary-of-the-key, modles: [\"*\"]}
+upstreams:
+  - {name: acme, format: chatty, base_url: \"http://127.0.0.1:1/v1\"}
+models:
+  - {id: large, upstreams: [{name: acmee}]}
+";
+
+/// A directory with a config in it.
+struct ConfigFile {
+    _directory: tempfile::TempDir,
+    file: PathBuf,
+}
+
+fn write_config(config: &str) -> ConfigFile {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("here.yaml");
+    let config = config
+        .replace("LISTEN", &free_address().to_string())
+        .replace("ADMIN", &free_address().to_string());
+    std::fs::write(&file, config).expect("the config is written");
+    ConfigFile {
+        _directory: directory,
+        file,
+    }
+}
+
+struct CommandOutput {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn run_command(command: &mut Command) -> CommandOutput {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the command runs");
+    let told = CommandOutput {
+        code: status.code(),
+        stdout: String::from_utf8(stdout).expect("text"),
+        stderr: String::from_utf8(stderr).expect("text"),
+    };
+    for text in [&told.stdout, &told.stderr] {
+        assert!(!text.contains(SECRET), "{text}");
+        assert!(!text.contains(UPSTREAM_SECRET), "{text}");
+        assert!(!text.contains("panicked"), "{text}");
+    }
+    told
+}
+
+fn with_file<'a>(command: &'a mut Command, verb: &str, file: &Path) -> &'a mut Command {
+    let command = command.args([verb, "-c"]).arg(file);
+    command.env("OMNIGLOT_TEST_KEY", SECRET)
+}
+
+#[test]
+fn the_version_is_that_of_the_crate() {
+    let told = run_command(omniglot().arg("--version"));
+    assert_eq!(told.code, Some(0));
+    assert_eq!(
+        told.stdout,
+        format!("omniglot {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn help_names_every_command_and_the_directives_of_the_mock() {
+    let help = run_command(omniglot().arg("--help"));
+    assert_eq!(help.code, Some(0));
+    for word in ["run", "check", "mock", "--config"] {
+        assert!(help.stdout.contains(word), "{word} in {}", help.stdout);
+    }
+    let help = run_command(omniglot().args(["mock", "--help"]));
+    assert_eq!(help.code, Some(0));
+    for word in [
+        "--listen",
+        "/mock/signal/",
+        "wait=NAME",
+        "stream_error",
+        "usage=",
+    ] {
+        assert!(help.stdout.contains(word), "{word} in {}", help.stdout);
+    }
+}
+
+#[test]
+fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
+    let good = write_config(GOOD);
+    let told = run_command(with_file(&mut omniglot(), "check", &good.file));
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    let rows: Vec<Vec<&str>> = told
+        .stdout
+        .lines()
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), 5, "{}", told.stdout);
+    assert_eq!(rows[0][1..5], ["model", "format", "upstream", "weight"]);
+    assert_eq!(
+        rows[2][1..6],
+        ["large", "chat", "acme (theirs)", "3", "small"]
+    );
+    assert_eq!(rows[3][1..6], ["large", "chat", "acme-eu", "1", "small"]);
+    assert_eq!(rows[4][1..5], ["small", "chat", "acme-eu", "1"]);
+    assert_eq!(
+        told.stderr,
+        "keys.dev: its spending_cap does not see models without pricing: large, small\n"
+    );
+}
+
+#[test]
+fn a_bad_config_exits_2_with_every_problem_and_its_line() {
+    let bad = write_config(BAD);
+    let file = bad.file.display().to_string();
+    for verb in ["check", "run"] {
+        let told = run_command(with_file(&mut omniglot(), verb, &bad.file));
+        assert_eq!(told.code, Some(2), "{verb}");
+        assert_eq!(told.stdout, "", "{verb}");
+        let mut places = Vec::new();
+        for line in told.stderr.lines() {
+            let rest = line.strip_prefix(&file).expect("each begins with the file");
+            let parts: Vec<&str> = rest.splitn(4, ':').collect();
+            let place: (u64, u64) = (
+                parts[1].parse().expect("a line"),
+                parts[2].parse().expect("a column"),
+            );
+            assert!(parts[3].starts_with(' ') && parts[3].len() > 10, "{line}");
+            places.push(place);
+        }
+        // Of `nonsense`, `modles`, `chatty` and `acmee`.
+        assert_eq!(places, [(1, 18), (3, 44), (5, 26), (7, 36)], "{verb}");
+        assert!(told.stderr.contains("\"models\""), "{}", told.stderr);
+    }
+}
+
+#[test]
+fn a_missing_file_exits_2_and_is_named() {
+    let missing = Path::new("/nowhere/omniglot.yaml");
+    for verb in ["check", "run"] {
+        let told = run_command(with_file(&mut omniglot(), verb, missing));
+        assert_eq!(told.code, Some(2), "{verb}");
+        let expected = "/nowhere/omniglot.yaml:1:1: cannot read this file";
+        assert!(told.stderr.starts_with(expected), "{}", told.stderr);
+    }
+}
+
+#[test]
+fn an_unset_variable_is_reported_with_its_line() {
+    let good = write_config(GOOD);
+    let told = run_command(omniglot().args(["check", "-c"]).arg(&good.file).env_clear());
+    assert_eq!(told.code, Some(2));
+    let expected = format!("{}:4:", good.file.display());
+    assert!(told.stderr.starts_with(&expected), "{}", told.stderr);
+    assert!(told.stderr.contains("OMNIGLOT_TEST_KEY"), "{}", told.stderr);
+}
+
+#[test]
+fn check_without_a_config_says_which_argument_is_missing() {
+    let empty = tempfile::tempdir().expect("a directory");
+    let told = run_command(omniglot().arg("check").current_dir(empty.path()));
+    assert_eq!(told.code, Some(1));
+    assert!(
+        told.stderr.contains("conf/omniglot.yaml"),
+        "{}",
+        told.stderr
+    );
+    assert!(told.stderr.contains("-c FILE"), "{}", told.stderr);
+}
+
+#[test]
+fn the_sample_config_checks_in_an_empty_environment() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let named = ["check", "-c", "conf/omniglot.yaml"];
+    let named = run_command(omniglot().args(named).current_dir(root).env_clear());
+    assert_eq!(named.code, Some(0), "{}", named.stderr);
+    assert!(named.stdout.contains("acme (large-2026-01)"));
+    let found = run_command(omniglot().arg("check").current_dir(root).env_clear());
+    assert_eq!((found.code, found.stdout), (Some(0), named.stdout));
+}
+
+#[test]
+fn a_port_in_use_exits_1_and_says_which_setting_to_change() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("its address").to_string();
+    for (mark, setting) in [("LISTEN", "server.listen"), ("ADMIN", "server.admin")] {
+        let config = write_config(&GOOD.replace(mark, &address));
+        let told = run_command(with_file(&mut omniglot(), "run", &config.file));
+        assert_eq!(told.code, Some(1), "{setting}: {}", told.stderr);
+        let expected = format!("cannot listen on {address}");
+        assert!(told.stderr.contains(&expected), "{}", told.stderr);
+        let advice = format!("change {setting}");
+        assert!(told.stderr.contains(&advice), "{}", told.stderr);
+        assert_eq!(told.stdout, "");
+    }
+    let told = run_command(omniglot().args(["mock", "--listen", &address]));
+    assert_eq!(told.code, Some(1));
+    assert!(told.stderr.contains("--listen"), "{}", told.stderr);
+}
+
+#[test]
+fn invalid_tls_files_exit_1_and_are_named() {
+    let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+    let (one, other) = (pair(), pair());
+    let (cert, key) = (one.cert.pem(), one.signing_key.serialize_pem());
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    for (what, cert, key) in [
+        ("no PEM at all", "hello\n", "hello\n"),
+        ("nothing", "", ""),
+        ("the two swapped", key.as_str(), cert.as_str()),
+        ("no key", cert.as_str(), cert.as_str()),
+        ("no certificate inside", broken, key.as_str()),
+        ("not a pair", &cert, &other.signing_key.serialize_pem()),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (cert_file, key_file) = (
+            directory.path().join("c.pem"),
+            directory.path().join("k.pem"),
+        );
+        std::fs::write(&cert_file, cert).expect("written");
+        std::fs::write(&key_file, key).expect("written");
+        let (cert_name, key_name) = (cert_file.display(), key_file.display());
+        let listen = format!("{{addr: LISTEN, tls: {{cert: {cert_name}, key: {key_name}}}}}");
+        let config = write_config(&GOOD.replace("LISTEN", &listen));
+        let told = run_command(with_file(&mut omniglot(), "run", &config.file));
+        assert_eq!(told.code, Some(1), "{what}: {}", told.stderr);
+        let expected = format!("omniglot: cannot use {cert_name} and {key_name} for TLS: ");
+        assert!(told.stderr.contains(&expected), "{what}: {}", told.stderr);
+        assert!(!told.stderr.contains("PRIVATE KEY"), "{}", told.stderr);
+    }
+}
+
+#[tokio::test]
+async fn valid_tls_files_are_used() {
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a pair");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cert, key) = (
+        directory.path().join("c.pem"),
+        directory.path().join("k.pem"),
+    );
+    std::fs::write(&cert, pair.cert.pem()).expect("written");
+    std::fs::write(&key, pair.signing_key.serialize_pem()).expect("written");
+    let (cert, key) = (cert.display(), key.display());
+    let listen = format!("{{addr: LISTEN, tls: {{cert: {cert}, key: {key}}}}}");
+    let gateway = Gateway::start_with(&GOOD.replace("LISTEN", &listen), |command| {
+        command.env("OMNIGLOT_TEST_KEY", SECRET);
+    });
+    let root = reqwest::Certificate::from_der(pair.cert.der()).expect("a certificate");
+    let client = client_builder().tls_certs_only([root]).build();
+    let url = gateway.url("/v1/models").replace("http://", "https://");
+    let models = client.expect("a client").get(url).bearer_auth(SECRET);
+    let models = models.send().await.expect("an answer over TLS");
+    assert_eq!(models.status(), 200);
+    assert_eq!(models.version(), reqwest::Version::HTTP_2);
+}
+
+#[tokio::test]
+async fn a_config_without_a_command_runs_the_gateway_and_notices_go_to_stderr() {
+    let good = write_config(GOOD);
+    let stderr = Stderr::new();
+    let mut command = omniglot();
+    command.arg("-c").arg(&good.file);
+    command.env("OMNIGLOT_TEST_KEY", SECRET);
+    stderr.attach(&mut command);
+    let process = Process::start(&mut command);
+    let line = process.line_with("omniglot listens on http://");
+    let (_, address) = line.rsplit_once("http://").expect("an address");
+    let models = new_client()
+        .get(format!("http://{address}/v1/models"))
+        .bearer_auth(SECRET);
+    let models = models.send().await.expect("an answer");
+    assert_eq!(models.status(), 200);
+    let notices = stderr.text();
+    assert!(
+        notices.starts_with(
+            "keys.dev: its spending_cap does not see models without pricing: large, small\n"
+        ),
+        "{notices}"
+    );
+}
+
+#[tokio::test]
+async fn no_secret_is_printed_while_serving_and_failing() {
+    let stderr = Stderr::new();
+    let gateway = Gateway::start_with(GOOD, |command| {
+        command.env("OMNIGLOT_TEST_KEY", SECRET);
+        command.env("RUST_LOG", "warn,omniglot=trace");
+        stderr.attach(command);
+    });
+    let body = serde_json::json!({"model": "large", "messages": []});
+    for key in [SECRET, "canary-of-a-stranger"] {
+        let asked = new_client().post(gateway.url("/v1/chat/completions"));
+        let reply = asked.bearer_auth(key).json(&body).send().await;
+        let expected = if key == SECRET { 502 } else { 401 };
+        assert_eq!(reply.expect("an answer").status(), expected);
+    }
+    let text = stderr.text();
+    assert!(text.contains("upstream acme"), "{text}");
+    for canary in [SECRET, UPSTREAM_SECRET, "canary-of-a-stranger"] {
+        assert!(!text.contains(canary), "{canary} in {text}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Interrupted streams and clients that disconnect: what arrived is billed, and marked as an estimate.
+
+use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, client, request};
+
+use super::{ask, config, line_of, lines};
+
+#[tokio::test]
+async fn an_interrupted_stream_costs_what_arrived() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, "", ""));
+    let words = "mock:usage=1000,400,50,20 mock:events=8";
+    let mut asked = Vec::new();
+    for fault in ["mock:stream_error=3", "mock:cut=6"] {
+        for (client, _) in FORMATS {
+            for (upstream, _) in FORMATS {
+                let (model, words) = (format!("priced-{upstream}"), format!("{words} {fault}"));
+                let answer = ask(&gateway, client, &model, &words, true).await;
+                assert_eq!(answer.status, 200, "{}", answer.text());
+                assert!(answer.text().contains("error"), "{}", answer.text());
+                let id = answer.header("x-request-id").to_owned();
+                let (_, body) = request(client, &model, &words, true);
+                asked.push((
+                    id,
+                    format!("{client} → {upstream}: {fault}"),
+                    body.to_string(),
+                ));
+            }
+        }
+    }
+    gateway.until_idle().await;
+    let estimated = gateway.metric("omniglot_estimated_tokens_total").await;
+    assert!(!estimated.is_empty());
+    let lines = lines(gateway);
+    for (id, what, body) in asked {
+        let line = line_of(&lines, &id);
+        assert_eq!(line.field("estimated"), "true", "{what}");
+        assert_eq!(line.field("cost"), line.worth(), "{what}");
+        assert_eq!(
+            line.count("input_tokens"),
+            body.len().div_ceil(4) as u64,
+            "{what}"
+        );
+        // Three words of eight at most, or a few more where frames are fewer.
+        let output = line.count("output_tokens");
+        assert!((1..20).contains(&output), "{what}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn text_that_arrived_is_estimated_by_its_bytes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, "", ""));
+    let words = "mock:stream_error=2 mock:text=four eight never";
+    let mut ids = Vec::new();
+    for (client, _) in FORMATS {
+        for (upstream, _) in FORMATS {
+            let model = format!("priced-{upstream}");
+            let answer = ask(&gateway, client, &model, words, true).await;
+            ids.push((answer.header("x-request-id").to_owned(), client, upstream));
+        }
+    }
+    let lines = lines(gateway);
+    for (id, client, upstream) in ids {
+        // "four" and " eight" are ten bytes.
+        let line = line_of(&lines, &id);
+        assert_eq!(line.count("output_tokens"), 3, "{client} → {upstream}");
+        assert_eq!(line.count("thinking_tokens"), 0, "{client} → {upstream}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_is_billed_for_what_it_received() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, "", ""));
+    let words = "mock:wait=never mock:name=left";
+    let mut bodies = Vec::new();
+    for (left, (format, _)) in (1..).zip(FORMATS) {
+        // It hears nothing but the opening of its stream, or nothing at all.
+        let (path, body) = request(format, "priced-responses", words, left % 2 == 0);
+        bodies.push(body.to_string().len().div_ceil(4) as u64);
+        let asked = client()
+            .post(gateway.url(&path))
+            .bearer_auth(KEY)
+            .json(&body);
+        let waiting = tokio::spawn(asked.send());
+        mock.until_seen("left", "waiting", 1).await;
+        waiting.abort();
+        mock.until_seen("left", "cancelled", left).await;
+    }
+    gateway.until_idle().await;
+    let lines = lines(gateway);
+    assert_eq!(lines.len(), bodies.len());
+    for line in &lines {
+        assert_eq!(line.field("status"), "499");
+        assert_eq!(line.field("estimated"), "true");
+        assert_eq!(line.count("output_tokens"), 0);
+        assert_eq!(line.field("cost"), line.worth());
+    }
+    let mut inputs: Vec<u64> = lines
+        .iter()
+        .map(|line| line.count("input_tokens"))
+        .collect();
+    inputs.sort_unstable();
+    bodies.sort_unstable();
+    assert_eq!(inputs, bodies);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_before_an_upstream_is_used_is_not_billed() {
+    let mock = Mock::start();
+    let upstream = "max_in_flight: 1, ";
+    let config =
+        config(mock.address, "", "").replace("{name: chat, ", &format!("{{{upstream}name: chat, "));
+    let gateway = Gateway::start(&config);
+    let (path, first) = request("chat", "priced-chat", "mock:wait=go mock:name=first", false);
+    let (_, second) = request("chat", "priced-chat", "mock:name=second", false);
+    let post = |body| {
+        client()
+            .post(gateway.url(&path))
+            .bearer_auth(KEY)
+            .json(body)
+    };
+    let first = tokio::spawn(post(&first).send());
+    mock.until_seen("first", "waiting", 1).await;
+    let second = tokio::spawn(post(&second).send());
+    omniglot_test_support::wait_until("one waits", async || {
+        let lines = gateway
+            .metric("omniglot_upstream_requests_waiting{upstream=\"chat\"}")
+            .await;
+        lines.iter().any(|line| line.ends_with(" 1"))
+    })
+    .await;
+    second.abort();
+    omniglot_test_support::wait_until("none waits", async || {
+        let lines = gateway
+            .metric("omniglot_upstream_requests_waiting{upstream=\"chat\"}")
+            .await;
+        lines.iter().any(|line| line.ends_with(" 0"))
+    })
+    .await;
+    mock.signal("go", 1).await;
+    assert_eq!(
+        first.await.expect("no panic").expect("an answer").status(),
+        200
+    );
+    gateway.until_idle().await;
+    let lines = lines(gateway);
+    let left = lines.iter().find(|line| line.field("status") == "499");
+    assert_eq!(left.expect("a line").field("cost"), "null");
+    assert_eq!(mock.seen("second", "started").await, 0);
+}

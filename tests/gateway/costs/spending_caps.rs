@@ -1,0 +1,180 @@
+//! A key at its spending cap: the error in each format, what is still served, and what a reload keeps.
+
+use omniglot_test_support::{
+    FORMATS, Gateway, Mock, Response, TIMEOUT, client, request, send, wait_until,
+};
+use serde_json::Value;
+
+use super::config;
+
+/// A thousandth for every token of the answer, so that a limit of 100 may cost 0.1.
+const MODELS: &str = "  - {id: m, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
+                      - {id: free, pricing: {output: 0}, upstreams: [{name: chat}]}\n";
+
+fn capped(keys: &[(&str, &str)]) -> String {
+    let keys = keys.iter();
+    keys.map(|(name, cap)| format!(", {{name: {name}, secret: key-{name}, {cap}}}"))
+        .collect()
+}
+
+/// A request whose answer is at most so many tokens, and says that it has been as many.
+async fn ask(gateway: &Gateway, format: &str, key: &str, model: &str, tokens: u64) -> Response {
+    let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
+    let (path, mut body) = request(format, model, &words, false);
+    match format {
+        "chat" => body["max_completion_tokens"] = tokens.into(),
+        "messages" => body["max_tokens"] = tokens.into(),
+        "responses" => body["max_output_tokens"] = tokens.into(),
+        _ => body["generationConfig"]["maxOutputTokens"] = tokens.into(),
+    }
+    let secret = format!("key-{key}");
+    send(
+        client()
+            .post(gateway.url(&path))
+            .bearer_auth(secret)
+            .json(&body),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_key_at_its_cap_gets_an_error_in_every_format() {
+    let mock = Mock::start();
+    let keys = capped(&[
+        ("once", "spending_cap: 0.1"),
+        ("daily", "spending_cap: 0.1, reset: daily"),
+    ]);
+    let gateway = Gateway::start(&config(mock.address, &keys, MODELS));
+    for key in ["once", "daily"] {
+        let answer = ask(&gateway, "chat", key, "m", 100).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.header("x-omniglot-cost"), "0.1");
+        for (format, _) in FORMATS {
+            let answer = ask(&gateway, format, key, "m", 1).await;
+            assert_eq!(answer.status, 429, "{}", answer.text());
+            let message = answer.error(format);
+            let told = format!("the API key `{key}` has reached its spending cap of 0.1; it ");
+            assert!(message.starts_with(&told), "{message}");
+            let error = &answer.json()["error"];
+            let code = match format {
+                "messages" => &error["type"],
+                "native" => &error["status"],
+                _ => &error["code"],
+            };
+            let expected = match format {
+                "messages" => "rate_limit_error",
+                "native" => "RESOURCE_EXHAUSTED",
+                _ => "insufficient_quota",
+            };
+            assert_eq!(code, expected, "{format}");
+            let wait = answer.header("retry-after");
+            match key {
+                "once" => {
+                    assert!(message.ends_with("it does not reset"), "{message}");
+                    assert_eq!(wait, "", "{format}");
+                }
+                _ => {
+                    assert!(message.ends_with("T00:00:00Z"), "{message}");
+                    let wait: u64 = wait.parse().expect("seconds");
+                    assert!(wait <= 24 * 60 * 60, "{wait}");
+                }
+            }
+        }
+        // What costs nothing goes on, and so do other keys.
+        assert_eq!(ask(&gateway, "chat", key, "free", 100).await.status, 200);
+        let secret = format!("key-{key}");
+        let (_, count) = request("responses", "m", "hello", false);
+        let url = gateway.url("/v1/responses/input_tokens");
+        let mut count = count;
+        count.as_object_mut().expect("an object").remove("stream");
+        let counted = send(client().post(url).bearer_auth(secret).json(&count)).await;
+        assert_eq!(counted.status, 200, "{}", counted.text());
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_cap_can_be_spent_on_shorter_responses() {
+    let mock = Mock::start();
+    let keys = capped(&[("dev", "spending_cap: 0.1")]);
+    let gateway = Gateway::start(&config(mock.address, &keys, MODELS));
+    // 4096 tokens where nothing is said, and a hundred twice over with two choices.
+    for (limit, choices) in [(Value::Null, 1), (100.into(), 2)] {
+        let (path, mut body) = request("chat", "m", "hello", false);
+        (body["max_tokens"], body["n"]) = (limit, choices.into());
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-dev");
+        let answer = send(asked.json(&body)).await;
+        assert_eq!(answer.status, 429, "{}", answer.text());
+        let message = answer.error("chat");
+        let most = if choices == 1 { "4.096" } else { "0.2" };
+        let told =
+            format!("has 0.1 left of its spending cap of 0.1, and this request may cost {most}");
+        assert!(message.contains(&told), "{message}");
+    }
+    for (tokens, status) in [(60, 200), (60, 429), (40, 200), (1, 429)] {
+        let answer = ask(&gateway, "messages", "dev", "m", tokens).await;
+        assert_eq!(answer.status, status, "{tokens}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn spending_survives_a_reload() {
+    let mock = Mock::start();
+    let with = |cap: &str| config(mock.address, &capped(&[("dev", cap)]), MODELS);
+    let gateway = Gateway::start(&with("limits: {concurrency: 9}"));
+    // Without a cap too: one may be set later.
+    assert_eq!(ask(&gateway, "chat", "dev", "m", 70).await.status, 200);
+    gateway.until_idle().await;
+    let reloaded = async |config: &str, times: usize| {
+        gateway.rewrite(config);
+        gateway.process.signal("HUP");
+        let taken = format!("omniglot_config_reloads_total{{outcome=\"taken\"}} {times}");
+        wait_until("the reload is taken", async || {
+            gateway
+                .metric("omniglot_config_reloads_total")
+                .await
+                .contains(&taken)
+        })
+        .await;
+    };
+    reloaded(&with("spending_cap: 0.1"), 1).await;
+    assert_eq!(ask(&gateway, "chat", "dev", "m", 31).await.status, 429);
+    assert_eq!(ask(&gateway, "chat", "dev", "m", 20).await.status, 200);
+    gateway.until_idle().await;
+    // A key that is gone for a while has still spent what it has.
+    reloaded(&config(mock.address, "", MODELS), 2).await;
+    assert_eq!(ask(&gateway, "chat", "dev", "m", 1).await.status, 401);
+    reloaded(&with("spending_cap: 0.1"), 3).await;
+    let answer = ask(&gateway, "chat", "dev", "m", 11).await;
+    assert!(
+        answer.error("chat").contains("has 0.01 left"),
+        "{}",
+        answer.text()
+    );
+    reloaded(&with("spending_cap: 0.2, reset: monthly"), 4).await;
+    assert_eq!(ask(&gateway, "chat", "dev", "m", 110).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_image_is_not_counted_as_text() {
+    let mock = Mock::start();
+    let models = "  - {id: m, pricing: {input: 1}, upstreams: [{name: chat}]}\n";
+    let keys = capped(&[("dev", "spending_cap: 0.5")]);
+    let gateway = Gateway::start(&config(mock.address, &keys, models));
+    // As words, 20 MiB would be millions of tokens and cost more than the cap.
+    let picture = format!(
+        "data:image/png;base64,{}",
+        "iVBORw0K".repeat((20 << 20) / 8)
+    );
+    let parts = serde_json::json!([{"type": "text", "text": "mock:usage=9,0,1,0"},
+        {"type": "image_url", "image_url": {"url": picture}}]);
+    let body = serde_json::json!({"model": "m", "messages": [{"role": "user", "content": parts}]});
+    let asked = client().post(gateway.url("/v1/chat/completions"));
+    let answer = send(asked.bearer_auth("key-dev").timeout(TIMEOUT).json(&body)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("x-omniglot-cost"), "0.000009");
+    let words = serde_json::json!([{"role": "user", "content": "many words ".repeat(200_000)}]);
+    let body = serde_json::json!({"model": "m", "messages": words});
+    let asked = client().post(gateway.url("/v1/chat/completions"));
+    let answer = send(asked.bearer_auth("key-dev").json(&body)).await;
+    assert_eq!(answer.status, 429, "{}", answer.text());
+}

@@ -1,0 +1,245 @@
+//! Streams that do not reach their end always end with an error, never cleanly.
+
+use omniglot_test_support::{
+    Gateway, Mock, NATIVE_ARRAY, Response, STREAM_KINDS, assert_error_event, every_format_config,
+    format_of, gateway_with_fixed_responses, is_end, is_error, post, request, response_head,
+    stream_events,
+};
+
+async fn ask(base: String, way: &str, prompt: &str) -> Response {
+    stream(base, way, &format!("same-{}", format_of(way)), prompt).await
+}
+
+async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Response {
+    let (mut path, mut body) = request(format_of(way), model, prompt, true);
+    if way == NATIVE_ARRAY {
+        path = path.replace("?alt=sse", "");
+    }
+    if way == "chat" {
+        body["stream_options"] = serde_json::json!({"include_usage": true});
+    }
+    post(format!("{base}{path}"), body.to_string()).await
+}
+
+#[tokio::test]
+async fn a_stream_cut_before_its_end_is_an_error() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
+        let whole = ask(mock.url(""), way, "one two").await;
+        let whole = stream_events(way, whole.text());
+        let end = whole.iter().position(|piece| is_end(way, piece));
+        let end = end.expect("the mock ends its streams");
+        let mut in_stream = 0;
+        for count in 0..=end {
+            let prompt = format!("mock:cut={count} one two");
+            let answer = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_error_event(way, &answer, &prompt);
+            if count == 0 {
+                assert_eq!(answer.status, 502, "{way}: nothing came, nothing goes out");
+            }
+            if let Some(good) = good {
+                // The last ones may get lost with the connection, before the gateway.
+                assert!(good <= count, "{way}: {good} of {count}");
+                in_stream += 1;
+            }
+        }
+        assert!(
+            in_stream > 0,
+            "{way}: some cuts come after the first content"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_its_end_event_is_an_error() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
+        let answer = ask(gateway.url(""), way, "mock:no_end one two three").await;
+        let good = assert_error_event(way, &answer, "no_end");
+        assert!(
+            good.is_some_and(|good| good >= 3),
+            "{way}: {}",
+            answer.text()
+        );
+        assert!(answer.text().contains("three"), "{way}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_turns_into_garbage_is_an_error() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
+        let whole = ask(mock.url(""), way, "one two").await;
+        let whole = stream_events(way, whole.text());
+        let end = whole.iter().position(|piece| is_end(way, piece));
+        let mut in_stream = 0;
+        for count in 0..=end.expect("an end") {
+            let prompt = format!("mock:garbage={count} one two");
+            let answer = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_error_event(way, &answer, &prompt);
+            assert!(
+                !answer.text().contains("broken\n"),
+                "{way}: {}",
+                answer.text()
+            );
+            if let Some(good) = good {
+                assert_eq!(good, count, "{way}: what came was sent");
+                in_stream += 1;
+            }
+        }
+        assert!(
+            in_stream > 0,
+            "{way}: some of it comes after the first content"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_event_of_the_upstream_passes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for way in STREAM_KINDS {
+        for count in 0..5 {
+            let prompt = format!("mock:stream_error={count} one two");
+            let through = ask(gateway.url(""), way, &prompt).await;
+            let good = assert_error_event(way, &through, &prompt);
+            assert!(through.text().contains("The mock broke off"), "{way}");
+            if through.status == 200 {
+                let direct = ask(mock.url(""), way, &prompt).await;
+                assert_eq!(through.text(), direct.text(), "{way}");
+            }
+            assert_eq!(good.is_some(), through.status == 200, "{way}");
+            if count > 1 {
+                assert_eq!(through.status, 200, "{way}: content had come");
+            }
+        }
+    }
+    let answer = ask(gateway.url(""), "chat", "mock:stream_error=0").await;
+    assert_eq!(answer.status, 502, "nothing but a role had come");
+}
+
+const CANDIDATE: &str =
+    r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hi ]"}]}}]}"#;
+const LAST: &str = r#"{"candidates":[{"content":{"parts":[{"text":"!"}]},"finishReason":"STOP"}]}"#;
+
+#[tokio::test]
+async fn a_cut_array_is_closed_after_its_error() {
+    let whole = format!("[{CANDIDATE}\r\n,\r\n{CANDIDATE},\n{LAST}\n]\n");
+    let kind = "application/json; charset=UTF-8";
+    let near_the_end = [whole.len() - 3, whole.len() - 2, whole.len()];
+    let cuts: Vec<usize> = (1..whole.len() - 3)
+        .step_by(5)
+        .chain(near_the_end)
+        .collect();
+    let case = |cut: &usize| ("native", response_head("200 OK", kind), &whole[..*cut]);
+    let gateway = gateway_with_fixed_responses(&cuts.iter().map(case).collect::<Vec<_>>());
+    for (number, cut) in cuts.iter().enumerate() {
+        let answer = stream(
+            gateway.url(""),
+            NATIVE_ARRAY,
+            &format!("case-{number}"),
+            "hi",
+        )
+        .await;
+        let said = &whole[..*cut];
+        if *cut == whole.len() {
+            assert_eq!(answer.text(), whole);
+            continue;
+        }
+        // The first element is complete where its last bracket has come.
+        if *cut <= CANDIDATE.len() {
+            assert_eq!(answer.status, 502, "{said}");
+            answer.error("native");
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{said}");
+        let pieces = stream_events(NATIVE_ARRAY, answer.text());
+        let (error, good) = pieces.split_last().expect("pieces");
+        assert!(is_error(NATIVE_ARRAY, error), "{said}: {}", answer.text());
+        let complete = said.matches(CANDIDATE).count() + said.matches(LAST).count();
+        assert_eq!(good.len(), complete, "{said}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn an_array_without_a_finish_reason_is_an_error() {
+    let closed = format!("[{CANDIDATE}]");
+    let objects = format!("{CANDIDATE}\n{LAST}");
+    let broken = format!("[{CANDIDATE},\n{{\"candidates\":7}},\n{LAST}]");
+    let kind = || response_head("200 OK", "application/json");
+    let cases = ["[]", "{}", "[1]", "null", &closed, &objects, &broken];
+    let gateway = gateway_with_fixed_responses(&cases.map(|body| ("native", kind(), body)));
+    for (number, body) in cases.iter().enumerate() {
+        let answer = stream(
+            gateway.url(""),
+            NATIVE_ARRAY,
+            &format!("case-{number}"),
+            "hi",
+        )
+        .await;
+        let good = assert_error_event(NATIVE_ARRAY, &answer, body);
+        let wanted = body.starts_with("[{").then_some(1);
+        assert_eq!(good, wanted, "{body}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_cut_event_is_followed_by_an_error() {
+    let good = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\r\n\r\n";
+    let rests = [
+        "",
+        "data: {\"choi",
+        "data: {\"choices\":[]}",
+        ": comment",
+        "event: x\r\n",
+    ];
+    let said = rests.map(|rest| format!("{good}{rest}"));
+    let cases: Vec<_> = said
+        .iter()
+        .map(|said| {
+            (
+                "chat",
+                response_head("200 OK", "text/event-stream"),
+                said.as_str(),
+            )
+        })
+        .collect();
+    let gateway = gateway_with_fixed_responses(&cases);
+    for (number, rest) in rests.iter().enumerate() {
+        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!(answer.status, 200);
+        let text = answer.text().strip_prefix(good).expect("the good one");
+        // A reader of events sees the error as an event of its own, and nothing else.
+        let pieces = stream_events("chat", text);
+        assert!(is_error("chat", &pieces[0]), "{rest:?}: {text:?}");
+        assert_eq!(pieces.len(), 1, "{rest:?}: {text:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_end_that_real_upstreams_send_is_accepted() {
+    let words = r#"data: {"choices":[{"index":0,"delta":{"content":"hi"}}]}"#;
+    let finish = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+    let said = [
+        format!("{words}\n\n{finish}\n\ndata: [DONE]\n\n"),
+        format!("{words}\r\n\r\n{finish}\r\n\r\ndata: [DONE]\r\n\r\n"),
+        format!(": ping\n\n{words}\n\n: ping\n\n{finish}\n\n"),
+        format!("{words}\n\n{finish}\n\ndata: [DONE]"),
+        format!("{words}\n\ndata: [DONE]"),
+        format!("\u{feff}{words}\n\n{finish}\n\ndata:[DONE]\n\n"),
+        format!("event: chunk\nid: 1\n{words}\n\nretry: 5\n{finish}\n\n"),
+    ];
+    let head = response_head("200 OK", "text/event-stream");
+    let cases: Vec<_> = said
+        .iter()
+        .map(|said| ("chat", head.clone(), said.as_str()))
+        .collect();
+    let gateway = gateway_with_fixed_responses(&cases);
+    for (number, said) in said.iter().enumerate() {
+        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!((answer.status, answer.text()), (200, said.as_str()));
+    }
+}

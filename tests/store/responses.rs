@@ -1,0 +1,101 @@
+//! Stored responses: found by their own key only, kept as long as their conversation continues.
+
+use jiff::Timestamp;
+use omniglot::store::StoredResponse;
+use omniglot_test_support::Database;
+use rstest::rstest;
+
+use crate::TestStore;
+
+fn reply(previous: Option<&str>) -> StoredResponse {
+    StoredResponse {
+        previous: previous.map(str::to_owned),
+        input: b"{\"a\":1}".to_vec(),
+        input_items: 1,
+        reply: b"{\"id\":\"\\u0000\"}".to_vec(),
+    }
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn a_response_is_stored_found_and_deleted(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let later = Timestamp::now().as_millisecond() + 60_000;
+    for again in 0..2 {
+        let kept = store
+            .insert_response("dev", "1", reply(None), later + again)
+            .await;
+        kept.expect("kept");
+    }
+    let found = store.response("dev", "1").await.expect("an answer");
+    assert_eq!(found, Some(reply(None)));
+    assert_eq!(store.response("ops", "1").await.expect("an answer"), None);
+    store.delete_response("ops", "1").await.expect("done");
+    assert!(
+        store
+            .response("dev", "1")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+    store.delete_response("dev", "1").await.expect("done");
+    assert_eq!(store.response("dev", "1").await.expect("an answer"), None);
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn continuing_a_conversation_extends_the_life_of_all_of_it(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let now = Timestamp::now().as_millisecond();
+    for (key, id, previous) in [
+        ("dev", "1", None),
+        ("dev", "2", Some("1")),
+        ("dev", "other", Some("1")),
+        ("ops", "1", None),
+        // One that leads to itself ends all the same.
+        ("dev", "loop", Some("loop")),
+    ] {
+        let kept = store
+            .insert_response(key, id, reply(previous), now - 1)
+            .await;
+        kept.expect("kept");
+    }
+    let next = store.insert_response("dev", "3", reply(Some("2")), now + 60_000);
+    next.await.expect("kept");
+    for (key, id, is_there) in [
+        ("dev", "1", true),
+        ("dev", "2", true),
+        ("dev", "3", true),
+        ("dev", "other", false),
+        ("ops", "1", false),
+        ("dev", "loop", false),
+    ] {
+        let found = store.response(key, id).await.expect("an answer");
+        assert_eq!(found.is_some(), is_there, "{key} {id}");
+    }
+    assert_eq!(store.delete_expired_responses().await.expect("done"), 3);
+    assert_eq!(store.delete_expired_responses().await.expect("done"), 0);
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn an_invalid_query_does_not_block_others(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    // PostgreSQL refuses it, SQLite finds nothing.
+    let strange = store.query(store.response("dev", "\0")).await;
+    assert!(!matches!(strange, Ok(Some(_))));
+    let usual = store.query(store.response("dev", "1")).await;
+    assert_eq!(usual.expect("an answer"), None);
+}
