@@ -40,12 +40,13 @@ fn of_request(from: Format, to: Format, body: &[u8]) -> Allocations {
 /// What one reply costs to translate, or to pass.
 fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
     let asked = asked(false);
-    let wanted = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), b"{}");
-    let wanted = wanted.expect("a request");
+    let summary = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), b"{}");
+    let summary = summary.expect("a request");
     let mut chunk = Some(Bytes::from(body));
     let before = Allocations::so_far();
-    let reply = ResponseTranslator::new(to, from, &wanted, asked, "application/json", usize::MAX);
-    let pushed = reply.expect("a reply").translate_chunk(&mut chunk, true);
+    let response =
+        ResponseTranslator::new(to, from, &summary, asked, "application/json", usize::MAX);
+    let pushed = response.expect("a reply").translate_chunk(&mut chunk, true);
     let spent = Allocations::so_far() - before;
     pushed.expect("a reply");
     spent
@@ -55,16 +56,19 @@ fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
 fn of_stream(from: Format, to: Format, pieces: Pieces, count: usize) -> u64 {
     let asked = asked(true);
     let operation = Operation::Stream(asked.framing);
-    let wanted = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
-    let wanted = wanted.expect("a request");
+    let summary = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
+    let summary = summary.expect("a request");
     let events = stream_in(from, pieces, count).into_iter().map(Bytes::from);
     let events: Vec<Bytes> = events.collect();
-    let reply = ResponseTranslator::new(to, from, &wanted, asked, "text/event-stream", usize::MAX);
-    let mut reply = reply.expect("a stream");
+    let response =
+        ResponseTranslator::new(to, from, &summary, asked, "text/event-stream", usize::MAX);
+    let mut response = response.expect("a stream");
     let before = Allocations::so_far();
     for event in events {
         let mut chunk = Some(event);
-        reply.translate_chunk(&mut chunk, false).expect("an event");
+        response
+            .translate_chunk(&mut chunk, false)
+            .expect("an event");
     }
     (Allocations::so_far() - before).count
 }

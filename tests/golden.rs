@@ -59,8 +59,14 @@ fn translated(case: &Value) -> Result<(Value, Losses), Failed> {
         }
         Some("response") => {
             let body = case["input"].to_string();
-            let body = translate::response(from, to, body.as_bytes(), &asked(case), &mut losses)
-                .map_err(|api_error| format!("{api_error:?}"))?;
+            let body = translate::response(
+                from,
+                to,
+                body.as_bytes(),
+                &response_options(case),
+                &mut losses,
+            )
+            .map_err(|api_error| format!("{api_error:?}"))?;
             serde_json::from_slice(&body)?
         }
         Some("stream") => stream(case, from, to)?,
@@ -108,7 +114,7 @@ fn request(case: &Value, from: Format, to: Format, losses: &mut Losses) -> Resul
 }
 
 fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
-    let mut wire = String::new();
+    let mut connection = String::new();
     for event in case["input"].as_array().into_iter().flatten() {
         let data = event
             .as_str()
@@ -116,9 +122,9 @@ fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
         let name = event["type"]
             .as_str()
             .map(|name| format!("event: {name}\n"));
-        wire += &format!("{}data: {data}\n\n", name.unwrap_or_default());
+        connection += &format!("{}data: {data}\n\n", name.unwrap_or_default());
     }
-    let bytes = translate::stream(from, to, wire.as_bytes(), &asked(case));
+    let bytes = translate::stream(from, to, connection.as_bytes(), &response_options(case));
     let mut events = Vec::new();
     SseFrames::default().push(&bytes, |frame| {
         let Some(data) = frame.data else { return };
@@ -131,7 +137,7 @@ fn stream(case: &Value, from: Format, to: Format) -> Result<Value, Failed> {
     Ok(Value::Array(events))
 }
 
-fn asked(case: &Value) -> ResponseOptions {
+fn response_options(case: &Value) -> ResponseOptions {
     ResponseOptions {
         model: String::new(),
         stream: case["kind"] == "stream",
@@ -158,28 +164,28 @@ fn reported(case: &Value, losses: &Losses) -> Result<(), Failed> {
     let codec = from.ok_or("no such format")?.codec();
     let listed = || case["report"].as_array().into_iter().flatten();
     for line in listed().filter_map(Value::as_str) {
-        let told = losses.0.iter().any(|lost| {
+        let message = losses.0.iter().any(|lost| {
             let path = codec.path_of(&lost.location);
             let is = |(word, action): &(&str, Action)| {
                 *action == lost.action && line == format!("{word} {path}")
             };
             ACTIONS.iter().any(is)
         });
-        if !told {
+        if !message {
             return Err(format!("not told: {line}; told: {losses:?}").into());
         }
     }
     for (word, action) in ACTIONS {
-        let wanted = listed()
+        let expected = listed()
             .filter(|entry| {
                 let line = entry.as_str().unwrap_or_default();
                 entry["action"] == word || line.starts_with(word)
             })
             .count();
-        let told = losses.0.iter().filter(|lost| lost.action == action).count();
-        if case["kind"] != "stream" && wanted != told {
+        let message = losses.0.iter().filter(|lost| lost.action == action).count();
+        if case["kind"] != "stream" && expected != message {
             return Err(format!(
-                "{wanted} {word} wanted: {}\n{told} told: {losses:?}",
+                "{expected} {word} wanted: {}\n{message} told: {losses:?}",
                 case["report"]
             )
             .into());

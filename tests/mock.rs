@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
 /// Decides no test; it only keeps a broken one from hanging.
-const LONGEST: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Mock {
     base: String,
@@ -46,21 +46,27 @@ impl Mock {
         response.json().await.unwrap()
     }
 
-    async fn ask(&self, format: Format, model: &str, prompt: &str, stream: bool) -> Response {
-        let (path, body) = question(format, model, prompt, stream);
+    async fn send_request(
+        &self,
+        format: Format,
+        model: &str,
+        prompt: &str,
+        stream: bool,
+    ) -> Response {
+        let (path, body) = request_body(format, model, prompt, stream);
         self.post(&path, &body).await
     }
 
     async fn chat(&self, prompt: &str) -> Response {
-        self.ask(Format::Chat, "demo", prompt, false).await
+        self.send_request(Format::Chat, "demo", prompt, false).await
     }
 
     async fn chat_stream(&self, prompt: &str) -> Response {
-        self.ask(Format::Chat, "demo", prompt, true).await
+        self.send_request(Format::Chat, "demo", prompt, true).await
     }
 
     /// The text of a chat answer.
-    async fn said(&self, prompt: &str) -> String {
+    async fn chat_text(&self, prompt: &str) -> String {
         let body: Value = self.chat(prompt).await.json().await.unwrap();
         let text = body["choices"][0]["message"]["content"].as_str();
         text.unwrap_or_else(|| panic!("no text in {body}"))
@@ -74,7 +80,7 @@ impl Mock {
     }
 }
 
-fn question(format: Format, model: &str, prompt: &str, stream: bool) -> (String, Value) {
+fn request_body(format: Format, model: &str, prompt: &str, stream: bool) -> (String, Value) {
     let messages = json!([{"role": "user", "content": prompt}]);
     match format {
         Format::Chat => (
@@ -108,8 +114,8 @@ fn question(format: Format, model: &str, prompt: &str, stream: bool) -> (String,
     }
 }
 
-async fn within(test: impl Future<Output = ()>) {
-    tokio::time::timeout(LONGEST, test).await.expect("it hangs");
+async fn with_timeout(test: impl Future<Output = ()>) {
+    tokio::time::timeout(TIMEOUT, test).await.expect("it hangs");
 }
 
 fn header<'r>(response: &'r Response, name: &str) -> &'r str {
@@ -124,18 +130,18 @@ fn digest(body: &str) -> String {
 
 #[tokio::test]
 async fn every_format_responds_with_json_and_with_events() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         for format in Format::ALL {
-            let reply = mock.ask(format, "demo", "hello", false).await;
-            assert_eq!(reply.status(), 200, "{format:?}");
-            assert_eq!(header(&reply, "content-type"), "application/json");
-            let body = reply.text().await.unwrap();
+            let response = mock.send_request(format, "demo", "hello", false).await;
+            assert_eq!(response.status(), 200, "{format:?}");
+            assert_eq!(header(&response, "content-type"), "application/json");
+            let body = response.text().await.unwrap();
             assert!(body.contains("You said: hello"), "{format:?}: {body}");
             serde_json::from_str::<Value>(&body).unwrap();
-            let reply = mock.ask(format, "demo", "hello", true).await;
-            assert_eq!(header(&reply, "content-type"), "text/event-stream");
-            let body = reply.text().await.unwrap();
+            let response = mock.send_request(format, "demo", "hello", true).await;
+            assert_eq!(header(&response, "content-type"), "text/event-stream");
+            let body = response.text().await.unwrap();
             assert!(body.contains("\"said: \""), "{format:?}: {body}");
         }
     })
@@ -144,7 +150,7 @@ async fn every_format_responds_with_json_and_with_events() {
 
 #[tokio::test]
 async fn native_paths_take_escapes_slashes_and_array_framing() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let body = json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]});
         for path in [
@@ -154,9 +160,9 @@ async fn native_paths_take_escapes_slashes_and_array_framing() {
             assert_eq!(mock.post(path, &body).await.status(), 200, "{path}");
         }
         let path = "/v1beta/models/demo:streamGenerateContent";
-        let reply = mock.post(path, &body).await;
-        assert_eq!(header(&reply, "content-type"), "application/json");
-        let chunks: Vec<Value> = reply.json().await.unwrap();
+        let response = mock.post(path, &body).await;
+        assert_eq!(header(&response, "content-type"), "application/json");
+        let chunks: Vec<Value> = response.json().await.unwrap();
         assert!(chunks.len() > 1);
         let path = "/v1beta/models/demo+status_200_error:streamGenerateContent";
         let chunks: Vec<Value> = mock.post(path, &body).await.json().await.unwrap();
@@ -169,7 +175,7 @@ async fn native_paths_take_escapes_slashes_and_array_framing() {
 
 #[tokio::test]
 async fn tokens_are_counted_in_words() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let messages = json!([{"role": "user", "content": "three short words"}]);
         let counted = mock
@@ -203,7 +209,7 @@ async fn tokens_are_counted_in_words() {
 
 #[tokio::test]
 async fn token_counting_refuses_unknown_fields() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let messages = json!([{"role": "user", "content": "Hi"}]);
         let contents = json!([{"parts": [{"text": "Hi"}]}]);
@@ -252,15 +258,15 @@ async fn token_counting_refuses_unknown_fields() {
 
 #[tokio::test]
 async fn models_are_listed_in_the_clients_format() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         assert_eq!(mock.get("/v1/models").await["data"][0]["object"], "model");
         assert_eq!(mock.get("/v1/models/a/b").await["id"], "a/b");
         let native = mock.get("/v1beta/models").await;
         assert_eq!(native["models"][0]["name"], "models/demo-chat");
         let request = mock.client.get(format!("{}/v1/models", mock.base));
-        let reply = request.header("anthropic-version", "2023-06-01").send();
-        let listed: Value = reply.await.unwrap().json().await.unwrap();
+        let response = request.header("anthropic-version", "2023-06-01").send();
+        let listed: Value = response.await.unwrap().json().await.unwrap();
         assert_eq!(listed["data"][0]["type"], "model");
     })
     .await;
@@ -268,10 +274,10 @@ async fn models_are_listed_in_the_clients_format() {
 
 #[tokio::test]
 async fn images_are_generated_and_edited() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
-        let wanted = json!({"model": "demo-image", "prompt": "a cat", "n": 2});
-        let painted = mock.post("/v1/images/generations", &wanted).await;
+        let expected = json!({"model": "demo-image", "prompt": "a cat", "n": 2});
+        let painted = mock.post("/v1/images/generations", &expected).await;
         let painted: Value = painted.json().await.unwrap();
         assert_eq!(painted["data"].as_array().unwrap().len(), 2);
         assert!(
@@ -292,20 +298,22 @@ async fn images_are_generated_and_edited() {
 
 #[tokio::test]
 async fn errors_have_the_status_asked_for_and_the_shape_of_the_format() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         for format in Format::ALL {
             for status in [400, 401, 429, 500, 503, 529] {
                 let model = format!("demo+error={status},because");
-                let reply = mock.ask(format, &model, "hello", true).await;
-                assert_eq!(reply.status(), status, "{format:?}");
+                let response = mock.send_request(format, &model, "hello", true).await;
+                assert_eq!(response.status(), status, "{format:?}");
                 let retry = if status == 429 { "7" } else { "" };
-                assert_eq!(header(&reply, "retry-after"), retry);
-                let body: Value = reply.json().await.unwrap();
+                assert_eq!(header(&response, "retry-after"), retry);
+                let body: Value = response.json().await.unwrap();
                 assert_eq!(body["error"]["message"], "because", "{format:?}");
             }
-            let reply = mock.ask(format, "demo+nonsense", "hello", false).await;
-            assert_eq!(reply.status(), 400, "{format:?}");
+            let response = mock
+                .send_request(format, "demo+nonsense", "hello", false)
+                .await;
+            assert_eq!(response.status(), 400, "{format:?}");
         }
     })
     .await;
@@ -313,28 +321,29 @@ async fn errors_have_the_status_asked_for_and_the_shape_of_the_format() {
 
 #[tokio::test]
 async fn unreadable_responses_can_be_requested() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         for (format, stream) in Format::ALL
             .into_iter()
             .flat_map(|f| [(f, false), (f, true)])
         {
-            let ask = async |model: &str| mock.ask(format, model, "hello", stream).await;
-            let page = ask("demo+html").await;
+            let send_request =
+                async |model: &str| mock.send_request(format, model, "hello", stream).await;
+            let page = send_request("demo+html").await;
             assert_eq!(page.status(), 200);
             assert!(header(&page, "content-type").starts_with("text/html"));
-            let empty = ask("demo+empty").await;
+            let empty = send_request("demo+empty").await;
             assert_eq!(empty.status(), 200);
             assert_eq!(empty.text().await.unwrap(), "");
-            let elsewhere = ask("demo+redirect").await;
+            let elsewhere = send_request("demo+redirect").await;
             assert_eq!(elsewhere.status(), 302);
             assert_ne!(header(&elsewhere, "location"), "");
-            let garbage = ask("demo+garbage").await;
+            let garbage = send_request("demo+garbage").await;
             assert_eq!(garbage.status(), 200);
             let garbage = garbage.text().await.unwrap();
             let payload = garbage.trim_start_matches("data: ");
             assert!(serde_json::from_str::<Value>(payload).is_err());
-            let failed = ask("demo+status_200_error").await;
+            let failed = send_request("demo+status_200_error").await;
             assert_eq!(failed.status(), 200);
             let failed = failed.text().await.unwrap();
             assert!(
@@ -348,7 +357,7 @@ async fn unreadable_responses_can_be_requested() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_refused() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         assert_eq!(mock.post("/v1/nothing", &json!({})).await.status(), 404);
         let get = mock.client.get(format!("{}/v1/messages", mock.base));
@@ -361,19 +370,19 @@ async fn unknown_paths_and_methods_are_refused() {
 
 #[tokio::test]
 async fn the_connection_is_cut_where_requested() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let half = mock.chat("mock:cut").await;
         assert_eq!(half.status(), 200);
         assert!(half.content_length().unwrap() > 0);
         half.bytes().await.expect_err("half of what was promised");
         for events in 0..4 {
-            let mut reply = mock
+            let mut response = mock
                 .chat_stream(&format!("mock:cut={events} one two three"))
                 .await;
             let mut received = String::new();
             let broken = loop {
-                match reply.chunk().await {
+                match response.chunk().await {
                     Ok(Some(chunk)) => received.push_str(std::str::from_utf8(&chunk).unwrap()),
                     Ok(None) => break false,
                     Err(_) => break true,
@@ -388,7 +397,7 @@ async fn the_connection_is_cut_where_requested() {
 
 #[tokio::test]
 async fn a_stream_can_fail_or_end_early() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let failed = mock
             .chat_stream("mock:stream_error=2 mock:text=a b c")
@@ -406,11 +415,11 @@ async fn a_stream_can_fail_or_end_early() {
 
 #[tokio::test]
 async fn a_stream_has_as_many_deltas_as_asked_for() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         for events in [1, 7, 300] {
-            let reply = mock.chat_stream(&format!("mock:events={events}")).await;
-            let text = reply.text().await.unwrap();
+            let response = mock.chat_stream(&format!("mock:events={events}")).await;
+            let text = response.text().await.unwrap();
             let frames = text
                 .split("\n\n")
                 .filter_map(|frame| frame.strip_prefix("data: "));
@@ -428,11 +437,11 @@ async fn a_stream_has_as_many_deltas_as_asked_for() {
 
 #[tokio::test]
 async fn a_stream_goes_on_only_when_signalled() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let prompt = "mock:wait=go mock:name=held mock:text=one two three";
-        let mut reply = mock.chat_stream(prompt).await;
-        reply.chunk().await.unwrap().expect("the first event");
+        let mut response = mock.chat_stream(prompt).await;
+        response.chunk().await.unwrap().expect("the first event");
         let mut events = 1;
         loop {
             let seen = loop {
@@ -446,27 +455,27 @@ async fn a_stream_goes_on_only_when_signalled() {
             }
             let signalled = mock.post("/mock/signal/go", &json!({})).await;
             assert_eq!(signalled.status(), 204);
-            let chunk = reply.chunk().await.unwrap().expect("one event a signal");
+            let chunk = response.chunk().await.unwrap().expect("one event a signal");
             assert_eq!(chunk.windows(2).filter(|pair| pair == b"\n\n").count(), 1);
             events += 1;
         }
         assert!(events >= 4, "{events}");
-        assert!(reply.chunk().await.unwrap().is_none());
+        assert!(response.chunk().await.unwrap().is_none());
     })
     .await;
 }
 
 #[tokio::test]
 async fn clients_that_disconnect_are_counted() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let prompt = "mock:wait=never mock:name=left hello";
-        let mut reply = mock.chat_stream(prompt).await;
-        reply.chunk().await.unwrap().expect("the first event");
+        let mut response = mock.chat_stream(prompt).await;
+        response.chunk().await.unwrap().expect("the first event");
         assert_eq!(mock.get("/mock/stats").await["in_flight"], 1);
-        drop(reply);
+        drop(response);
         mock.until_seen("left", "cancelled", 1).await;
-        let (path, body) = question(Format::Chat, "demo", prompt, false);
+        let (path, body) = request_body(Format::Chat, "demo", prompt, false);
         let url = format!("{}{path}", mock.base);
         let asking = tokio::spawn(mock.client.post(url).json(&body).send());
         mock.until_seen("left", "waiting", 1).await;
@@ -482,15 +491,15 @@ async fn clients_that_disconnect_are_counted() {
 
 #[tokio::test]
 async fn the_same_request_gives_the_same_bytes() {
-    within(async {
+    with_timeout(async {
         let (one, other) = (Mock::start().await, Mock::start().await);
         for (format, stream) in Format::ALL
             .into_iter()
             .flat_map(|f| [(f, false), (f, true)])
         {
             for words in ["hello", "mock:thinking mock:parallel", "mock:long"] {
-                let first = one.ask(format, "demo", words, stream).await;
-                let second = other.ask(format, "demo", words, stream).await;
+                let first = one.send_request(format, "demo", words, stream).await;
+                let second = other.send_request(format, "demo", words, stream).await;
                 let bytes = first.bytes().await.unwrap();
                 assert_eq!(bytes, second.bytes().await.unwrap(), "{format:?} {words}");
             }
@@ -501,17 +510,17 @@ async fn the_same_request_gives_the_same_bytes() {
 
 #[tokio::test]
 async fn reasoning_is_signed_alike_in_json_and_in_events() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         for (format, stream) in Format::ALL
             .into_iter()
             .flat_map(|f| [(f, false), (f, true)])
         {
-            let (path, body) = question(format, "demo", "mock:thinking hello", stream);
+            let (path, body) = request_body(format, "demo", "mock:thinking hello", stream);
             let mark = &digest(&body.to_string())[..12];
-            let reply = mock.post(&path, &body).await.text().await.unwrap();
-            let signed = reply.contains(&format!("\"mock{mark}"));
-            assert_eq!(signed, format != Format::Chat, "{format:?}: {reply}");
+            let response = mock.post(&path, &body).await.text().await.unwrap();
+            let signed = response.contains(&format!("\"mock{mark}"));
+            assert_eq!(signed, format != Format::Chat, "{format:?}: {response}");
         }
     })
     .await;
@@ -519,27 +528,29 @@ async fn reasoning_is_signed_alike_in_json_and_in_events() {
 
 #[tokio::test]
 async fn http2_works_without_tls() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let client = client().http2_prior_knowledge().build().unwrap();
-        let (path, body) = question(Format::Chat, "demo", "hello", true);
+        let (path, body) = request_body(Format::Chat, "demo", "hello", true);
         let request = client.post(format!("{}{path}", mock.base)).json(&body);
-        let reply = request.send().await.unwrap();
-        assert_eq!(reply.version(), Version::HTTP_2);
-        assert!(reply.text().await.unwrap().contains("[DONE]"));
+        let response = request.send().await.unwrap();
+        assert_eq!(response.version(), Version::HTTP_2);
+        assert!(response.text().await.unwrap().contains("[DONE]"));
     })
     .await;
 }
 
 #[tokio::test]
 async fn requests_that_arrived_can_be_inspected() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
-        let (path, body) = question(Format::Chat, "demo", "mock:echo hi", false);
+        let (path, body) = request_body(Format::Chat, "demo", "mock:echo hi", false);
         let request = mock.client.post(format!("{}{path}?beta=true", mock.base));
-        let reply = request.bearer_auth("secret").json(&body).send();
-        let reply: Value = reply.await.unwrap().json().await.unwrap();
-        let echo = reply["choices"][0]["message"]["content"].as_str().unwrap();
+        let response = request.bearer_auth("secret").json(&body).send();
+        let response: Value = response.await.unwrap().json().await.unwrap();
+        let echo = response["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap();
         let echo: Value = serde_json::from_str(echo).unwrap();
         assert_eq!(echo["path"], "/v1/chat/completions?beta=true");
         assert_eq!(echo["headers"]["authorization"], "Bearer secret");
@@ -550,20 +561,20 @@ async fn requests_that_arrived_can_be_inspected() {
 
 #[tokio::test]
 async fn large_bodies_arrive_whole() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let prompt = format!("{} mock:sha256", "many words ".repeat(300_000));
-        let (_, body) = question(Format::Chat, "demo", &prompt, false);
+        let (_, body) = request_body(Format::Chat, "demo", &prompt, false);
         let body = body.to_string();
         let expected = format!("{} bytes {}", digest(&body), body.len());
-        assert_eq!(mock.said(&prompt).await, expected);
+        assert_eq!(mock.chat_text(&prompt).await, expected);
     })
     .await;
 }
 
 #[tokio::test]
 async fn vendor_headers_and_compression_are_sent_on_request() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let plain = mock.chat("hello").await;
         assert!(!plain.headers().contains_key("set-cookie"));
@@ -590,7 +601,7 @@ async fn vendor_headers_and_compression_are_sent_on_request() {
 
 #[tokio::test]
 async fn tool_loops_end() {
-    within(async {
+    with_timeout(async {
         let mock = Mock::start().await;
         let called: Value = mock.chat("mock:tool hello").await.json().await.unwrap();
         let message = &called["choices"][0]["message"];

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 const CHAT: &str = "/v1/chat/completions";
 
 /// More than any number of refused requests may cost, in KiB.
-const SPENT: u64 = 64 << 10;
+const MEMORY_GROWTH: u64 = 64 << 10;
 
 fn with_server(mock: &Mock, settings: &str) -> Gateway {
     let config = every_format_config(mock.address);
@@ -28,12 +28,12 @@ fn with_server(mock: &Mock, settings: &str) -> Gateway {
 async fn assert_well(gateway: &Gateway) {
     gateway.until_idle().await;
     let (path, body) = request("chat", "same-messages", "hello", true);
-    let answer = post(gateway.url(&path), body.to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = post(gateway.url(&path), body.to_string()).await;
+    assert_eq!(response.status, 200, "{}", response.text());
     assert!(
-        answer.text().ends_with("data: [DONE]\n\n"),
+        response.text().ends_with("data: [DONE]\n\n"),
         "{}",
-        answer.text()
+        response.text()
     );
     gateway.until_idle().await;
 }
@@ -51,29 +51,29 @@ async fn a_client_that_stops_reading_is_disconnected_and_its_upstream_cancelled(
     let mock = Mock::start();
     let gateway = with_server(&mock, "timeouts: {write_idle: 300ms}");
     let before = gateway.resident();
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let mut connection = Http1Connection::connect(gateway.address).await;
     let body = long_stream("same-chat", "one").to_string();
-    wire.send(http1_post(CHAT, "", &body)).await;
-    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
+    connection.send(http1_post(CHAT, "", &body)).await;
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
     let http2 = client_builder().http2_prior_knowledge().build();
-    let asked = http2
+    let request = http2
         .expect("a client")
         .post(gateway.url(CHAT))
         .bearer_auth(KEY);
-    let asked = asked.json(&long_stream("same-native", "two"));
-    let reply = asked.send().await.expect("a header");
-    assert_eq!(reply.status(), 200);
+    let request = request.json(&long_stream("same-native", "two"));
+    let response = request.send().await.expect("a header");
+    assert_eq!(response.status(), 200);
 
     mock.until_seen("one", "cancelled", 1).await;
     mock.until_seen("two", "cancelled", 1).await;
     gateway.until_idle().await;
-    let came = wire.read_until_closed().await;
+    let came = connection.read_until_closed().await;
     let text = String::from_utf8_lossy(&came);
     assert!(!text.contains("[DONE]") && !text.ends_with("\r\n0\r\n\r\n"));
-    let came = reply.text().await;
+    let came = response.text().await;
     assert!(!came.is_ok_and(|text| text.ends_with("data: [DONE]\n\n")));
     let grown = gateway.resident().saturating_sub(before);
-    assert!(grown < SPENT, "{grown} KiB");
+    assert!(grown < MEMORY_GROWTH, "{grown} KiB");
     assert_well(&gateway).await;
 }
 
@@ -88,9 +88,9 @@ async fn a_client_that_reads_a_long_response_slowly_gets_all_of_it() {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(64 << 10).expect("a size");
         let stream = socket.connect(gateway.address).await;
-        let mut wire = Http1Connection::new(stream.expect("a connection"));
-        wire.send(http1_post(CHAT, "", &body)).await;
-        let head = wire.read_head().await.expect("a head");
+        let mut connection = Http1Connection::new(stream.expect("a connection"));
+        connection.send(http1_post(CHAT, "", &body)).await;
+        let head = connection.read_head().await.expect("a head");
         let length = head.header("content-length").map(str::parse);
         let length: usize = length.expect("a length").expect("a number");
         // Three times as long as it may be silent, and never nearly that long without reading.
@@ -98,7 +98,7 @@ async fn a_client_that_reads_a_long_response_slowly_gets_all_of_it() {
         let mut left = length;
         while left > 0 {
             tokio::time::sleep(Duration::from_millis(30)).await;
-            left -= wire.read_exact(step.min(left)).await.len();
+            left -= connection.read_exact(step.min(left)).await.len();
         }
     }
     assert_well(&gateway).await;
@@ -113,26 +113,29 @@ async fn a_client_that_disconnects_leaves_no_state() {
     let mut kept = Vec::new();
     // In the header, in the body; gone with a reset, gone for writing, or there and silent.
     for cut in [0, 1, 40, whole.len() - 30, whole.len() - 1] {
-        for way in 0..3 {
-            let mut wire = Http1Connection::connect(gateway.address).await;
-            wire.send(&whole.as_bytes()[..cut]).await;
-            match way {
-                0 => wire.stream.set_zero_linger().expect("a socket option"),
+        for kind in 0..3 {
+            let mut connection = Http1Connection::connect(gateway.address).await;
+            connection.send(&whole.as_bytes()[..cut]).await;
+            match kind {
+                0 => connection
+                    .stream
+                    .set_zero_linger()
+                    .expect("a socket option"),
                 1 => {
-                    let shut = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream);
+                    let shut = tokio::io::AsyncWriteExt::shutdown(&mut connection.stream);
                     shut.await.expect("it is shut");
-                    kept.push((format!("{cut} bytes, way {way}"), wire));
+                    kept.push((format!("{cut} bytes, way {kind}"), connection));
                 }
-                _ => kept.push((format!("{cut} bytes, way {way}"), wire)),
+                _ => kept.push((format!("{cut} bytes, way {kind}"), connection)),
             }
         }
     }
-    for (what, mut wire) in kept {
-        let said = timeout(TIMEOUT / 2, wire.read_until_closed()).await;
-        let said = said.unwrap_or_else(|_| panic!("{what}: still there"));
-        let said = String::from_utf8_lossy(&said);
-        let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
-        assert!(refused, "{what}: {said}");
+    for (what, mut connection) in kept {
+        let text = timeout(TIMEOUT / 2, connection.read_until_closed()).await;
+        let text = text.unwrap_or_else(|_| panic!("{what}: still there"));
+        let text = String::from_utf8_lossy(&text);
+        let refused = text.is_empty() || text.starts_with("HTTP/1.1 4");
+        assert!(refused, "{what}: {text}");
     }
     assert_well(&gateway).await;
 }
@@ -195,15 +198,15 @@ async fn assert_never_a_failure(gateway: &Gateway, fillings: &[(String, bool)]) 
             for place in places(format, &model) {
                 for (filling, always_refused) in fillings {
                     let body = place.replace("HOLE", filling);
-                    let answer = post(gateway.url(&path), body).await;
+                    let response = post(gateway.url(&path), body).await;
                     let what = &filling[..filling.len().min(60)];
                     let what = format!("{format} to {upstream}: {what} in {place}");
-                    let refused = (400..500).contains(&answer.status);
-                    let text = String::from_utf8_lossy(&answer.body);
-                    let fine = refused || (!always_refused && answer.status == 200);
-                    assert!(fine, "{what}: {} {text}", answer.status);
+                    let refused = (400..500).contains(&response.status);
+                    let text = String::from_utf8_lossy(&response.body);
+                    let fine = refused || (!always_refused && response.status == 200);
+                    assert!(fine, "{what}: {} {text}", response.status);
                     if refused {
-                        answer.error(format);
+                        response.error(format);
                     }
                 }
             }
@@ -233,7 +236,7 @@ async fn deep_nesting_is_refused_in_every_field() {
     let before = gateway.resident();
     assert_never_a_failure(&gateway, &fillings).await;
     let grown = gateway.resident().saturating_sub(before);
-    assert!(grown < SPENT, "{grown} KiB");
+    assert!(grown < MEMORY_GROWTH, "{grown} KiB");
     assert_well(&gateway).await;
 }
 
@@ -274,9 +277,13 @@ async fn a_compressed_body_is_refused_and_never_decompressed() {
             let (path, _) = request(format, "same-chat", "", false);
             let asked = client().post(gateway.url(&path)).bearer_auth(KEY);
             let asked = asked.header("content-type", "application/json");
-            let answer = send(asked.header("content-encoding", coding).body(bomb.clone())).await;
-            assert_eq!(answer.status, 415, "{format}: {}", answer.text());
-            assert!(answer.error(format).contains(coding), "{}", answer.text());
+            let response = send(asked.header("content-encoding", coding).body(bomb.clone())).await;
+            assert_eq!(response.status, 415, "{format}: {}", response.text());
+            assert!(
+                response.error(format).contains(coding),
+                "{}",
+                response.text()
+            );
         }
     }
     let grown = gateway.resident().saturating_sub(before);
@@ -299,10 +306,12 @@ async fn control_characters_in_headers_and_names_are_not_forwarded() {
         ": b",
         "x-a: b\r\n folded",
     ] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         let more = format!("connection: close\r\n{line}\r\n");
-        wire.send(http1_post(&path, &more, &body.to_string())).await;
-        let said = wire.read_until_closed().await;
+        connection
+            .send(http1_post(&path, &more, &body.to_string()))
+            .await;
+        let said = connection.read_until_closed().await;
         let said = String::from_utf8_lossy(&said);
         let refused = said.is_empty() || said.starts_with("HTTP/1.1 4");
         assert!(refused, "{line:?}: {said}");
@@ -326,9 +335,14 @@ async fn control_characters_in_headers_and_names_are_not_forwarded() {
                 }
                 _ => path,
             };
-            let answer = post(gateway.url(&path), body.to_string()).await;
-            assert_eq!(answer.status, 404, "{format} {model}: {}", answer.text());
-            answer.error(format);
+            let response = post(gateway.url(&path), body.to_string()).await;
+            assert_eq!(
+                response.status,
+                404,
+                "{format} {model}: {}",
+                response.text()
+            );
+            response.error(format);
         }
     }
     assert_eq!(mock.seen("reached", "started").await, 0);
@@ -381,7 +395,7 @@ async fn http2_streams_opened_and_reset_at_once_leave_no_state() {
     })
     .await;
     let grown = gateway.resident().saturating_sub(before);
-    assert!(grown < SPENT, "{grown} KiB");
+    assert!(grown < MEMORY_GROWTH, "{grown} KiB");
     assert_well(&gateway).await;
 }
 
@@ -391,16 +405,17 @@ async fn many_silent_connections_do_not_block_other_clients() {
     let gateway = with_server(&mock, "timeouts: {header: 1h}");
     let mut silent = Vec::new();
     for number in 0..300 {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         if number % 2 == 0 {
-            wire.send(&omniglot_test_support::http1_post_head(CHAT, "")[..30])
+            connection
+                .send(&omniglot_test_support::http1_post_head(CHAT, "")[..30])
                 .await;
         }
-        silent.push(wire);
+        silent.push(connection);
     }
     let (path, body) = request("native", "same-responses", "hello", false);
-    let answer = post(gateway.url(&path), json!(body).to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = post(gateway.url(&path), json!(body).to_string()).await;
+    assert_eq!(response.status, 200, "{}", response.text());
     drop(silent);
     assert_well(&gateway).await;
 }

@@ -102,9 +102,9 @@ fn fault(
 }
 
 /// The same bytes to everybody, and then the end.
-fn bytes(name: &str, said: &'static str, steps: &'static [Step]) -> Fault {
+fn bytes(name: &str, text: &'static str, steps: &'static [Step]) -> Fault {
     let play = move |_: &RecordedResponse| {
-        let mut all = vec![Write(said.into())];
+        let mut all = vec![Write(text.into())];
         all.extend_from_slice(steps);
         all
     };
@@ -145,40 +145,40 @@ fn connections() -> Vec<Fault> {
     ]
 }
 
-fn lost_in_the_body(reply: &RecordedResponse) -> Vec<Step> {
-    match reply.shape {
-        Shape::Json => vec![Write(half(reply)), Reset],
-        _ => vec![Write(begun(reply, reply.before_end())), Reset],
+fn lost_in_the_body(response: &RecordedResponse) -> Vec<Step> {
+    match response.shape {
+        Shape::Json => vec![Write(half(response)), Reset],
+        _ => vec![Write(begun(response, response.before_end())), Reset],
     }
 }
 
 /// Streams that break, or end as if all were well, after each of their events.
 fn cuts() -> Vec<Fault> {
     let cut = |at: usize| {
-        let steps = move |reply: &RecordedResponse| vec![Write(begun(reply, at)), Close];
+        let steps = move |response: &RecordedResponse| vec![Write(begun(response, at)), Close];
         fault(format!("cut after {at}"), steps, broken_at(at))
     };
     let stop = |at: usize| {
-        let steps = move |reply: &RecordedResponse| vec![Write(ended(begun(reply, at)))];
+        let steps = move |response: &RecordedResponse| vec![Write(ended(begun(response, at)))];
         fault(format!("an end after {at}"), steps, broken_at(at))
     };
-    let half = |reply: &RecordedResponse| vec![Write(half(reply)), Close];
+    let half = |response: &RecordedResponse| vec![Write(half(response)), Close];
     let mut faults = vec![fault("half a document", half, only(Shape::Json, 502))];
     faults.extend((0..MOST_PARTS).flat_map(|at| [cut(at), stop(at)]));
     faults
 }
 
 fn only(shape: Shape, status: u16) -> impl Fn(&RecordedResponse) -> Option<Outcome> {
-    move |reply| (reply.shape == shape).then(|| Outcome::Failed(vec![status]))
+    move |response| (response.shape == shape).then(|| Outcome::Failed(vec![status]))
 }
 
 /// A stream that does not go on after so many parts.
 fn broken_at(at: usize) -> impl Fn(&RecordedResponse) -> Option<Outcome> {
-    move |reply| {
-        if reply.shape == Shape::Json || at > reply.before_end() {
+    move |response| {
+        if response.shape == Shape::Json || at > response.before_end() {
             return None;
         }
-        Some(match reply.has_content(at) {
+        Some(match response.has_content(at) {
             true => Outcome::Broken,
             false => Outcome::Failed(vec![502]),
         })
@@ -187,18 +187,19 @@ fn broken_at(at: usize) -> impl Fn(&RecordedResponse) -> Option<Outcome> {
 
 fn timeouts() -> Vec<Fault> {
     let silent = fault("silence", |_| vec![Hang], failed(504));
-    let header =
-        |reply: &RecordedResponse| vec![Write(head(200, reply.content_type(), CHUNKED)), Hang];
-    let header = fault("silence after the header", header, failed(504));
-    let middle = |reply: &RecordedResponse| {
-        let said = match reply.shape {
-            Shape::Json => half(reply),
-            _ => begun(reply, reply.before_end()),
-        };
-        vec![Write(said), Hang]
+    let header = |response: &RecordedResponse| {
+        vec![Write(head(200, response.content_type(), CHUNKED)), Hang]
     };
-    let middle = fault("silence in the middle", middle, |reply| {
-        Some(match reply.shape {
+    let header = fault("silence after the header", header, failed(504));
+    let middle = |response: &RecordedResponse| {
+        let text = match response.shape {
+            Shape::Json => half(response),
+            _ => begun(response, response.before_end()),
+        };
+        vec![Write(text), Hang]
+    };
+    let middle = fault("silence in the middle", middle, |response| {
+        Some(match response.shape {
             Shape::Json => Outcome::Failed(vec![504]),
             _ => Outcome::Broken,
         })
@@ -238,8 +239,8 @@ fn statuses() -> Vec<Fault> {
         (529, "mock:error=529,as-told"),
     ];
     let by_status = ALL.into_iter().map(|(status, words)| {
-        let steps = move |reply: &RecordedResponse| {
-            assert_eq!(reply.status, status, "what the mock was asked for");
+        let steps = move |response: &RecordedResponse| {
+            assert_eq!(response.status, status, "what the mock was asked for");
             let more = if status == 429 {
                 "retry-after: 7\r\n"
             } else {
@@ -249,7 +250,7 @@ fn statuses() -> Vec<Fault> {
                 status,
                 "application/json",
                 more,
-                &reply.text(),
+                &response.text(),
             ))]
         };
         let outcome = move |_: &RecordedResponse| {
@@ -270,7 +271,9 @@ fn statuses() -> Vec<Fault> {
 fn unreadable() -> Vec<Fault> {
     const PAGE: &str = "<html><body>secret-page of a proxy</body></html>";
     let same = |text: &'static str| {
-        move |reply: &RecordedResponse| vec![Write(document(200, reply.content_type(), "", text))]
+        move |response: &RecordedResponse| {
+            vec![Write(document(200, response.content_type(), "", text))]
+        }
     };
     let page = |status: u16| {
         let steps =
@@ -289,23 +292,24 @@ fn unreadable() -> Vec<Fault> {
             },
         )
     };
-    let truncated = |reply: &RecordedResponse| {
-        let text = reply.text();
+    let truncated = |response: &RecordedResponse| {
+        let text = response.text();
         vec![Write(document(
             200,
-            reply.content_type(),
+            response.content_type(),
             "",
             &text[..text.len() / 2],
         ))]
     };
-    let plain =
-        |reply: &RecordedResponse| vec![Write(document(200, "text/plain", "", &reply.text()))];
-    let other = |reply: &RecordedResponse| {
-        let kind = match reply.shape {
+    let plain = |response: &RecordedResponse| {
+        vec![Write(document(200, "text/plain", "", &response.text()))]
+    };
+    let other = |response: &RecordedResponse| {
+        let kind = match response.shape {
             Shape::Json => "text/event-stream",
             _ => "application/xml",
         };
-        vec![Write(document(200, kind, "", &reply.text()))]
+        vec![Write(document(200, kind, "", &response.text()))]
     };
     let redirect = |status: u16| {
         let said = format!(
@@ -348,19 +352,20 @@ fn unreadable() -> Vec<Fault> {
 /// Errors that an upstream tells under a status of success.
 fn told_errors() -> Vec<Fault> {
     let first = || |_: &RecordedResponse| Some(Outcome::Failed(vec![500, 502]));
-    let later = |reply: &RecordedResponse| (reply.shape != Shape::Json).then_some(Outcome::Broken);
-    let in_stream = |reply: &RecordedResponse| {
-        (reply.shape != Shape::Json).then(|| Outcome::Failed(vec![500, 502]))
+    let later =
+        |response: &RecordedResponse| (response.shape != Shape::Json).then_some(Outcome::Broken);
+    let in_stream = |response: &RecordedResponse| {
+        (response.shape != Shape::Json).then(|| Outcome::Failed(vec![500, 502]))
     };
     let malformed = |text: &'static str, at: Option<usize>| {
-        let steps = move |reply: &RecordedResponse| {
-            let at = at.unwrap_or_else(|| reply.before_end());
-            let mut parts = reply.parts[..at].to_vec();
+        let steps = move |response: &RecordedResponse| {
+            let at = at.unwrap_or_else(|| response.before_end());
+            let mut parts = response.parts[..at].to_vec();
             parts.push(text.to_owned());
-            vec![Write(ended(chunked(reply, &parts)))]
+            vec![Write(ended(chunked(response, &parts)))]
         };
         let name = format!("{text:?} after {at:?}");
-        fault(name, steps, move |reply| match (reply.shape, at) {
+        fault(name, steps, move |response| match (response.shape, at) {
             (Shape::Json | Shape::Array, _) => None,
             (Shape::Events, Some(_)) => Some(Outcome::Failed(vec![502])),
             (Shape::Events, None) => Some(Outcome::Broken),
@@ -397,22 +402,22 @@ fn told_errors() -> Vec<Fault> {
 fn told_credentials() -> Vec<Fault> {
     const WRITTEN: [&str; 2] = [CREDENTIAL, "\\u0073ecret\\u002dof-the-upstream"];
     let told = |words: &'static str, instead_of: &'static str, written: &'static str| {
-        let steps = move |reply: &RecordedResponse| {
-            assert!(reply.text().contains(instead_of), "{}", reply.text());
-            let parts = reply.parts.iter();
+        let steps = move |response: &RecordedResponse| {
+            assert!(response.text().contains(instead_of), "{}", response.text());
+            let parts = response.parts.iter();
             let parts: Vec<String> = parts
                 .map(|part| part.replace(instead_of, written))
                 .collect();
-            let whole = reply.shape == Shape::Json || reply.status != 200;
+            let whole = response.shape == Shape::Json || response.status != 200;
             vec![Write(match whole {
-                true => document(reply.status, "application/json", "", &parts.concat()),
-                false => ended(chunked(reply, &parts)),
+                true => document(response.status, "application/json", "", &parts.concat()),
+                false => ended(chunked(response, &parts)),
             })]
         };
-        let outcome = move |reply: &RecordedResponse| match (words, reply.shape) {
+        let outcome = move |response: &RecordedResponse| match (words, response.shape) {
             (ERROR_LATER | ERROR_FIRST, Shape::Json) => None,
             (ERROR_LATER, _) => Some(Outcome::Broken),
-            _ if reply.status == 400 => Some(Outcome::Refused(400)),
+            _ if response.status == 400 => Some(Outcome::Refused(400)),
             _ => Some(Outcome::Failed(vec![500, 502])),
         };
         Fault {
@@ -459,11 +464,11 @@ fn too_much() -> Vec<Fault> {
                 Close,
             ]
         };
-        let told = if status == 200 { 502 } else { status };
+        let message = if status == 200 { 502 } else { status };
         fault(
             format!("a bomb of {coding} with {status}"),
             steps,
-            failed(told),
+            failed(message),
         )
     };
     let gzip = zipped(&vec![b'0'; 10 << 20]);
@@ -501,28 +506,28 @@ fn too_much() -> Vec<Fault> {
 
 fn framing() -> Vec<Fault> {
     let chunks = |tail: &'static str| {
-        move |reply: &RecordedResponse| {
-            let mut said = match reply.shape {
-                Shape::Json => chunked(reply, &[reply.text()[..20].to_owned()]),
-                _ => begun(reply, reply.before_end()),
+        move |response: &RecordedResponse| {
+            let mut said = match response.shape {
+                Shape::Json => chunked(response, &[response.text()[..20].to_owned()]),
+                _ => begun(response, response.before_end()),
             };
             said.extend_from_slice(tail.as_bytes());
             vec![Write(said), Close]
         }
     };
     let length = |difference: isize| {
-        move |reply: &RecordedResponse| {
-            let text = reply.text();
+        move |response: &RecordedResponse| {
+            let text = response.text();
             let length = text.len().checked_add_signed(difference).expect("a length");
             let more = format!("content-length: {length}\r\n");
-            let mut said = head(200, reply.content_type(), &more);
+            let mut said = head(200, response.content_type(), &more);
             said.extend_from_slice(text.as_bytes());
             vec![Write(said), Close]
         }
     };
     let broken = || {
-        |reply: &RecordedResponse| {
-            Some(match reply.shape {
+        |response: &RecordedResponse| {
+            Some(match response.shape {
                 Shape::Json => Outcome::Failed(vec![502]),
                 _ => Outcome::Broken,
             })
@@ -560,10 +565,15 @@ fn framing() -> Vec<Fault> {
 const CHUNKED: &str = "transfer-encoding: chunked\r\n";
 
 /// The reply as it should be.
-fn good(reply: &RecordedResponse) -> Vec<Step> {
-    vec![Write(match reply.shape {
-        Shape::Json => document(reply.status, reply.content_type(), "", &reply.text()),
-        _ => ended(chunked(reply, &reply.parts)),
+fn good(response: &RecordedResponse) -> Vec<Step> {
+    vec![Write(match response.shape {
+        Shape::Json => document(
+            response.status,
+            response.content_type(),
+            "",
+            &response.text(),
+        ),
+        _ => ended(chunked(response, &response.parts)),
     })]
 }
 
@@ -580,28 +590,28 @@ fn document(status: u16, content_type: &str, more: &str, text: &str) -> Vec<u8> 
 }
 
 /// Header and half of a document.
-fn half(reply: &RecordedResponse) -> Vec<u8> {
-    let mut whole = document(200, reply.content_type(), "", &reply.text());
-    whole.truncate(whole.len() - reply.text().len() / 2);
+fn half(response: &RecordedResponse) -> Vec<u8> {
+    let mut whole = document(200, response.content_type(), "", &response.text());
+    whole.truncate(whole.len() - response.text().len() / 2);
     whole
 }
 
 /// Header and the first parts of a stream.
-fn begun(reply: &RecordedResponse, parts: usize) -> Vec<u8> {
-    chunked(reply, &reply.parts[..parts.min(reply.parts.len())])
+fn begun(response: &RecordedResponse, parts: usize) -> Vec<u8> {
+    chunked(response, &response.parts[..parts.min(response.parts.len())])
 }
 
-fn chunked(reply: &RecordedResponse, parts: &[String]) -> Vec<u8> {
-    let mut said = head(200, reply.content_type(), CHUNKED);
+fn chunked(response: &RecordedResponse, parts: &[String]) -> Vec<u8> {
+    let mut text = head(200, response.content_type(), CHUNKED);
     for part in parts {
-        said.extend_from_slice(format!("{:x}\r\n{part}\r\n", part.len()).as_bytes());
+        text.extend_from_slice(format!("{:x}\r\n{part}\r\n", part.len()).as_bytes());
     }
-    said
+    text
 }
 
-fn ended(mut said: Vec<u8>) -> Vec<u8> {
-    said.extend_from_slice(b"0\r\n\r\n");
-    said
+fn ended(mut text: Vec<u8>) -> Vec<u8> {
+    text.extend_from_slice(b"0\r\n\r\n");
+    text
 }
 
 fn zipped(bytes: &[u8]) -> Vec<u8> {

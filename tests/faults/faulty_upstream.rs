@@ -67,7 +67,7 @@ async fn serve(
             true => &faults[0],
             false => &faults[number],
         };
-        let (format, shape) = asked(&request);
+        let (format, shape) = expected_response(&request);
         let reply = recorded.reply(format, shape, fault.words);
         let word = after(&request, &WORD[..5]).expect("a word to repeat");
         let reply = reply.with_word(&format!("{}{word}", &WORD[..5]));
@@ -147,7 +147,7 @@ fn after<'r>(request: &'r [u8], word: &str) -> Option<&'r str> {
 }
 
 /// In which format, and how, the request wants to be answered.
-fn asked(request: &[u8]) -> (&'static str, Shape) {
+fn expected_response(request: &[u8]) -> (&'static str, Shape) {
     let path = path(request);
     let format = match path {
         path if path.contains("/chat/completions") => "chat",

@@ -9,10 +9,10 @@ use omniglot_test_support::{
 };
 
 /// Of each client format; half of the streams have begun, the others wait for their first byte.
-const EACH: usize = 50;
+const REQUESTS_PER_KIND: usize = 50;
 
 /// What a gateway may keep of two hundred streams, in KiB.
-const KEPT: u64 = 64 << 10;
+const MEMORY_GROWTH: u64 = 64 << 10;
 
 /// What a client asks for, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn config(doomed: &Mock, spare: &Mock) -> String {
     format!(
         "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}, limits: {{concurrency: {}}}}}]\n\
          upstreams:\n{upstreams}models:\n{models}  - {{id: spare, upstreams: [{{name: spare-chat}}]}}\n",
-        EACH * FORMATS.len()
+        REQUESTS_PER_KIND * FORMATS.len()
     )
 }
 
@@ -75,10 +75,10 @@ async fn stream(
 ) -> Response {
     let (path, body) = request(format, &model, "hello there", true);
     let asked = client.post(format!("{base}{path}")).bearer_auth(KEY);
-    let mut reply = asked.json(&body).send().await.expect("an answer");
-    let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
+    let mut response = asked.json(&body).send().await.expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
-    while let Some(chunk) = reply.chunk().await.expect("a body that ends") {
+    while let Some(chunk) = response.chunk().await.expect("a body that ends") {
         if body.is_empty() {
             begun.fetch_add(1, Ordering::AcqRel);
         }
@@ -91,29 +91,29 @@ async fn stream(
     }
 }
 
-fn assert_served(asked: RequestKind, format: &str, answer: &Response) {
-    let what = format!("{asked:?} {format}");
-    match asked {
+fn assert_served(request: RequestKind, format: &str, response: &Response) {
+    let what = format!("{request:?} {format}");
+    match request {
         RequestKind::Begun => {
-            assert_eq!(answer.status, 200, "{what}");
+            assert_eq!(response.status, 200, "{what}");
             assert!(
-                assert_error_event(format, answer, &what).is_some(),
+                assert_error_event(format, response, &what).is_some(),
                 "{what}"
             );
         }
         RequestKind::Waiting => {
-            assert_eq!(answer.status, 502, "{what}: {}", answer.text());
-            answer.error(format);
+            assert_eq!(response.status, 502, "{what}: {}", response.text());
+            response.error(format);
         }
         RequestKind::Spared => {
-            assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-            assert_eq!(answer.header("x-omniglot-attempts"), "2", "{what}");
-            let pieces = stream_events(format, answer.text());
+            assert_eq!(response.status, 200, "{what}: {}", response.text());
+            assert_eq!(response.header("x-omniglot-attempts"), "2", "{what}");
+            let pieces = stream_events(format, response.text());
             let ended = pieces.iter().any(|piece| is_end(format, piece));
             assert!(
-                ended && answer.text().contains("hello"),
+                ended && response.text().contains("hello"),
                 "{what}: {}",
-                answer.text()
+                response.text()
             );
         }
     }
@@ -135,11 +135,11 @@ async fn every_request_at_a_killed_upstream_gets_a_response_or_an_error() {
     let begun = Arc::new(AtomicUsize::new(0));
     let mut clients = Vec::new();
     for (place, (format, _)) in FORMATS.into_iter().enumerate() {
-        for number in 0..EACH {
-            let asked = RequestKind::of(number);
+        for number in 0..REQUESTS_PER_KIND {
+            let request = RequestKind::of(number);
             // Each client format with each upstream format.
             let (upstream, _) = FORMATS[(place + number / 4) % FORMATS.len()];
-            let model = format!("{asked:?}-{upstream}");
+            let model = format!("{request:?}-{upstream}");
             let one = stream(
                 client.clone(),
                 gateway.url(""),
@@ -147,13 +147,13 @@ async fn every_request_at_a_killed_upstream_gets_a_response_or_an_error() {
                 model,
                 begun.clone(),
             );
-            clients.push((asked, format, tokio::spawn(one)));
+            clients.push((request, format, tokio::spawn(one)));
         }
     }
     let all = clients.len() as u64;
     let streaming = clients
         .iter()
-        .filter(|(asked, ..)| *asked == RequestKind::Begun)
+        .filter(|(request, ..)| *request == RequestKind::Begun)
         .count();
     wait_until("every stream is under way", async || {
         begun.load(Ordering::Acquire) == streaming
@@ -162,8 +162,8 @@ async fn every_request_at_a_killed_upstream_gets_a_response_or_an_error() {
     .await;
     let before = gateway.resident();
     drop(doomed);
-    for (asked, format, client) in clients {
-        assert_served(asked, format, &client.await.expect("no panic"));
+    for (request, format, client) in clients {
+        assert_served(request, format, &client.await.expect("no panic"));
     }
     gateway.until_idle().await;
     assert_eq!(
@@ -172,7 +172,7 @@ async fn every_request_at_a_killed_upstream_gets_a_response_or_an_error() {
     );
     let after = gateway.resident();
     assert!(
-        after < before + KEPT,
+        after < before + MEMORY_GROWTH,
         "{before} KiB before, {after} KiB after"
     );
 }

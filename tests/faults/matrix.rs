@@ -138,7 +138,7 @@ async fn no_tls() -> SocketAddr {
 }
 
 impl FaultRun {
-    async fn ask(&self, worker: usize, cell: &Cell, model: &str, word: &str) -> Response {
+    async fn send_request(&self, worker: usize, cell: &Cell, model: &str, word: &str) -> Response {
         let prompt = format!("{MARK}{} {word} two", cell.fault);
         let (mut path, body) = request(format_of(cell.way), model, &prompt, cell.stream);
         if cell.way == NATIVE_ARRAY {
@@ -146,14 +146,14 @@ impl FaultRun {
         }
         loop {
             let asked = client().post(format!("{}{path}", self.base)).json(&body);
-            let answer = send(asked.bearer_auth(format!("key-of-worker-{worker}"))).await;
+            let response = send(asked.bearer_auth(format!("key-of-worker-{worker}"))).await;
             // The last request's place is given back when its last byte has been sent, not when
             // it has been read. One that never comes back is a hang, and ends as such.
-            if answer.status == 429 && answer.header("x-omniglot-attempts").is_empty() {
+            if response.status == 429 && response.header("x-omniglot-attempts").is_empty() {
                 tokio::task::yield_now().await;
                 continue;
             }
-            return answer;
+            return response;
         }
     }
 
@@ -165,13 +165,13 @@ impl FaultRun {
         let format = cell.upstream_format();
         let suffix = if cell.spared { "-spared" } else { "" };
         let word = fresh_word();
-        let answer = self
-            .ask(worker, cell, &format!("{kind}-{format}{suffix}"), &word)
+        let response = self
+            .send_request(worker, cell, &format!("{kind}-{format}{suffix}"), &word)
             .await;
         self.assert_answer(
             cell,
             outcome,
-            &answer,
+            &response,
             &word,
             &format!("{kind}-{format}"),
             &what,
@@ -182,47 +182,51 @@ impl FaultRun {
             ..cell.clone()
         };
         let name = format!("patient-{format}");
-        let answer = self.ask(worker, &next, &name, &word).await;
-        assert_good(cell, &answer, &word, &name, "1", &format!("after {what}"));
+        let response = self.send_request(worker, &next, &name, &word).await;
+        assert_good(cell, &response, &word, &name, "1", &format!("after {what}"));
     }
 
     fn assert_answer(
         &self,
         cell: &Cell,
         outcome: &Outcome,
-        answer: &Response,
+        response: &Response,
         word: &str,
         upstream: &str,
         what: &str,
     ) {
-        self.assert_tells_no_secret(answer, what);
+        self.assert_tells_no_secret(response, what);
         let spare = format!("good-{}", cell.spare_format());
-        if !answer.header("x-omniglot-upstream").starts_with("good") {
+        if !response.header("x-omniglot-upstream").starts_with("good") {
             let says = self.faults[cell.fault].says;
-            let text = String::from_utf8_lossy(&answer.body);
+            let text = String::from_utf8_lossy(&response.body);
             assert!(text.contains(says), "{what}: {text}");
         }
         match outcome {
-            Outcome::Good => assert_good(cell, answer, word, upstream, "1", what),
-            Outcome::Refused(status) => assert_error(cell, answer, &[*status], upstream, what),
-            Outcome::Failed(_) if cell.spared => assert_good(cell, answer, word, &spare, "2", what),
+            Outcome::Good => assert_good(cell, response, word, upstream, "1", what),
+            Outcome::Refused(status) => assert_error(cell, response, &[*status], upstream, what),
+            Outcome::Failed(_) if cell.spared => {
+                assert_good(cell, response, word, &spare, "2", what)
+            }
             Outcome::Failed(statuses) => {
                 let seen: Vec<u16> = statuses.iter().map(|status| seen(cell, *status)).collect();
-                assert_error(cell, answer, &seen, upstream, what);
+                assert_error(cell, response, &seen, upstream, what);
             }
-            Outcome::Broken => assert_broken(cell, answer, upstream, what),
-            Outcome::Lost if answer.header("x-omniglot-attempts") == "2" => {
+            Outcome::Broken => assert_broken(cell, response, upstream, what),
+            Outcome::Lost if response.header("x-omniglot-attempts") == "2" => {
                 assert!(cell.spared, "{what}");
-                assert_good(cell, answer, word, &spare, "2", what);
+                assert_good(cell, response, word, &spare, "2", what);
             }
-            Outcome::Lost if answer.status == 200 => assert_broken(cell, answer, upstream, what),
-            Outcome::Lost => assert_error(cell, answer, &[502], upstream, what),
+            Outcome::Lost if response.status == 200 => {
+                assert_broken(cell, response, upstream, what)
+            }
+            Outcome::Lost => assert_error(cell, response, &[502], upstream, what),
         }
     }
 
-    fn assert_tells_no_secret(&self, answer: &Response, what: &str) {
-        let text = String::from_utf8_lossy(&answer.body);
-        let headers = answer
+    fn assert_tells_no_secret(&self, response: &Response, what: &str) {
+        let text = String::from_utf8_lossy(&response.body);
+        let headers = response
             .headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())));
@@ -230,7 +234,7 @@ impl FaultRun {
         assert!(!all.contains("secret"), "{what}: {all}");
         assert!(!all.contains(&self.faulty.to_string()), "{what}: {all}");
         assert!(
-            answer.header("x-request-id").starts_with("req_"),
+            response.header("x-request-id").starts_with("req_"),
             "{what}: {all}"
         );
     }
@@ -260,12 +264,12 @@ fn seen(cell: &Cell, status: u16) -> u16 {
     }
 }
 
-fn assert_from(answer: &Response, upstream: &str, attempts: &str, what: &str) {
-    let said = (
-        answer.header("x-omniglot-upstream"),
-        answer.header("x-omniglot-attempts"),
+fn assert_from(response: &Response, upstream: &str, attempts: &str, what: &str) {
+    let text = (
+        response.header("x-omniglot-upstream"),
+        response.header("x-omniglot-attempts"),
     );
-    assert_eq!(said, (upstream, attempts), "{what}");
+    assert_eq!(text, (upstream, attempts), "{what}");
 }
 
 fn assert_good(
@@ -291,27 +295,31 @@ fn assert_good(
     assert!(has_end && !has_error, "{what}: {text}");
 }
 
-fn assert_error(cell: &Cell, answer: &Response, statuses: &[u16], upstream: &str, what: &str) {
-    let text = answer.text();
+fn assert_error(cell: &Cell, response: &Response, statuses: &[u16], upstream: &str, what: &str) {
+    let text = response.text();
     assert!(
-        statuses.contains(&answer.status),
+        statuses.contains(&response.status),
         "{what}: {} {text}",
-        answer.status
+        response.status
     );
     assert!(
-        !answer.error(format_of(cell.way)).is_empty(),
+        !response.error(format_of(cell.way)).is_empty(),
         "{what}: {text}"
     );
-    assert_from(answer, upstream, "1", what);
-    let retry_after = if answer.status == 429 { "7" } else { "" };
-    assert_eq!(answer.header("retry-after"), retry_after, "{what}: {text}");
+    assert_from(response, upstream, "1", what);
+    let retry_after = if response.status == 429 { "7" } else { "" };
+    assert_eq!(
+        response.header("retry-after"),
+        retry_after,
+        "{what}: {text}"
+    );
 }
 
-fn assert_broken(cell: &Cell, answer: &Response, upstream: &str, what: &str) {
-    assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-    assert_from(answer, upstream, "1", what);
+fn assert_broken(cell: &Cell, response: &Response, upstream: &str, what: &str) {
+    assert_eq!(response.status, 200, "{what}: {}", response.text());
+    assert_from(response, upstream, "1", what);
     assert!(
-        assert_error_event(cell.way, answer, what).is_some(),
+        assert_error_event(cell.way, response, what).is_some(),
         "{what}"
     );
 }
@@ -323,7 +331,7 @@ fn fresh_word() -> String {
 }
 
 /// All cells of a fault that can be.
-fn cells(stage: &FaultRun, fault: usize) -> Vec<(Cell, Outcome)> {
+fn cells(setup: &FaultRun, fault: usize) -> Vec<(Cell, Outcome)> {
     let mut all = Vec::new();
     for stream in [false, true] {
         for way in STREAM_KINDS {
@@ -339,8 +347,8 @@ fn cells(stage: &FaultRun, fault: usize) -> Vec<(Cell, Outcome)> {
                         upstream,
                         spared,
                     };
-                    let row = &stage.faults[fault];
-                    let reply = stage.recorded.reply(format, cell.shape(), row.words);
+                    let row = &setup.faults[fault];
+                    let reply = setup.recorded.reply(format, cell.shape(), row.words);
                     all.extend((row.outcome)(reply).map(|outcome| (cell, outcome)));
                 }
             }
@@ -350,18 +358,18 @@ fn cells(stage: &FaultRun, fault: usize) -> Vec<(Cell, Outcome)> {
 }
 
 /// Runs the cells of one fault; what went wrong has been printed.
-async fn run(stage: &Arc<FaultRun>, fault: usize) -> (usize, usize) {
-    let cells = Arc::new(cells(stage, fault));
+async fn run(setup: &Arc<FaultRun>, fault: usize) -> (usize, usize) {
+    let cells = Arc::new(cells(setup, fault));
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
-            let (stage, cells) = (stage.clone(), cells.clone());
+            let (setup, cells) = (setup.clone(), cells.clone());
             tokio::spawn(async move {
                 let mut failed = 0;
                 for (cell, outcome) in cells.iter().skip(worker).step_by(WORKERS) {
-                    let (stage, cell, outcome) = (stage.clone(), cell.clone(), outcome.clone());
+                    let (setup, cell, outcome) = (setup.clone(), cell.clone(), outcome.clone());
                     // A task of its own, so that one failure does not hide the others.
                     let check = tokio::spawn(async move {
-                        stage.check(worker, &cell, &outcome).await;
+                        setup.check(worker, &cell, &outcome).await;
                     });
                     failed += usize::from(check.await.is_err());
                 }

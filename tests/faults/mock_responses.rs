@@ -51,11 +51,11 @@ impl RecordedResponse {
     }
 
     pub fn with_word(&self, word: &str) -> RecordedResponse {
-        let mut reply = self.clone();
-        for part in &mut reply.parts {
+        let mut response = self.clone();
+        for part in &mut response.parts {
             *part = part.replace(WORD, word);
         }
-        reply
+        response
     }
 }
 
@@ -92,9 +92,9 @@ async fn record(mock: &Mock, format: &'static str, shape: Shape, words: &str) ->
     if shape == Shape::Array {
         path = path.replace("?alt=sse", "");
     }
-    let answer = post(mock.url(&path), body.to_string()).await;
-    let text = answer.text();
-    let streamed = answer.status == 200;
+    let response = post(mock.url(&path), body.to_string()).await;
+    let text = response.text();
+    let streamed = response.status == 200;
     let parts = match shape {
         Shape::Events if streamed => text.split_inclusive("\n\n").map(str::to_owned).collect(),
         Shape::Array if streamed => elements(text),
@@ -107,7 +107,7 @@ async fn record(mock: &Mock, format: &'static str, shape: Shape, words: &str) ->
             format
         },
         shape,
-        status: answer.status,
+        status: response.status,
         parts,
     }
 }

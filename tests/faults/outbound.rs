@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 /// Somebody whom nobody should visit.
 async fn bystander() -> Http1Upstream {
-    Http1Upstream::start(|mut wire, _| async move {
-        wire.read_until_closed().await;
+    Http1Upstream::start(|mut connection, _| async move {
+        connection.read_until_closed().await;
     })
     .await
 }
@@ -56,10 +56,14 @@ async fn no_address_in_a_request_is_connected_to() {
                 if format != "native" {
                     body["model"] = json!(model);
                 }
-                let answer = post(gateway.url(&path), body.to_string()).await;
-                let told = [200, 400].contains(&answer.status);
-                assert!(told, "{format} to {upstream}: {body}: {}", answer.text());
-                answered += usize::from(answer.status == 200);
+                let response = post(gateway.url(&path), body.to_string()).await;
+                let message = [200, 400].contains(&response.status);
+                assert!(
+                    message,
+                    "{format} to {upstream}: {body}: {}",
+                    response.text()
+                );
+                answered += usize::from(response.status == 200);
             }
         }
     }
@@ -72,17 +76,18 @@ async fn no_redirect_is_followed() {
     let bystander = bystander().await;
     let asked = Arc::new(AtomicUsize::new(0));
     let (address, count) = (bystander.address, asked.clone());
-    let upstream = Http1Upstream::start(move |mut wire, _| {
+    let upstream = Http1Upstream::start(move |mut connection, _| {
         let count = count.clone();
         async move {
-            while wire.read_message().await.is_some() {
+            while connection.read_message().await.is_some() {
                 let number = count.fetch_add(1, Ordering::AcqRel);
                 let status = [301, 302, 303, 307, 308][number % 5];
                 let location = format!("location: http://{address}/v1/chat/completions\r\n");
-                wire.send(format!(
-                    "HTTP/1.1 {status} Away\r\n{location}content-length: 0\r\n\r\n"
-                ))
-                .await;
+                connection
+                    .send(format!(
+                        "HTTP/1.1 {status} Away\r\n{location}content-length: 0\r\n\r\n"
+                    ))
+                    .await;
             }
         }
     })
@@ -93,9 +98,9 @@ async fn no_redirect_is_followed() {
     ));
     for _ in 0..5 {
         let (path, body) = request("chat", "m", "hello", false);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 502, "{}", answer.text());
-        let message = answer.error("chat");
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 502, "{}", response.text());
+        let message = response.error("chat");
         assert!(!message.contains(&address.to_string()), "{message}");
     }
     assert_eq!(asked.load(Ordering::Acquire), 5, "each was asked once");

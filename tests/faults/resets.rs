@@ -39,21 +39,23 @@ async fn a_request_that_an_http2_upstream_resets_is_retried_at_most_once() {
     let resets = Arc::new(AtomicUsize::new(0));
     let asked = Arc::new(AtomicUsize::new(0));
     let (left, count) = (resets.clone(), asked.clone());
-    let upstream =
-        Http1Upstream::start(move |wire, _| serve(wire.stream, left.clone(), count.clone())).await;
+    let upstream = Http1Upstream::start(move |connection, _| {
+        serve(connection.stream, left.clone(), count.clone())
+    })
+    .await;
     let settings = format!("{}, protocol: http2, breaker: off", upstream.base_url());
     let gateway = Gateway::start(&single_upstream_config("", &settings));
     let (path, body) = request("chat", "m", "hello", false);
     for round in 0..5 {
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 200, "{round}: {}", answer.text());
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 200, "{round}: {}", response.text());
         gateway.until_idle().await;
         // The third time it would be answered.
         resets.store(2, Ordering::Release);
         let before = asked.load(Ordering::Acquire);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 502, "{round}: {}", answer.text());
-        assert_eq!(answer.header("x-omniglot-attempts"), "1");
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 502, "{round}: {}", response.text());
+        assert_eq!(response.header("x-omniglot-attempts"), "1");
         // On the connection of the request before, which might have died meanwhile, and on a new one.
         let sent = asked.load(Ordering::Acquire) - before;
         assert_eq!(sent, 2, "{round}");
@@ -95,30 +97,31 @@ async fn the_end_of_draining_writes_no_error_into_an_incomplete_event() {
     let prompt = "mock:long=1000000 mock:events=1000 mock:name=long";
     let mut body = request("chat", "same-chat", prompt, true).1;
     body["n"] = serde_json::json!(4);
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let mut connection = Http1Connection::connect(gateway.address).await;
     let more = "connection: close\r\n";
-    wire.send(http1_post("/v1/chat/completions", more, &body.to_string()))
+    connection
+        .send(http1_post("/v1/chat/completions", more, &body.to_string()))
         .await;
-    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
     // Nothing is read for now, so that a piece is half written when the time is up.
     gateway.process.signal("TERM");
     mock.until_seen("long", "cancelled", 1).await;
     // From here on there is room again for whatever the gateway would still say.
-    let came = wire.read_until_closed().await;
+    let came = connection.read_until_closed().await;
     assert_eq!(gateway.process.wait().code(), Some(0));
     let (chunks, ended) = chunks(&came);
     assert!(chunks.len() > 1, "{} bytes", came.len());
-    let told: Vec<_> = chunks
+    let message: Vec<_> = chunks
         .iter()
         .filter(|chunk| find_bytes(chunk, b"shutting down").is_some())
         .collect();
     assert_eq!(
         ended,
-        !told.is_empty(),
+        !message.is_empty(),
         "an end without an error, or the reverse"
     );
     // Had it all fitted into buffers, the error would be a piece of its own.
-    for chunk in told {
+    for chunk in message {
         assert!(
             chunk.starts_with(b"data: {\"error\""),
             "{}",

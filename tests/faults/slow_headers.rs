@@ -27,10 +27,10 @@ async fn drip(stream: impl AsyncRead + AsyncWrite, begin: &str) -> Vec<u8> {
         }
         std::future::pending::<()>().await;
     };
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     let gone = async {
         // Closed or reset, but over.
-        let _ = reading.read_to_end(&mut said).await;
+        let _ = reading.read_to_end(&mut text).await;
     };
     let first = async {
         tokio::select! {
@@ -39,7 +39,7 @@ async fn drip(stream: impl AsyncRead + AsyncWrite, begin: &str) -> Vec<u8> {
         }
     };
     timeout(TIMEOUT, first).await.expect("it is let go");
-    said
+    text
 }
 
 async fn secure(

@@ -28,12 +28,12 @@ fn lines(mut gateway: Gateway) -> Vec<Value> {
 }
 
 /// The id that the client was told, and what came back.
-async fn ask(gateway: &Gateway, key: &str, path: &str, body: &Value) -> (u16, String) {
-    let asked = new_client().post(gateway.url(path)).bearer_auth(key);
-    let reply = asked.json(body).send().await.expect("an answer");
-    let id = reply.headers()["x-request-id"].to_str().expect("text");
-    let answered = (reply.status().as_u16(), id.to_owned());
-    reply.text().await.expect("a body");
+async fn send_request(gateway: &Gateway, key: &str, path: &str, body: &Value) -> (u16, String) {
+    let request = new_client().post(gateway.url(path)).bearer_auth(key);
+    let response = request.json(body).send().await.expect("an answer");
+    let id = response.headers()["x-request-id"].to_str().expect("text");
+    let answered = (response.status().as_u16(), id.to_owned());
+    response.text().await.expect("a body");
     answered
 }
 
@@ -70,7 +70,7 @@ async fn every_format_logs_all_fields() {
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let (path, body) = request(format, &format!("other-{format}"), words, stream);
-            let (status, id) = ask(&gateway, KEY, &path, &body).await;
+            let (status, id) = send_request(&gateway, KEY, &path, &body).await;
             assert_eq!(status, 200);
             let path = path.split('?').next().expect("a path").to_owned();
             asked.push((id, format, stream, path, body.to_string().len()));
@@ -110,17 +110,17 @@ async fn refused_requests_are_logged_with_the_known_fields() {
     let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let (path, good) = request("chat", "same-chat", "canary", false);
     let (_, unknown) = request("chat", "made-up", "canary", false);
-    let (status, no_key) = ask(&gateway, STRANGER, &path, &good).await;
+    let (status, no_key) = send_request(&gateway, STRANGER, &path, &good).await;
     assert_eq!(status, 401);
-    let (status, no_model) = ask(&gateway, KEY, &path, &unknown).await;
+    let (status, no_model) = send_request(&gateway, KEY, &path, &unknown).await;
     assert_eq!(status, 404);
-    let (status, no_path) = ask(&gateway, KEY, "/v1/other?key=canary", &good).await;
+    let (status, no_path) = send_request(&gateway, KEY, "/v1/other?key=canary", &good).await;
     assert_eq!(status, 404);
     let native = "/v1beta/models/same-native:generateContent?key=canary-in-the-query";
-    let (status, in_query) = ask(&gateway, "", native, &good).await;
+    let (status, in_query) = send_request(&gateway, "", native, &good).await;
     assert_eq!(status, 401);
     let (_, failing) = request("chat", "same-chat", "canary mock:error=422,canary", false);
-    let (status, upstreams) = ask(&gateway, KEY, &path, &failing).await;
+    let (status, upstreams) = send_request(&gateway, KEY, &path, &failing).await;
     assert_eq!(status, 422);
 
     let lines = lines(gateway);
@@ -169,12 +169,12 @@ async fn a_key_in_the_query_is_never_logged() {
     let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     let path = format!("/v1beta/models/same-native:generateContent?key={KEY}");
     let (_, body) = request("native", "same-native", "canary", false);
-    let reply = new_client()
+    let response = new_client()
         .post(gateway.url(&path))
         .json(&body)
         .send()
         .await;
-    assert_eq!(reply.expect("an answer").status(), 200);
+    assert_eq!(response.expect("an answer").status(), 200);
     let lines = lines(gateway);
     assert_eq!(lines.len(), 1);
     assert_fields(&lines[0], &[("key", "all".into()), ("status", 200.into())]);
@@ -195,7 +195,7 @@ async fn a_failover_is_one_line_with_the_upstream_that_served_it() {
     let mut ids = Vec::new();
     for stream in [false, true] {
         let (path, body) = request("chat", "twice", "canary", stream);
-        let (status, id) = ask(&gateway, KEY, &path, &body).await;
+        let (status, id) = send_request(&gateway, KEY, &path, &body).await;
         assert_eq!(status, 200);
         ids.push(id);
     }
@@ -258,12 +258,12 @@ async fn model_lists_are_logged() {
     let mock = Mock::start();
     let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
     for path in ["/v1/models", "/api/models"] {
-        let reply = new_client()
+        let response = new_client()
             .get(gateway.url(path))
             .bearer_auth(KEY)
             .send()
             .await;
-        assert_eq!(reply.expect("an answer").status(), 200);
+        assert_eq!(response.expect("an answer").status(), 200);
     }
     let lines = lines(gateway);
     assert_eq!(lines.len(), 2);
@@ -277,7 +277,7 @@ async fn nothing_is_logged_by_default() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     let (path, body) = request("chat", "same-chat", "canary", false);
-    let (status, _) = ask(&gateway, KEY, &path, &body).await;
+    let (status, _) = send_request(&gateway, KEY, &path, &body).await;
     assert_eq!(status, 200);
     assert_eq!(lines(gateway), Vec::<Value>::new());
 }

@@ -54,8 +54,8 @@ fn of(samples: &Samples, metric: &str) -> Vec<(String, f64)> {
 }
 
 async fn admin(gateway: &Gateway, path: &str) -> Response {
-    let reply = new_client().get(gateway.admin_url(path)).send().await;
-    reply.expect("the admin port answers")
+    let response = new_client().get(gateway.admin_url(path)).send().await;
+    response.expect("the admin port answers")
 }
 
 /// Status and length of what a request is answered with, and the length of its own body.
@@ -86,16 +86,16 @@ async fn with_key(
     let (path, body) = request(format, model, words, stream);
     let body = body.to_string();
     let received = body.len();
-    let reply = new_client()
+    let response = new_client()
         .post(gateway.url(&path))
         .bearer_auth(key)
         .header("content-type", "application/json")
         .body(body);
-    let reply = reply.send().await.expect("an answer");
+    let response = response.send().await.expect("an answer");
     ExchangeSizes {
-        status: reply.status().as_u16(),
+        status: response.status().as_u16(),
         received,
-        sent: reply.bytes().await.expect("a whole body").len(),
+        sent: response.bytes().await.expect("a whole body").len(),
     }
 }
 
@@ -249,11 +249,11 @@ async fn a_stream_is_in_flight_until_it_ends() {
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
-    let reply = asked.send().await.expect("a stream begins");
+    let response = asked.send().await.expect("a stream begins");
     mock.until_seen("it", "waiting", 1).await;
     assert_eq!(samples(&gateway).await[IN_FLIGHT], 1.0);
     mock.signal("go", 20).await;
-    let text = reply.text().await.expect("the rest");
+    let text = response.text().await.expect("the rest");
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     samples_when(&gateway, IN_FLIGHT, 0.0).await;
 }
@@ -273,8 +273,8 @@ async fn a_client_that_disconnects_leaves_no_request_in_flight() {
         let words = "one two three mock:wait=never";
         let (path, body) = request(format, &format!("same-{format}"), words, true);
         let asked = new_client().post(gateway.url(&path)).bearer_auth(KEY);
-        let reply = asked.json(&body).send().await.expect("a stream begins");
-        streams.push(reply);
+        let response = asked.json(&body).send().await.expect("a stream begins");
+        streams.push(response);
     }
     let during = samples(&gateway).await[TASKS];
     assert!(during >= streams.len() as f64, "{during} tasks");
@@ -298,7 +298,7 @@ async fn health_and_readiness_follow_the_state_of_the_process() {
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
-    let reply = asked.send().await.expect("a stream begins");
+    let response = asked.send().await.expect("a stream begins");
     gateway.process.signal("TERM");
     wait_for("not ready any more", async || {
         (admin(&gateway, "/readyz").await.status() == 503).then_some(())
@@ -307,7 +307,7 @@ async fn health_and_readiness_follow_the_state_of_the_process() {
     assert_eq!(admin(&gateway, "/healthz").await.status(), 200);
     assert_eq!(samples(&gateway).await[IN_FLIGHT], 1.0);
     mock.signal("go", 20).await;
-    reply.text().await.expect("the rest");
+    response.text().await.expect("the rest");
     assert_eq!(gateway.process.wait().code(), Some(0));
 }
 
@@ -317,20 +317,20 @@ async fn each_port_serves_only_its_own_paths() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for path in ["/healthz", "/readyz", "/metrics"] {
         let asked = new_client().get(gateway.url(path)).bearer_auth(KEY);
-        let reply = asked.send().await.expect("an answer");
-        assert_eq!(reply.status(), 404, "{path}");
-        let body: serde_json::Value = reply.json().await.expect("an error of the chat format");
+        let response = asked.send().await.expect("an answer");
+        assert_eq!(response.status(), 404, "{path}");
+        let body: serde_json::Value = response.json().await.expect("an error of the chat format");
         assert!(body["error"]["message"].is_string(), "{body}");
     }
     for path in ["/v1/models", "/api/models", "/v1beta/models", "/"] {
         let asked = new_client().get(gateway.admin_url(path)).bearer_auth(KEY);
-        let reply = asked.send().await.expect("an answer");
-        assert_eq!(reply.status(), 404, "{path}");
+        let response = asked.send().await.expect("an answer");
+        assert_eq!(response.status(), 404, "{path}");
     }
     let (path, body) = request("chat", "same-chat", "hello", false);
     let asked = new_client().post(gateway.admin_url(&path)).bearer_auth(KEY);
-    let reply = asked.json(&body).send().await.expect("an answer");
-    assert_eq!(reply.status(), 404);
+    let response = asked.json(&body).send().await.expect("an answer");
+    assert_eq!(response.status(), 404);
 }
 
 #[tokio::test]

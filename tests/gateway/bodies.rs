@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 pub const MIB: usize = 1 << 20;
 /// How a chat stream begins that asks for its usage.
-const ASKED: &str = r#"{"stream_options":{"include_usage":true},"#;
+const USAGE_OPTION: &str = r#"{"stream_options":{"include_usage":true},"#;
 pub const CHAT: &str = "/v1/chat/completions";
 
 /// A chat request of exactly so many bytes; the mock answers with the SHA-256 of what it got.
@@ -59,7 +59,7 @@ pub fn http2() -> reqwest::Client {
     client.expect("a client")
 }
 
-pub fn mocked(mock: &Mock, server: &str) -> Gateway {
+pub fn start_gateway(mock: &Mock, server: &str) -> Gateway {
     let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
     Gateway::start(&single_upstream_config(server, &upstream))
 }
@@ -67,15 +67,15 @@ pub fn mocked(mock: &Mock, server: &str) -> Gateway {
 pub async fn send(client: &reqwest::Client, url: String, body: Body) -> (u16, String) {
     let request = client.post(url).bearer_auth(KEY);
     let request = request.header("content-type", "application/json");
-    let reply = request.body(body).send().await.expect("an answer");
-    let status = reply.status().as_u16();
-    (status, reply.text().await.expect("a body"))
+    let response = request.body(body).send().await.expect("an answer");
+    let status = response.status().as_u16();
+    (status, response.text().await.expect("a body"))
 }
 
 #[tokio::test]
 async fn large_bodies_arrive_whole_in_every_framing() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     for size in [20 * MIB, 60 * MIB] {
         let body = body(size);
         let expected = digest(&body);
@@ -91,11 +91,11 @@ async fn large_bodies_arrive_whole_in_every_framing() {
         }
     }
     gateway.until_idle().await;
-    until_given_back(&gateway).await;
+    wait_until_freed(&gateway).await;
 }
 
 /// What bodies took is given back to the system, though nothing more is asked.
-async fn until_given_back(gateway: &Gateway) {
+async fn wait_until_freed(gateway: &Gateway) {
     let until = Instant::now() + TIMEOUT;
     while gateway.resident() > 80 * 1024 {
         let resident = gateway.resident();
@@ -108,7 +108,7 @@ async fn until_given_back(gateway: &Gateway) {
 #[tokio::test]
 async fn memory_of_many_large_bodies_is_freed() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let body = body(4 * MIB);
     let client = new_client();
     let sent = (0..64).map(|_| send(&client, gateway.url(CHAT), body.clone().into()));
@@ -116,7 +116,7 @@ async fn memory_of_many_large_bodies_is_freed() {
         assert_eq!(status, 200, "{text}");
     }
     gateway.until_idle().await;
-    until_given_back(&gateway).await;
+    wait_until_freed(&gateway).await;
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn large_bodies_arrive_whole_when_the_model_is_renamed() {
                 let arrives = request(format, &theirs, &prompt, stream).1.to_string();
                 let arrives = match (format, stream) {
                     // We ask for its usage.
-                    ("chat", true) => arrives.replacen('{', ASKED, 1),
+                    ("chat", true) => arrives.replacen('{', USAGE_OPTION, 1),
                     _ => arrives,
                 };
                 let (status, text) =
@@ -182,11 +182,13 @@ async fn a_content_length_over_the_limit_is_refused_before_the_body_is_read() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         let more = format!("content-length: {}\r\nexpect: 100-continue\r\n", 65 * MIB);
-        wire.send(http1_post_head(&path_of(format), &more)).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_too_large(format, reply.status(), &reply.text());
+        connection
+            .send(http1_post_head(&path_of(format), &more))
+            .await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_too_large(format, response.status(), &response.text());
     }
 }
 
@@ -214,58 +216,59 @@ async fn a_client_that_keeps_sending_over_the_limit_gets_the_error() {
 #[tokio::test]
 async fn a_client_that_reads_only_after_sending_gets_the_error() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "body_limit: 1MiB");
+    let gateway = start_gateway(&mock, "body_limit: 1MiB");
     let body = body(20 * MIB);
     for more in ["", "connection: close\r\n"] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         let length = format!("{more}content-length: {}\r\n", body.len());
-        wire.send(http1_post_head(CHAT, &length)).await;
-        wire.send(&body).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_too_large("chat", reply.status(), &reply.text());
+        connection.send(http1_post_head(CHAT, &length)).await;
+        connection.send(&body).await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_too_large("chat", response.status(), &response.text());
 
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        wire.send(http1_post_head(
-            CHAT,
-            &format!("{more}transfer-encoding: chunked\r\n"),
-        ))
-        .await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection
+            .send(http1_post_head(
+                CHAT,
+                &format!("{more}transfer-encoding: chunked\r\n"),
+            ))
+            .await;
         for piece in body.chunks(MIB) {
-            wire.send(format!("{:x}\r\n", piece.len())).await;
-            wire.send(piece).await;
-            wire.send("\r\n").await;
+            connection.send(format!("{:x}\r\n", piece.len())).await;
+            connection.send(piece).await;
+            connection.send("\r\n").await;
         }
-        wire.send("0\r\n\r\n").await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_too_large("chat", reply.status(), &reply.text());
+        connection.send("0\r\n\r\n").await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_too_large("chat", response.status(), &response.text());
     }
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let mut connection = Http1Connection::connect(gateway.address).await;
     let old = http1_post_head(CHAT, &format!("content-length: {}\r\n", body.len()));
-    wire.send(old.replace("HTTP/1.1", "HTTP/1.0")).await;
-    wire.send(&body).await;
-    let reply = wire.read_message().await.expect("a reply");
-    assert_too_large("chat", reply.status(), &reply.text());
+    connection.send(old.replace("HTTP/1.1", "HTTP/1.0")).await;
+    connection.send(&body).await;
+    let response = connection.read_message().await.expect("a reply");
+    assert_too_large("chat", response.status(), &response.text());
 }
 
 #[tokio::test]
 async fn the_error_for_a_wrong_key_reaches_a_client_that_is_sending_a_large_body() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let body = body(20 * MIB);
     for more in ["", "connection: close\r\n"] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         let head = http1_post_head(CHAT, &format!("{more}content-length: {}\r\n", body.len()));
-        wire.send(head.replace(KEY, "no-such-key")).await;
-        wire.send(&body).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 401, "{}", reply.text());
+        connection.send(head.replace(KEY, "no-such-key")).await;
+        connection.send(&body).await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 401, "{}", response.text());
     }
 }
 
 #[tokio::test]
 async fn a_body_of_exactly_the_limit_passes() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "body_limit: 1000B");
+    let gateway = start_gateway(&mock, "body_limit: 1000B");
     for (size, expected) in [(1000, 200), (1001, 413), (2000, 413)] {
         let body = body(size);
         for (way, client, sent) in [
@@ -286,42 +289,45 @@ async fn a_body_of_exactly_the_limit_passes() {
 #[tokio::test]
 async fn a_client_that_expects_100_continue_gets_it_and_then_the_response() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let body = body(3 * MIB);
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let mut connection = Http1Connection::connect(gateway.address).await;
     for _ in 0..2 {
         let length = body.len();
         let more = format!("content-length: {length}\r\nexpect: 100-continue\r\n");
-        wire.send(http1_post_head(CHAT, &more)).await;
-        let go_on = wire.read_head().await.expect("a head");
+        connection.send(http1_post_head(CHAT, &more)).await;
+        let go_on = connection.read_head().await.expect("a head");
         assert_eq!(go_on.status(), 100);
-        wire.send(&body).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 200, "{}", reply.text());
-        assert!(reply.text().contains(&digest(&body)));
+        connection.send(&body).await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 200, "{}", response.text());
+        assert!(response.text().contains(&digest(&body)));
     }
     let expecting = http2().post(gateway.url(CHAT)).bearer_auth(KEY);
     let expecting = expecting
         .header("expect", "100-continue")
         .body(body.clone());
-    let reply = expecting.send().await.expect("an answer over HTTP/2");
-    assert_eq!(reply.status(), 200);
+    let response = expecting.send().await.expect("an answer over HTTP/2");
+    assert_eq!(response.status(), 200);
 }
 
 #[tokio::test]
 async fn a_body_in_single_bytes_arrives_and_an_empty_one_is_refused() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let body = body(300);
-    let mut wire = Http1Connection::connect(gateway.address).await;
-    wire.stream.set_nodelay(true).expect("a socket option");
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .stream
+        .set_nodelay(true)
+        .expect("a socket option");
     let request = http1_post(CHAT, "", std::str::from_utf8(&body).expect("text"));
     for byte in request.as_bytes() {
-        wire.send([*byte]).await;
+        connection.send([*byte]).await;
     }
-    let reply = wire.read_message().await.expect("a reply");
-    assert_eq!(reply.status(), 200, "{}", reply.text());
-    assert!(reply.text().contains(&digest(&body)));
+    let response = connection.read_message().await.expect("a reply");
+    assert_eq!(response.status(), 200, "{}", response.text());
+    assert!(response.text().contains(&digest(&body)));
 
     let (h1, h2) = (new_client(), http2());
     for client in [&h1, &h2] {
@@ -331,8 +337,12 @@ async fn a_body_in_single_bytes_arrives_and_an_empty_one_is_refused() {
             assert!(text.contains("invalid_request_error"), "{text}");
         }
     }
-    wire.send(http1_post_head(CHAT, "transfer-encoding: chunked\r\n"))
+    connection
+        .send(http1_post_head(CHAT, "transfer-encoding: chunked\r\n"))
         .await;
-    wire.send("0\r\n\r\n").await;
-    assert_eq!(wire.read_message().await.expect("a reply").status(), 400);
+    connection.send("0\r\n\r\n").await;
+    assert_eq!(
+        connection.read_message().await.expect("a reply").status(),
+        400
+    );
 }

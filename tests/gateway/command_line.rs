@@ -64,17 +64,17 @@ fn run_command(command: &mut Command) -> CommandOutput {
         stdout,
         stderr,
     } = command.output().expect("the command runs");
-    let told = CommandOutput {
+    let message = CommandOutput {
         code: status.code(),
         stdout: String::from_utf8(stdout).expect("text"),
         stderr: String::from_utf8(stderr).expect("text"),
     };
-    for text in [&told.stdout, &told.stderr] {
+    for text in [&message.stdout, &message.stderr] {
         assert!(!text.contains(SECRET), "{text}");
         assert!(!text.contains(UPSTREAM_SECRET), "{text}");
         assert!(!text.contains("panicked"), "{text}");
     }
-    told
+    message
 }
 
 fn with_file<'a>(command: &'a mut Command, verb: &str, file: &Path) -> &'a mut Command {
@@ -84,10 +84,10 @@ fn with_file<'a>(command: &'a mut Command, verb: &str, file: &Path) -> &'a mut C
 
 #[test]
 fn the_version_is_that_of_the_crate() {
-    let told = run_command(omniglot().arg("--version"));
-    assert_eq!(told.code, Some(0));
+    let message = run_command(omniglot().arg("--version"));
+    assert_eq!(message.code, Some(0));
     assert_eq!(
-        told.stdout,
+        message.stdout,
         format!("omniglot {}\n", env!("CARGO_PKG_VERSION"))
     );
 }
@@ -115,14 +115,14 @@ fn help_names_every_command_and_the_directives_of_the_mock() {
 #[test]
 fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
     let good = write_config(GOOD);
-    let told = run_command(with_file(&mut omniglot(), "check", &good.file));
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    let rows: Vec<Vec<&str>> = told
+    let message = run_command(with_file(&mut omniglot(), "check", &good.file));
+    assert_eq!(message.code, Some(0), "{}", message.stderr);
+    let rows: Vec<Vec<&str>> = message
         .stdout
         .lines()
         .map(|row| row.split('|').map(str::trim).collect())
         .collect();
-    assert_eq!(rows.len(), 5, "{}", told.stdout);
+    assert_eq!(rows.len(), 5, "{}", message.stdout);
     assert_eq!(rows[0][1..5], ["model", "format", "upstream", "weight"]);
     assert_eq!(
         rows[2][1..6],
@@ -131,7 +131,7 @@ fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
     assert_eq!(rows[3][1..6], ["large", "chat", "acme-eu", "1", "small"]);
     assert_eq!(rows[4][1..5], ["small", "chat", "acme-eu", "1"]);
     assert_eq!(
-        told.stderr,
+        message.stderr,
         "keys.dev: its spending_cap does not see models without pricing: large, small\n"
     );
 }
@@ -141,11 +141,11 @@ fn a_bad_config_exits_2_with_every_problem_and_its_line() {
     let bad = write_config(BAD);
     let file = bad.file.display().to_string();
     for verb in ["check", "run"] {
-        let told = run_command(with_file(&mut omniglot(), verb, &bad.file));
-        assert_eq!(told.code, Some(2), "{verb}");
-        assert_eq!(told.stdout, "", "{verb}");
+        let message = run_command(with_file(&mut omniglot(), verb, &bad.file));
+        assert_eq!(message.code, Some(2), "{verb}");
+        assert_eq!(message.stdout, "", "{verb}");
         let mut places = Vec::new();
-        for line in told.stderr.lines() {
+        for line in message.stderr.lines() {
             let rest = line.strip_prefix(&file).expect("each begins with the file");
             let parts: Vec<&str> = rest.splitn(4, ':').collect();
             let place: (u64, u64) = (
@@ -157,7 +157,7 @@ fn a_bad_config_exits_2_with_every_problem_and_its_line() {
         }
         // Of `nonsense`, `modles`, `chatty` and `acmee`.
         assert_eq!(places, [(1, 18), (3, 44), (5, 26), (7, 36)], "{verb}");
-        assert!(told.stderr.contains("\"models\""), "{}", told.stderr);
+        assert!(message.stderr.contains("\"models\""), "{}", message.stderr);
     }
 }
 
@@ -165,34 +165,38 @@ fn a_bad_config_exits_2_with_every_problem_and_its_line() {
 fn a_missing_file_exits_2_and_is_named() {
     let missing = Path::new("/nowhere/omniglot.yaml");
     for verb in ["check", "run"] {
-        let told = run_command(with_file(&mut omniglot(), verb, missing));
-        assert_eq!(told.code, Some(2), "{verb}");
+        let message = run_command(with_file(&mut omniglot(), verb, missing));
+        assert_eq!(message.code, Some(2), "{verb}");
         let expected = "/nowhere/omniglot.yaml:1:1: cannot read this file";
-        assert!(told.stderr.starts_with(expected), "{}", told.stderr);
+        assert!(message.stderr.starts_with(expected), "{}", message.stderr);
     }
 }
 
 #[test]
 fn an_unset_variable_is_reported_with_its_line() {
     let good = write_config(GOOD);
-    let told = run_command(omniglot().args(["check", "-c"]).arg(&good.file).env_clear());
-    assert_eq!(told.code, Some(2));
+    let message = run_command(omniglot().args(["check", "-c"]).arg(&good.file).env_clear());
+    assert_eq!(message.code, Some(2));
     let expected = format!("{}:4:", good.file.display());
-    assert!(told.stderr.starts_with(&expected), "{}", told.stderr);
-    assert!(told.stderr.contains("OMNIGLOT_TEST_KEY"), "{}", told.stderr);
+    assert!(message.stderr.starts_with(&expected), "{}", message.stderr);
+    assert!(
+        message.stderr.contains("OMNIGLOT_TEST_KEY"),
+        "{}",
+        message.stderr
+    );
 }
 
 #[test]
 fn check_without_a_config_says_which_argument_is_missing() {
     let empty = tempfile::tempdir().expect("a directory");
-    let told = run_command(omniglot().arg("check").current_dir(empty.path()));
-    assert_eq!(told.code, Some(1));
+    let message = run_command(omniglot().arg("check").current_dir(empty.path()));
+    assert_eq!(message.code, Some(1));
     assert!(
-        told.stderr.contains("conf/omniglot.yaml"),
+        message.stderr.contains("conf/omniglot.yaml"),
         "{}",
-        told.stderr
+        message.stderr
     );
-    assert!(told.stderr.contains("-c FILE"), "{}", told.stderr);
+    assert!(message.stderr.contains("-c FILE"), "{}", message.stderr);
 }
 
 #[test]
@@ -212,17 +216,17 @@ fn a_port_in_use_exits_1_and_says_which_setting_to_change() {
     let address = taken.local_addr().expect("its address").to_string();
     for (mark, setting) in [("LISTEN", "server.listen"), ("ADMIN", "server.admin")] {
         let config = write_config(&GOOD.replace(mark, &address));
-        let told = run_command(with_file(&mut omniglot(), "run", &config.file));
-        assert_eq!(told.code, Some(1), "{setting}: {}", told.stderr);
+        let message = run_command(with_file(&mut omniglot(), "run", &config.file));
+        assert_eq!(message.code, Some(1), "{setting}: {}", message.stderr);
         let expected = format!("cannot listen on {address}");
-        assert!(told.stderr.contains(&expected), "{}", told.stderr);
+        assert!(message.stderr.contains(&expected), "{}", message.stderr);
         let advice = format!("change {setting}");
-        assert!(told.stderr.contains(&advice), "{}", told.stderr);
-        assert_eq!(told.stdout, "");
+        assert!(message.stderr.contains(&advice), "{}", message.stderr);
+        assert_eq!(message.stdout, "");
     }
-    let told = run_command(omniglot().args(["mock", "--listen", &address]));
-    assert_eq!(told.code, Some(1));
-    assert!(told.stderr.contains("--listen"), "{}", told.stderr);
+    let message = run_command(omniglot().args(["mock", "--listen", &address]));
+    assert_eq!(message.code, Some(1));
+    assert!(message.stderr.contains("--listen"), "{}", message.stderr);
 }
 
 #[test]
@@ -249,11 +253,19 @@ fn invalid_tls_files_exit_1_and_are_named() {
         let (cert_name, key_name) = (cert_file.display(), key_file.display());
         let listen = format!("{{addr: LISTEN, tls: {{cert: {cert_name}, key: {key_name}}}}}");
         let config = write_config(&GOOD.replace("LISTEN", &listen));
-        let told = run_command(with_file(&mut omniglot(), "run", &config.file));
-        assert_eq!(told.code, Some(1), "{what}: {}", told.stderr);
+        let message = run_command(with_file(&mut omniglot(), "run", &config.file));
+        assert_eq!(message.code, Some(1), "{what}: {}", message.stderr);
         let expected = format!("omniglot: cannot use {cert_name} and {key_name} for TLS: ");
-        assert!(told.stderr.contains(&expected), "{what}: {}", told.stderr);
-        assert!(!told.stderr.contains("PRIVATE KEY"), "{}", told.stderr);
+        assert!(
+            message.stderr.contains(&expected),
+            "{what}: {}",
+            message.stderr
+        );
+        assert!(
+            !message.stderr.contains("PRIVATE KEY"),
+            "{}",
+            message.stderr
+        );
     }
 }
 
@@ -316,10 +328,10 @@ async fn no_secret_is_printed_while_serving_and_failing() {
     });
     let body = serde_json::json!({"model": "large", "messages": []});
     for key in [SECRET, "canary-of-a-stranger"] {
-        let asked = new_client().post(gateway.url("/v1/chat/completions"));
-        let reply = asked.bearer_auth(key).json(&body).send().await;
+        let request = new_client().post(gateway.url("/v1/chat/completions"));
+        let response = request.bearer_auth(key).json(&body).send().await;
         let expected = if key == SECRET { 502 } else { 401 };
-        assert_eq!(reply.expect("an answer").status(), expected);
+        assert_eq!(response.expect("an answer").status(), expected);
     }
     let text = stderr.text();
     assert!(text.contains("upstream acme"), "{text}");

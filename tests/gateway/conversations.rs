@@ -14,18 +14,18 @@ async fn respond(gateway: &Gateway, body: &Value) -> Response {
     post(gateway.url("/v1/responses"), body.to_string()).await
 }
 
-async fn ask(gateway: &Gateway, method: Method, path: &str, key: &str) -> Response {
+async fn send_request(gateway: &Gateway, method: Method, path: &str, key: &str) -> Response {
     let request = client().request(method, gateway.url(path));
     send(request.bearer_auth(key)).await
 }
 
 /// The whole reply, however it came.
-fn reply(answer: &Response, stream: bool) -> Value {
-    assert_eq!(answer.status, 200, "{}", answer.text());
+fn reply(response: &Response, stream: bool) -> Value {
+    assert_eq!(response.status, 200, "{}", response.text());
     if !stream {
-        return answer.json();
+        return response.json();
     }
-    let events = sse_events(answer.text());
+    let events = sse_events(response.text());
     let (_, last) = events.last().expect("an event");
     let event: Value = serde_json::from_str(last).expect("JSON");
     assert_eq!(event["type"], "response.completed");
@@ -52,9 +52,9 @@ async fn a_conversation_continues_from_the_id_of_a_response() {
             assert_ne!(second["id"], first["id"]);
             let third = json!({"model": model, "input": "mock:echo Who is here?",
                 "previous_response_id": second["id"]});
-            let answer = respond(&gateway, &third).await;
-            assert_eq!(answer.header("x-omniglot-dropped"), "");
-            let sent = echoed_request("responses", &answer)["body"].to_string();
+            let response = respond(&gateway, &third).await;
+            assert_eq!(response.header("x-omniglot-dropped"), "");
+            let sent = echoed_request("responses", &response)["body"].to_string();
             let words = [
                 "My name is Ada.",
                 "You said: My name is Ada.",
@@ -130,7 +130,7 @@ async fn a_stored_response_is_fetched_listed_and_deleted_by_its_own_key() {
     let second = json!({"model": "same-chat", "input": "Two.", "previous_response_id": first["id"], "stream": true});
     let second = reply(&respond(&gateway, &second).await, true);
     let path = format!("/v1/responses/{}", second["id"].as_str().expect("an id"));
-    let get = async |path: &str| ask(&gateway, Method::GET, path, KEY).await;
+    let get = async |path: &str| send_request(&gateway, Method::GET, path, KEY).await;
 
     let fetched = get(&path).await;
     assert_eq!((fetched.status, fetched.json()), (200, second.clone()));
@@ -156,7 +156,7 @@ async fn a_stored_response_is_fetched_listed_and_deleted_by_its_own_key() {
         (Method::DELETE, path.clone()),
         (Method::GET, format!("{path}/input_items")),
     ] {
-        let other = ask(&gateway, method, &path, "key-of-some").await;
+        let other = send_request(&gateway, method, &path, "key-of-some").await;
         assert_eq!(other.status, 404);
         other.error("responses");
     }
@@ -173,13 +173,13 @@ async fn a_stored_response_is_fetched_listed_and_deleted_by_its_own_key() {
         "previous_response_not_found"
     );
 
-    let deleted = ask(&gateway, Method::DELETE, &path, KEY).await;
+    let deleted = send_request(&gateway, Method::DELETE, &path, KEY).await;
     assert_eq!(
         deleted.json(),
         json!({"id": second["id"], "object": "response", "deleted": true})
     );
     assert_eq!(get(&path).await.status, 404);
-    let posted = ask(&gateway, Method::POST, &path, KEY).await;
+    let posted = send_request(&gateway, Method::POST, &path, KEY).await;
     assert_eq!(
         (posted.status, posted.header("allow")),
         (405, "GET, DELETE")
@@ -192,9 +192,9 @@ async fn failed_responses_and_those_with_store_false_are_not_stored() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     let refused = async |id: &Value| {
         let next = json!({"model": "same-chat", "input": "Go on.", "previous_response_id": id});
-        let answer = respond(&gateway, &next).await;
-        assert_eq!(answer.status, 400);
-        let error = answer.json();
+        let response = respond(&gateway, &next).await;
+        assert_eq!(response.status, 400);
+        let error = response.json();
         assert_eq!(error["error"]["param"], "previous_response_id");
         assert_eq!(error["error"]["code"], "previous_response_not_found");
     };
@@ -212,11 +212,14 @@ async fn failed_responses_and_those_with_store_false_are_not_stored() {
         .replace("admin: ADMIN", "admin: ADMIN, conversations: off");
     let gateway = Gateway::start(&off);
     let body = json!({"model": "same-chat", "input": "Keep this.", "store": true});
-    let answer = respond(&gateway, &body).await;
-    assert_eq!(answer.header("x-omniglot-dropped"), "store");
-    let id = answer.json()["id"].clone();
+    let response = respond(&gateway, &body).await;
+    assert_eq!(response.header("x-omniglot-dropped"), "store");
+    let id = response.json()["id"].clone();
     let path = format!("/v1/responses/{}", id.as_str().expect("an id"));
-    assert_eq!(ask(&gateway, Method::GET, &path, KEY).await.status, 404);
+    assert_eq!(
+        send_request(&gateway, Method::GET, &path, KEY).await.status,
+        404
+    );
 }
 
 /// An upstream of the same format that keeps replies gets the id; one that does not is told all.
@@ -230,10 +233,10 @@ async fn an_upstream_that_stores_responses_itself_gets_the_id() {
     let gateway = Gateway::start(&config);
     let body =
         json!({"model": "same-responses", "input": "Hi.", "previous_response_id": "resp_theirs"});
-    let answer = respond(&gateway, &body).await;
+    let response = respond(&gateway, &body).await;
     // The mock keeps nothing, and says so in its own words: it was asked.
     assert_eq!(
-        (answer.status, answer.header("x-omniglot-upstream")),
+        (response.status, response.header("x-omniglot-upstream")),
         (400, "mock-responses")
     );
 
@@ -252,7 +255,7 @@ async fn an_upstream_that_stores_responses_itself_gets_the_id() {
     let long = reply(&respond(&gateway, &long).await, false);
     assert_eq!(long["model"], "stateless");
     let path = format!("/v1/responses/{}", long["id"].as_str().expect("an id"));
-    let kept = ask(&gateway, Method::GET, &path, KEY).await;
+    let kept = send_request(&gateway, Method::GET, &path, KEY).await;
     assert_eq!(kept.json(), long);
     // A reply that the gateway kept can go on at any upstream.
     let first = json!({"model": "same-chat", "input": "My name is Ada."});
@@ -287,9 +290,9 @@ async fn token_counts_include_the_stored_conversation() {
     let first = reply(&respond(&gateway, &first).await, false);
     let count = async |body: Value| {
         let url = gateway.url("/v1/responses/input_tokens");
-        let answer = post(url, body.to_string()).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        answer.json()["input_tokens"].as_u64().expect("a number")
+        let response = post(url, body.to_string()).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()["input_tokens"].as_u64().expect("a number")
     };
     let alone = count(json!({"model": "same-messages", "input": "four"})).await;
     let whole = count(
@@ -311,10 +314,10 @@ async fn a_websocket_is_refused_so_that_clients_fall_back_at_once() {
         .header("upgrade", "websocket")
         .header("sec-websocket-version", "13")
         .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
-    let answer = send(upgrade).await;
-    assert_eq!(answer.status, 426, "{}", answer.text());
-    answer.error("responses");
-    let plain = ask(&gateway, Method::GET, "/v1/responses", KEY).await;
+    let response = send(upgrade).await;
+    assert_eq!(response.status, 426, "{}", response.text());
+    response.error("responses");
+    let plain = send_request(&gateway, Method::GET, "/v1/responses", KEY).await;
     assert_eq!((plain.status, plain.header("allow")), (405, "POST"));
 }
 
@@ -326,11 +329,11 @@ async fn every_response_has_the_request_id_header_of_its_format() {
         for (prompt, stream) in [("hi", false), ("hi", true), ("mock:error=500", false)] {
             for upstream in ["chat", "messages"] {
                 let (path, body) = request(format, &format!("same-{upstream}"), prompt, stream);
-                let answer = post(gateway.url(&path), body.to_string()).await;
-                let id = answer.header("x-request-id");
+                let response = post(gateway.url(&path), body.to_string()).await;
+                let id = response.header("x-request-id");
                 assert!(id.starts_with("req_"), "{format} {prompt}");
                 let theirs = if format == "messages" { id } else { "" };
-                assert_eq!(answer.header("request-id"), theirs, "{format} {prompt}");
+                assert_eq!(response.header("request-id"), theirs, "{format} {prompt}");
             }
         }
     }

@@ -83,7 +83,13 @@ fn line_of<'a>(lines: &'a [LogLine], id: &str) -> &'a LogLine {
     line
 }
 
-async fn ask(gateway: &Gateway, format: &str, model: &str, words: &str, stream: bool) -> Response {
+async fn send_request(
+    gateway: &Gateway,
+    format: &str,
+    model: &str,
+    words: &str,
+    stream: bool,
+) -> Response {
     let (path, body) = request(format, model, words, stream);
     post(gateway.url(&path), body.to_string()).await
 }
@@ -94,18 +100,18 @@ async fn every_pair_of_formats_costs_the_same_as_json_and_as_a_stream() {
     let gateway = Gateway::start(&config(mock.address, "", ""));
     // 600 × 1.25 + 400 × 0.125 + 30 × 10 + 20 × 12.5 = 1350 for a million, and 0.000001.
     let (words, cost) = ("mock:usage=1000,400,50,20 mock:text=hello", "0.001351");
-    let mut asked = Vec::new();
+    let mut request = Vec::new();
     for (client, _) in FORMATS {
         for (upstream, _) in FORMATS {
             for stream in [false, true] {
                 let model = format!("priced-{upstream}");
-                let answer = ask(&gateway, client, &model, words, stream).await;
-                assert_eq!(answer.status, 200, "{}", answer.text());
+                let response = send_request(&gateway, client, &model, words, stream).await;
+                assert_eq!(response.status, 200, "{}", response.text());
                 let pair = format!("{client} → {upstream}, stream: {stream}");
                 let shown = if stream { "" } else { cost };
-                assert_eq!(answer.header("x-omniglot-cost"), shown, "{pair}");
-                assert_eq!(answer.header("x-omniglot-estimated"), "", "{pair}");
-                asked.push((pair, answer.header("x-request-id").to_owned()));
+                assert_eq!(response.header("x-omniglot-cost"), shown, "{pair}");
+                assert_eq!(response.header("x-omniglot-estimated"), "", "{pair}");
+                request.push((pair, response.header("x-request-id").to_owned()));
             }
         }
     }
@@ -124,7 +130,7 @@ async fn every_pair_of_formats_costs_the_same_as_json_and_as_a_stream() {
     );
     let lines = lines(gateway);
     assert_eq!(lines.len(), 32);
-    for (pair, id) in asked {
+    for (pair, id) in request {
         let line = line_of(&lines, &id);
         assert_eq!(line.field("cost"), cost, "{pair}");
         assert_eq!(line.field("estimated"), "false", "{pair}");
@@ -150,10 +156,11 @@ async fn refusals_counts_and_models_without_prices_cost_nothing() {
     ] {
         for stream in [false, true] {
             for (client, _) in FORMATS {
-                let answer = ask(&gateway, client, "priced-messages", words, stream).await;
-                assert!(answer.status >= 400, "{words}: {}", answer.text());
-                assert_eq!(answer.header("x-omniglot-cost"), "", "{words}");
-                ids.push((words, answer.header("x-request-id").to_owned()));
+                let response =
+                    send_request(&gateway, client, "priced-messages", words, stream).await;
+                assert!(response.status >= 400, "{words}: {}", response.text());
+                assert_eq!(response.header("x-omniglot-cost"), "", "{words}");
+                ids.push((words, response.header("x-request-id").to_owned()));
             }
         }
     }
@@ -163,16 +170,16 @@ async fn refusals_counts_and_models_without_prices_cost_nothing() {
     for model in ["priced-chat", "priced-messages"] {
         count["model"] = model.into();
         let url = gateway.url("/v1/messages/count_tokens");
-        let answer = post(url, count.to_string()).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-omniglot-cost"), "");
-        ids.push((model, answer.header("x-request-id").to_owned()));
+        let response = post(url, count.to_string()).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-cost"), "");
+        ids.push((model, response.header("x-request-id").to_owned()));
     }
     for stream in [false, true] {
-        let answer = ask(&gateway, "chat", "free", "mock:usage=10,0,10,0", stream).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("x-omniglot-cost"), "");
-        ids.push(("free", answer.header("x-request-id").to_owned()));
+        let response = send_request(&gateway, "chat", "free", "mock:usage=10,0,10,0", stream).await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("x-omniglot-cost"), "");
+        ids.push(("free", response.header("x-request-id").to_owned()));
     }
     let lines = lines(gateway);
     for (what, id) in ids {
@@ -189,11 +196,11 @@ async fn a_fallback_is_billed_at_its_own_price() {
     let models = "  - {id: dear, pricing: {input: 1000}, upstreams: [{name: chat, model: 'x+error=500'}], \
                   fallbacks: [priced-messages]}\n";
     let gateway = Gateway::start(&config(mock.address, "", models));
-    let answer = ask(&gateway, "chat", "dear", "hello", false).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("x-omniglot-upstream"), "messages");
+    let response = send_request(&gateway, "chat", "dear", "hello", false).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("x-omniglot-upstream"), "messages");
     // One word in, three out: "You said: hello".
-    assert_eq!(answer.header("x-omniglot-cost"), "0.00003225");
+    assert_eq!(response.header("x-omniglot-cost"), "0.00003225");
 }
 
 #[tokio::test]
@@ -201,15 +208,15 @@ async fn time_is_billed_by_the_millisecond() {
     let mock = Mock::start();
     let models = "  - {id: timed, pricing: {per_second: 0.5}, upstreams: [{name: chat}]}\n";
     let gateway = Gateway::start(&config(mock.address, "", models));
-    let mut asked = Vec::new();
+    let mut request = Vec::new();
     for stream in [false, true] {
-        let answer = ask(&gateway, "messages", "timed", "mock:slow=20ms", stream).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        let cost = answer.header("x-omniglot-cost").to_owned();
-        asked.push((answer.header("x-request-id").to_owned(), cost));
+        let response = send_request(&gateway, "messages", "timed", "mock:slow=20ms", stream).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        let cost = response.header("x-omniglot-cost").to_owned();
+        request.push((response.header("x-request-id").to_owned(), cost));
     }
     let lines = lines(gateway);
-    for (id, header) in asked {
+    for (id, header) in request {
         let line = line_of(&lines, &id);
         let took = line.count("priced_ms");
         assert!(took >= 20, "{took}");
@@ -224,13 +231,13 @@ async fn time_is_billed_by_the_millisecond() {
 
 #[tokio::test]
 async fn responses_without_usage_are_estimated() {
-    let reply = r#"{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,
+    let response = r#"{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,
         "message":{"role":"assistant","content":"Twelve bytes"},"finish_reason":"stop"}]}"#;
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-        reply.len()
+        response.len()
     );
-    let upstream = fixed_response_upstream(vec![head.into_bytes(), reply.as_bytes().to_vec()]);
+    let upstream = fixed_response_upstream(vec![head.into_bytes(), response.as_bytes().to_vec()]);
     let gateway = Gateway::start(&config(upstream, "", ""));
     for format in ["chat", "messages"] {
         let (path, body) = request(format, "priced-chat", "hello", false);
@@ -247,7 +254,7 @@ async fn responses_without_usage_are_estimated() {
             cost.trim_end_matches('0'),
             "{format}"
         );
-        let told: Value = answer.json();
-        assert!(told["usage"].is_null() || told["usage"]["output_tokens"] == 0);
+        let message: Value = answer.json();
+        assert!(message["usage"].is_null() || message["usage"]["output_tokens"] == 0);
     }
 }

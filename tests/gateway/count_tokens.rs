@@ -21,7 +21,7 @@ fn path(client: &str, model: &str) -> String {
     }
 }
 
-fn question(client: &str, model: &str, prompt: &str) -> Value {
+fn request_body(client: &str, model: &str, prompt: &str) -> Value {
     match client {
         "messages" => json!({"model": model, "messages": [{"role": "user", "content": prompt}]}),
         "native" => json!({"contents": [{"role": "user", "parts": [{"text": prompt}]}]}),
@@ -29,15 +29,15 @@ fn question(client: &str, model: &str, prompt: &str) -> Value {
     }
 }
 
-async fn ask(gateway: &Gateway, client: &str, model: &str, body: &Value) -> Response {
+async fn send_request(gateway: &Gateway, client: &str, model: &str, body: &Value) -> Response {
     post(gateway.url(&path(client, model)), body.to_string()).await
 }
 
 /// The number, in an answer that must have the client's shape and nothing more.
-fn counted(client: &str, answer: &Response) -> u64 {
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("content-type"), "application/json");
-    let body = answer.json();
+fn token_count(client: &str, response: &Response) -> u64 {
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("content-type"), "application/json");
+    let body = response.json();
     let field = match client {
         "native" => "totalTokens",
         _ => "input_tokens",
@@ -52,12 +52,12 @@ fn counted(client: &str, answer: &Response) -> u64 {
 }
 
 /// Fails unless the answer says that nobody was asked for the number.
-fn assert_estimated(client: &str, answer: &Response, adjusted: &str) {
-    assert!(counted(client, answer) > 0);
-    assert_eq!(answer.header("x-omniglot-estimated"), "true");
-    assert_eq!(answer.header("x-omniglot-adjusted"), adjusted);
-    assert_eq!(answer.header("x-omniglot-upstream"), "");
-    assert_eq!(answer.header("x-omniglot-attempts"), "");
+fn assert_estimated(client: &str, response: &Response, adjusted: &str) {
+    assert!(token_count(client, response) > 0);
+    assert_eq!(response.header("x-omniglot-estimated"), "true");
+    assert_eq!(response.header("x-omniglot-adjusted"), adjusted);
+    assert_eq!(response.header("x-omniglot-upstream"), "");
+    assert_eq!(response.header("x-omniglot-attempts"), "");
 }
 
 fn own_path(client: &str) -> &'static str {
@@ -73,23 +73,23 @@ async fn every_client_format_with_token_counting_works_on_every_upstream() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (client, upstream) in pairs() {
         let model = format!("other-{upstream}");
-        let body = question(client, &model, "one two three");
-        let answer = ask(&gateway, client, &model, &body).await;
+        let body = request_body(client, &model, "one two three");
+        let response = send_request(&gateway, client, &model, &body).await;
         if upstream == "chat" {
-            assert_estimated(client, &answer, own_path(client));
+            assert_estimated(client, &response, own_path(client));
             continue;
         }
-        assert_eq!(counted(client, &answer), 3, "{client} {upstream}");
+        assert_eq!(token_count(client, &response), 3, "{client} {upstream}");
         let name = format!("mock-{upstream}");
-        assert_eq!(answer.header("x-omniglot-upstream"), name);
-        assert_eq!(answer.header("x-omniglot-attempts"), "1");
+        assert_eq!(response.header("x-omniglot-upstream"), name);
+        assert_eq!(response.header("x-omniglot-attempts"), "1");
         for absent in ["adjusted", "dropped", "estimated"] {
-            assert_eq!(answer.header(&format!("x-omniglot-{absent}")), "");
+            assert_eq!(response.header(&format!("x-omniglot-{absent}")), "");
         }
     }
 }
 
-const PICTURE: &str = "iVBORw0KGgo=";
+const IMAGE: &str = "iVBORw0KGgo=";
 
 /// A question with a system prompt, an image, a tool, and words on how to answer.
 fn rich(client: &str, model: &str) -> Value {
@@ -100,7 +100,7 @@ fn rich(client: &str, model: &str) -> Value {
         "messages": [{"role": "user", "content": [
             {"type": "text", "text": "one two three"},
             {"type": "image", "source":
-                {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+                {"type": "base64", "media_type": "image/png", "data": IMAGE}},
         ]}]}),
         "native" => json!({"generateContentRequest": {"model": format!("models/{model}"),
         "systemInstruction": {"parts": [{"text": "Be very brief."}]},
@@ -108,13 +108,13 @@ fn rich(client: &str, model: &str) -> Value {
         "generationConfig": {"temperature": 0.5, "seed": 7, "maxOutputTokens": 5},
         "contents": [{"role": "user", "parts": [
             {"text": "one two three"},
-            {"inlineData": {"mimeType": "image/png", "data": PICTURE}},
+            {"inlineData": {"mimeType": "image/png", "data": IMAGE}},
         ]}]}}),
         _ => json!({"model": model, "instructions": "Be very brief.",
         "tools": [{"type": "function", "name": "f", "parameters": schema, "strict": false}],
         "input": [{"role": "user", "content": [
             {"type": "input_text", "text": "one two three"},
-            {"type": "input_image", "image_url": format!("data:image/png;base64,{PICTURE}"),
+            {"type": "input_image", "image_url": format!("data:image/png;base64,{IMAGE}"),
              "detail": "auto"},
         ]}]}),
     }
@@ -128,14 +128,14 @@ async fn system_prompts_tools_and_images_are_counted_without_loss() {
     let gateway = Gateway::start(&strict);
     for (client, upstream) in pairs() {
         let model = format!("other-{upstream}");
-        let answer = ask(&gateway, client, &model, &rich(client, &model)).await;
+        let response = send_request(&gateway, client, &model, &rich(client, &model)).await;
         if upstream == "chat" {
-            assert_estimated(client, &answer, own_path(client));
-            assert!(counted(client, &answer) > 500, "{}", answer.text());
+            assert_estimated(client, &response, own_path(client));
+            assert!(token_count(client, &response) > 500, "{}", response.text());
         } else {
             // Three words, three more, an image and a tool.
-            assert_eq!(counted(client, &answer), 8, "{client} {upstream}");
-            assert_eq!(answer.header("x-omniglot-adjusted"), "");
+            assert_eq!(token_count(client, &response), 8, "{client} {upstream}");
+            assert_eq!(response.header("x-omniglot-adjusted"), "");
         }
     }
 }
@@ -151,20 +151,24 @@ async fn losses_are_reported_or_refused() {
         let mut body = rich("native", &model);
         body["generateContentRequest"]["safetySettings"] = json!([]);
         let path = "generateContentRequest.safetySettings";
-        let answer = ask(&gateway, "native", &model, &body).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-omniglot-dropped"), path, "{upstream}");
-        let answer = ask(&strict, "native", &model, &body).await;
-        assert_eq!(answer.status, 400, "{upstream}: {}", answer.text());
-        assert!(answer.error("native").contains(path), "{}", answer.text());
+        let response = send_request(&gateway, "native", &model, &body).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-dropped"), path, "{upstream}");
+        let response = send_request(&strict, "native", &model, &body).await;
+        assert_eq!(response.status, 400, "{upstream}: {}", response.text());
+        assert!(
+            response.error("native").contains(path),
+            "{}",
+            response.text()
+        );
     }
     // Content without a counterpart is refused wherever it could not be sent.
     let film = json!({"contents": [{"parts": [
         {"inlineData": {"mimeType": "video/mp4", "data": "AAAA"}}]}]});
     for upstream in ["chat", "messages", "responses"] {
-        let answer = ask(&gateway, "native", &format!("same-{upstream}"), &film).await;
-        assert_eq!(answer.status, 400, "{upstream}: {}", answer.text());
-        let message = answer.error("native");
+        let response = send_request(&gateway, "native", &format!("same-{upstream}"), &film).await;
+        assert_eq!(response.status, 400, "{upstream}: {}", response.text());
+        let message = response.error("native");
         assert!(message.contains("contents[0].parts[0]"), "{message}");
     }
 }
@@ -176,20 +180,24 @@ async fn invalid_requests_are_refused_in_the_clients_format() {
     for (client, upstream) in pairs() {
         let model = format!("same-{upstream}");
         let url = gateway.url(&path(client, &model));
-        let mut wrong = question(client, &model, "hi");
+        let mut wrong = request_body(client, &model, "hi");
         for turns in ["messages", "contents", "input"] {
             if wrong[turns].is_null() {
                 continue;
             }
             wrong[turns] = json!(7);
-            let answer = post(url.clone(), wrong.to_string()).await;
-            assert_eq!(answer.status, 400, "{client} {upstream}");
-            assert!(answer.error(client).contains(turns), "{}", answer.text());
+            let response = post(url.clone(), wrong.to_string()).await;
+            assert_eq!(response.status, 400, "{client} {upstream}");
+            assert!(
+                response.error(client).contains(turns),
+                "{}",
+                response.text()
+            );
         }
         for body in ["", "[]", "{\"model\": \"m\", ", "7"] {
-            let answer = post(url.clone(), body).await;
-            assert_eq!(answer.status, 400, "{client} {upstream} {body}");
-            answer.error(client);
+            let response = post(url.clone(), body).await;
+            assert_eq!(response.status, 400, "{client} {upstream} {body}");
+            response.error(client);
         }
     }
 }
@@ -201,23 +209,23 @@ async fn errors_of_the_upstream_have_the_clients_shape() {
     for (client, upstream) in pairs().filter(|(_, upstream)| *upstream != "chat") {
         let model = format!("same-{upstream}");
         for status in [400, 422, 429, 500] {
-            let body = question(client, &model, &format!("mock:error={status}"));
-            let answer = ask(&gateway, client, &model, &body).await;
-            assert_eq!(answer.status, status, "{client} {upstream}");
-            answer.error(client);
+            let body = request_body(client, &model, &format!("mock:error={status}"));
+            let response = send_request(&gateway, client, &model, &body).await;
+            assert_eq!(response.status, status, "{client} {upstream}");
+            response.error(client);
         }
         // An error without a status means what its words mean, and those of one format are vague.
-        let told = if upstream == "responses" { 502 } else { 500 };
+        let message = if upstream == "responses" { 502 } else { 500 };
         for (word, status) in [
-            ("status_200_error", told),
+            ("status_200_error", message),
             ("html", 502),
             ("garbage", 502),
             ("empty", 502),
         ] {
-            let body = question(client, &model, &format!("mock:{word}"));
-            let answer = ask(&gateway, client, &model, &body).await;
-            assert_eq!(answer.status, status, "{client} {upstream} {word}");
-            answer.error(client);
+            let body = request_body(client, &model, &format!("mock:{word}"));
+            let response = send_request(&gateway, client, &model, &body).await;
+            assert_eq!(response.status, status, "{client} {upstream} {word}");
+            response.error(client);
         }
     }
 }
@@ -250,9 +258,9 @@ async fn an_upstream_without_token_counting_is_replaced_by_an_estimate() {
         for number in 0..missing.len() {
             for client in CLIENTS {
                 let model = format!("case-{number}");
-                let body = question(client, &model, "one two three");
-                let answer = ask(&gateway, client, &model, &body).await;
-                assert_estimated(client, &answer, own_path(client));
+                let body = request_body(client, &model, "one two three");
+                let response = send_request(&gateway, client, &model, &body).await;
+                assert_estimated(client, &response, own_path(client));
             }
         }
     }
@@ -268,11 +276,15 @@ async fn an_unknown_model_is_not_estimated() {
             body,
         )]);
         for client in CLIENTS {
-            let body = question(client, "case-0", "one two three");
-            let answer = ask(&gateway, client, "case-0", &body).await;
-            assert_eq!(answer.status, 404, "{client} {upstream}");
-            assert!(answer.text().contains("model: case-0"), "{}", answer.text());
-            assert_eq!(answer.header("x-omniglot-upstream"), "puppet-0");
+            let body = request_body(client, "case-0", "one two three");
+            let response = send_request(&gateway, client, "case-0", &body).await;
+            assert_eq!(response.status, 404, "{client} {upstream}");
+            assert!(
+                response.text().contains("model: case-0"),
+                "{}",
+                response.text()
+            );
+            assert_eq!(response.header("x-omniglot-upstream"), "puppet-0");
         }
     }
     // What only the upstream itself could look up is not estimated.
@@ -282,9 +294,9 @@ async fn an_unknown_model_is_not_estimated() {
         "no",
     )]);
     let body = json!({"model": "case-0", "previous_response_id": "resp_1"});
-    let answer = ask(&gateway, "responses", "case-0", &body).await;
-    assert_eq!(answer.status, 501, "{}", answer.text());
-    answer.error("responses");
+    let response = send_request(&gateway, "responses", "case-0", &body).await;
+    assert_eq!(response.status, 501, "{}", response.text());
+    response.error("responses");
 }
 
 #[tokio::test]
@@ -296,15 +308,15 @@ async fn failover_keeps_the_order_of_upstreams() {
         + "  - {id: none, upstreams: [{name: mock-chat}], fallbacks: [same-responses]}\n";
     let gateway = Gateway::start(&config);
     for client in CLIENTS {
-        let body = question(client, "first", "one two three");
-        let answer = ask(&gateway, client, "first", &body).await;
-        assert_eq!(counted(client, &answer), 3, "{client}");
-        assert_eq!(answer.header("x-omniglot-upstream"), "mock-messages");
-        assert_eq!(answer.header("x-omniglot-attempts"), "2");
+        let body = request_body(client, "first", "one two three");
+        let response = send_request(&gateway, client, "first", &body).await;
+        assert_eq!(token_count(client, &response), 3, "{client}");
+        assert_eq!(response.header("x-omniglot-upstream"), "mock-messages");
+        assert_eq!(response.header("x-omniglot-attempts"), "2");
         for model in ["last", "none"] {
-            let body = question(client, model, "one two three");
-            let answer = ask(&gateway, client, model, &body).await;
-            assert_estimated(client, &answer, own_path(client));
+            let body = request_body(client, model, "one two three");
+            let response = send_request(&gateway, client, model, &body).await;
+            assert_estimated(client, &response, own_path(client));
         }
     }
     // A chat upstream that could not be told everything makes room for one that could.
@@ -313,9 +325,9 @@ async fn failover_keeps_the_order_of_upstreams() {
     let config =
         config + "  - {id: film, upstreams: [{name: mock-chat}], fallbacks: [same-native]}\n";
     let gateway = Gateway::start(&config);
-    let answer = ask(&gateway, "native", "film", &film).await;
-    assert_eq!(counted("native", &answer), 3);
-    assert_eq!(answer.header("x-omniglot-upstream"), "mock-native");
+    let response = send_request(&gateway, "native", "film", &film).await;
+    assert_eq!(token_count("native", &response), 3);
+    assert_eq!(response.header("x-omniglot-upstream"), "mock-native");
 }
 
 #[tokio::test]
@@ -323,8 +335,8 @@ async fn the_model_of_a_wrapped_request_is_renamed_for_its_upstream() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for model in ["same-native", "other-native"] {
-        let answer = ask(&gateway, "native", model, &rich("native", model)).await;
-        assert_eq!(counted("native", &answer), 8, "{model}");
+        let response = send_request(&gateway, "native", model, &rich("native", model)).await;
+        assert_eq!(token_count("native", &response), 8, "{model}");
     }
     // The mock takes no other name than its own.
     let direct = mock.url(&path("native", "theirs-native"));
@@ -338,9 +350,9 @@ async fn estimates_are_logged_without_an_upstream() {
     let config = every_format_config(mock.address);
     let config = config.replace("server: {", "server: {access_log: json, ");
     let gateway = Gateway::start(&config);
-    let body = question("messages", "same-chat", "one two three");
-    let answer = ask(&gateway, "messages", "same-chat", &body).await;
-    assert_estimated("messages", &answer, "input_tokens");
+    let body = request_body("messages", "same-chat", "one two three");
+    let response = send_request(&gateway, "messages", "same-chat", &body).await;
+    assert_estimated("messages", &response, "input_tokens");
     let line = gateway.process.line_with("count_tokens");
     let line: Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(line["upstream"], Value::Null);

@@ -74,11 +74,11 @@ async fn the_demo_serves_the_curl_it_prints_and_every_format() {
         .output()
         .expect("sh runs");
     assert!(status.success(), "{curl}");
-    let reply: Value = serde_json::from_slice(&stdout).expect("JSON");
-    assert_eq!(reply["object"], "chat.completion", "{reply}");
-    assert_eq!(reply["model"], "demo-chat");
-    let said = &reply["choices"][0]["message"]["content"];
-    assert_eq!(said, "You said: Hello");
+    let response: Value = serde_json::from_slice(&stdout).expect("JSON");
+    assert_eq!(response["object"], "chat.completion", "{response}");
+    assert_eq!(response["model"], "demo-chat");
+    let text = &response["choices"][0]["message"]["content"];
+    assert_eq!(text, "You said: Hello");
 
     for (format, _) in FORMATS {
         for stream in [false, true] {
@@ -98,13 +98,13 @@ async fn answers(format: &str, stream: bool) {
     let asked = new_client()
         .post(format!("{DEMO}{path}"))
         .bearer_auth(DEMO_KEY);
-    let reply = asked.json(&body).send().await.expect("an answer");
-    assert_eq!(reply.status(), 200, "{format}");
+    let response = asked.json(&body).send().await.expect("an answer");
+    assert_eq!(response.status(), 200, "{format}");
     assert_eq!(
-        reply.headers()["x-omniglot-upstream"],
+        response.headers()["x-omniglot-upstream"],
         format!("mock-{format}")
     );
-    let text = reply.text().await.expect("a body");
+    let text = response.text().await.expect("a body");
     let mark = match (format, stream) {
         ("chat", false) => "\"object\":\"chat.completion\"",
         ("chat", true) => "data: [DONE]",

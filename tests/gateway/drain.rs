@@ -32,10 +32,10 @@ async fn waiting_stream(client: &Client, gateway: &Gateway, mock: &Mock, format:
     let words = format!("one two three mock:wait=go mock:name={format}");
     let (path, body) = request(format, &format!("same-{format}"), &words, true);
     let asked = client.post(gateway.url(&path)).bearer_auth(KEY);
-    let reply = asked.json(&body).send().await.expect("a stream begins");
-    assert_eq!(reply.status(), 200);
+    let response = asked.json(&body).send().await.expect("a stream begins");
+    assert_eq!(response.status(), 200);
     mock.until_seen(format, "waiting", 1).await;
-    reply
+    response
 }
 
 async fn until_draining(gateway: &Gateway) {
@@ -101,9 +101,9 @@ async fn a_json_response_in_flight_arrives() {
     gateway.process.signal("TERM");
     until_refused(&gateway).await;
     mock.signal("go", 1).await;
-    let reply = waiting.await.expect("no panic").expect("an answer");
-    assert_eq!(reply.status(), 200);
-    assert!(reply.text().await.expect("a body").contains("hello"));
+    let response = waiting.await.expect("no panic").expect("an answer");
+    assert_eq!(response.status(), 200);
+    assert!(response.text().await.expect("a body").contains("hello"));
     assert_eq!(gateway.process.wait().code(), Some(0));
 }
 
@@ -158,7 +158,7 @@ async fn idle_connections_are_closed_and_do_not_delay_the_exit() {
     let mut gateway = patient(&mock);
     let mut fresh = Connection::open(&gateway).await;
     let mut used = Connection::open(&gateway).await;
-    let (head, _) = used.ask("same-chat").await;
+    let (head, _) = used.send_request("same-chat").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert!(!head.contains("connection: close"), "{head}");
     let http2 = http2();

@@ -88,17 +88,17 @@ pub const PIXEL: &str =
 
 #[tokio::test]
 async fn an_images_upstream_gets_the_request_and_its_response_passes_through() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat mock:echo", "n": 2, "quality": "high", "size": "1024x1536",
         "output_format": "webp", "output_compression": 80, "background": "opaque", "moderation": "low",
         "response_format": "b64_json", "user": "u", "seed": 7, "steps": 20});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(response.status(), 200);
     assert_eq!(header(&response, "x-omniglot-upstream"), "painter");
     assert_eq!(header(&response, "x-omniglot-dropped"), "");
-    let told: Value = response.json().await.expect("JSON");
-    assert_eq!(told["data"].as_array().map(Vec::len), Some(2));
-    assert_eq!(told["data"][0]["b64_json"], PIXEL);
+    let message: Value = response.json().await.expect("JSON");
+    assert_eq!(message["data"].as_array().map(Vec::len), Some(2));
+    assert_eq!(message["data"][0]["b64_json"], PIXEL);
     for (field, value) in [
         ("background", json!("opaque")),
         ("output_format", json!("png")),
@@ -106,10 +106,13 @@ async fn an_images_upstream_gets_the_request_and_its_response_passes_through() {
         ("size", json!("1024x1536")),
         ("created", json!(1_760_000_000)),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(message[field], value, "{field}");
     }
-    assert_eq!(told["usage"]["output_tokens_details"]["image_tokens"], 544);
-    let echo = echoed(&told);
+    assert_eq!(
+        message["usage"]["output_tokens_details"]["image_tokens"],
+        544
+    );
+    let echo = echoed(&message);
     assert_eq!(echo["path"], "/v1/images/generations");
     assert_eq!(echo["headers"]["authorization"], "Bearer theirs");
     let sent: Value = serde_json::from_str(echo["body"].as_str().expect("a body")).expect("JSON");
@@ -120,9 +123,9 @@ async fn an_images_upstream_gets_the_request_and_its_response_passes_through() {
 
 #[tokio::test]
 async fn a_native_model_gets_the_nearest_aspect_ratio_and_its_image_comes_back() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"model": "native-art", "prompt": "a cat", "size": "1920x1080", "quality": "high", "user": "u"});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(response.status(), 200);
     assert_eq!(header(&response, "x-omniglot-adjusted"), "size");
     assert_eq!(header(&response, "x-omniglot-dropped"), "quality, user");
@@ -138,38 +141,38 @@ async fn a_native_model_gets_the_nearest_aspect_ratio_and_its_image_comes_back()
 
     let echo =
         json!({"model": "native-art", "prompt": "mock:error=400,x mock:echo", "size": "2048x2048"});
-    let (status, _, message) = stage.refused("/v1/images/generations", &echo).await;
+    let (status, _, message) = setup.refused("/v1/images/generations", &echo).await;
     assert_eq!((status, &*message), (400, "x"));
 }
 
 #[tokio::test]
 async fn a_chat_model_that_makes_images_is_supported() {
-    let stage = ImageGateway::start();
-    let response = stage
+    let setup = ImageGateway::start();
+    let response = setup
         .generate(&json!({"model": "chat-art", "prompt": "a cat"}))
         .await;
     assert_eq!(response.status(), 200);
-    let told: Value = response.json().await.expect("JSON");
-    assert_eq!(told["data"][0]["b64_json"], PIXEL);
+    let message: Value = response.json().await.expect("JSON");
+    assert_eq!(message["data"][0]["b64_json"], PIXEL);
 }
 
 #[tokio::test]
 async fn urls_are_returned_when_requested() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat", "response_format": "url"});
-    let told: Value = stage.generate(&body).await.json().await.expect("JSON");
-    let url = told["data"][0]["url"].as_str().expect("an address");
+    let message: Value = setup.generate(&body).await.json().await.expect("JSON");
+    let url = message["data"][0]["url"].as_str().expect("an address");
     assert!(url.contains("/mock/files/"), "{url}");
     let body = json!({"model": "native-art", "prompt": "a cat", "response_format": "url"});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(header(&response, "x-omniglot-dropped"), "response_format");
 }
 
 #[tokio::test]
 async fn partial_images_are_streamed_and_native_streams_end_with_an_image() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"model": "art", "prompt": "a cat", "stream": true, "partial_images": 2});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(header(&response, "content-type"), "text/event-stream");
     let text = response.text().await.expect("a stream");
     let names: Vec<_> = text
@@ -180,7 +183,7 @@ async fn partial_images_are_streamed_and_native_streams_end_with_an_image() {
     assert_eq!(names, [draft, draft, "image_generation.completed"]);
 
     let body = json!({"model": "native-art", "prompt": "a cat", "stream": true});
-    let text = stage.generate(&body).await.text().await.expect("a stream");
+    let text = setup.generate(&body).await.text().await.expect("a stream");
     let data = text
         .strip_prefix("event: image_generation.completed\ndata: ")
         .expect("one event");
@@ -197,7 +200,7 @@ async fn partial_images_are_streamed_and_native_streams_end_with_an_image() {
         ("native-art", "mock:filtered"),
     ] {
         let body = json!({"model": model, "prompt": end, "stream": true, "partial_images": 1});
-        let response = stage.generate(&body).await;
+        let response = setup.generate(&body).await;
         let text = response.text().await.expect("a stream");
         assert!(text.contains("\"error\""), "{model} {end}: {text}");
         assert!(!text.contains("completed"), "{model} {end}: {text}");
@@ -206,8 +209,8 @@ async fn partial_images_are_streamed_and_native_streams_end_with_an_image() {
 
 #[tokio::test]
 async fn a_failing_upstream_is_followed_by_the_next() {
-    let stage = ImageGateway::start();
-    let response = stage
+    let setup = ImageGateway::start();
+    let response = setup
         .generate(&json!({"model": "failing", "prompt": "a cat"}))
         .await;
     assert_eq!(response.status(), 200);
@@ -217,15 +220,15 @@ async fn a_failing_upstream_is_followed_by_the_next() {
 
 #[tokio::test]
 async fn images_are_billed_by_their_own_tokens() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"model": "priced", "prompt": "mock:usage=3,0,100,0"});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(header(&response, "x-omniglot-cost"), "208");
 }
 
 #[tokio::test]
 async fn invalid_requests_are_refused_before_an_upstream_is_used() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let path = "/v1/images/generations";
     for (body, status, code, words) in [
         (
@@ -336,14 +339,14 @@ async fn invalid_requests_are_refused_before_an_upstream_is_used() {
             "overloaded",
         ),
     ] {
-        let (got, said, message) = stage.refused(path, &body).await;
+        let (got, said, message) = setup.refused(path, &body).await;
         assert_eq!((got, &*said), (status, code), "{body}: {message}");
         assert!(message.contains(words), "{body}: {message}");
     }
     let large = json!({"model": "sized", "prompt": "a", "size": "auto"});
-    assert_eq!(stage.generate(&large).await.status(), 200);
+    assert_eq!(setup.generate(&large).await.status(), 200);
     let get = new_client()
-        .get(stage.gateway.url(path))
+        .get(setup.gateway.url(path))
         .bearer_auth(KEY)
         .send()
         .await
@@ -353,14 +356,14 @@ async fn invalid_requests_are_refused_before_an_upstream_is_used() {
         (405, "POST")
     );
     let nobody = new_client()
-        .post(stage.gateway.url(path))
+        .post(setup.gateway.url(path))
         .json(&large)
         .send()
         .await
         .expect("an answer");
     assert_eq!(refusal(nobody).await.0, 401);
     let nowhere = new_client()
-        .post(stage.gateway.url("/v1/images/nowhere"))
+        .post(setup.gateway.url("/v1/images/nowhere"))
         .bearer_auth(KEY);
     assert_eq!(
         refusal(nowhere.send().await.expect("an answer")).await.0,

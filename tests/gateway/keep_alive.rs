@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::bodies::http2;
 
 /// What a client of a format gets while nothing is said; empty: it would understand nothing.
-fn sign(format: &str) -> &'static str {
+fn keep_alive_event(format: &str) -> &'static str {
     match format {
         "messages" => "event: ping\ndata: {\"type\":\"ping\"}\n\n",
         "native" => "",
@@ -28,7 +28,7 @@ fn config(mock: &Mock, keep_alive: &str, upstream: &str) -> String {
 }
 
 /// Reads a stream until it holds some signs of life, lets it go on, and reads it to its end.
-async fn sit_out(
+async fn wait_for_keep_alives(
     client: &reqwest::Client,
     gateway: &Gateway,
     mock: &Mock,
@@ -45,9 +45,9 @@ async fn sit_out(
     let prompt = format!("mock:events=4 mock:wait={name}");
     let (path, body) = request(client_format, &format!("same-{upstream}"), &prompt, true);
     let call = client.post(gateway.url(&path)).bearer_auth(KEY);
-    let mut reply = call.json(&body).send().await.expect("a header");
-    assert_eq!(reply.status(), 200, "{name}");
-    let sign = sign(client_format);
+    let mut response = call.json(&body).send().await.expect("a header");
+    assert_eq!(response.status(), 200, "{name}");
+    let sign = keep_alive_event(client_format);
     let mut text = String::new();
     let mut signalled = false;
     loop {
@@ -63,7 +63,7 @@ async fn sit_out(
             mock.signal(&name, 20).await;
             signalled = true;
         }
-        let chunk = timeout(TIMEOUT, reply.chunk()).await.expect("no hang");
+        let chunk = timeout(TIMEOUT, response.chunk()).await.expect("no hang");
         match chunk.expect("the stream is not cut") {
             Some(chunk) => text += std::str::from_utf8(&chunk).expect("text"),
             None => return text,
@@ -82,8 +82,8 @@ async fn a_silent_stream_sends_keep_alives_between_events() {
                 true => http2(),
                 false => new_client(),
             };
-            let text = sit_out(&client, &gateway, &mock, (format, upstream)).await;
-            let rest = match sign(format) {
+            let text = wait_for_keep_alives(&client, &gateway, &mock, (format, upstream)).await;
+            let rest = match keep_alive_event(format) {
                 "" => text.clone(),
                 sign => text.replace(sign, ""),
             };
@@ -129,15 +129,18 @@ async fn keep_alives_do_not_hide_a_dead_upstream() {
         mock.signal(&name, 5).await;
         let prompt = format!("mock:events=9 mock:wait={name}");
         let (path, body) = request(format, &format!("same-{upstream}"), &prompt, true);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        let text = answer.text();
-        assert!(text.contains(sign(format)), "{format} {upstream}: {text}");
-        let told = sse_events(text);
-        let told = told.iter().rev().take(2).any(|(_, data)| {
+        let response = post(gateway.url(&path), body.to_string()).await;
+        let text = response.text();
+        assert!(
+            text.contains(keep_alive_event(format)),
+            "{format} {upstream}: {text}"
+        );
+        let message = sse_events(text);
+        let message = message.iter().rev().take(2).any(|(_, data)| {
             let data: Value = serde_json::from_str(data).unwrap_or_default();
             data.to_string().contains("silent for too long")
         });
-        assert!(told, "{format} {upstream}: {text}");
+        assert!(message, "{format} {upstream}: {text}");
     }
 }
 
@@ -147,6 +150,6 @@ async fn keep_alives_can_be_turned_off() {
     let gateway = Gateway::start(&config(&mock, "off", ""));
     let prompt = "mock:events=3 mock:pace=150ms";
     let (path, body) = request("chat", "same-chat", prompt, true);
-    let answer = post(gateway.url(&path), body.to_string()).await;
-    assert!(!answer.text().contains("ping"), "{}", answer.text());
+    let response = post(gateway.url(&path), body.to_string()).await;
+    assert!(!response.text().contains("ping"), "{}", response.text());
 }

@@ -17,7 +17,12 @@ fn config(mock: &Mock) -> String {
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Response {
+async fn send_request(
+    gateway: &Gateway,
+    format: &str,
+    query: &str,
+    headers: &[(&str, &str)],
+) -> Response {
     ask_for(gateway, format, &format!("same-{format}"), query, headers).await
 }
 
@@ -57,8 +62,8 @@ async fn every_header_for_keys_works_on_every_path() {
         for (name, value) in CARRIERS {
             for key in [KEY, HASHED] {
                 let value = value.replace("KEY", key);
-                let answer = ask(&gateway, format, "", &[(name, &value)]).await;
-                assert_eq!(answer.status, 200, "{format} {name}: {value}");
+                let response = send_request(&gateway, format, "", &[(name, &value)]).await;
+                assert_eq!(response.status, 200, "{format} {name}: {value}");
             }
         }
     }
@@ -70,17 +75,17 @@ async fn the_query_carries_the_key_on_native_paths_only() {
     let gateway = Gateway::start(&config(&mock));
     let query = format!("?key={KEY}");
     for (format, _) in FORMATS {
-        let answer = ask(&gateway, format, &query, &[]).await;
-        let wanted = if format == "native" { 200 } else { 401 };
-        assert_eq!(answer.status, wanted, "{format}: {}", answer.text());
+        let response = send_request(&gateway, format, &query, &[]).await;
+        let expected = if format == "native" { 200 } else { 401 };
+        assert_eq!(response.status, expected, "{format}: {}", response.text());
         if format == "native" {
-            let echo = echoed_request(format, &answer);
+            let echo = echoed_request(format, &response);
             assert!(!echo.to_string().contains(KEY), "{echo}");
         } else {
-            assert!(!answer.error(format).contains(KEY));
+            assert!(!response.error(format).contains(KEY));
         }
     }
-    for (path, wanted) in [
+    for (path, expected) in [
         (format!("/v1beta/models{query}"), 200),
         (format!("/v1beta/models?pageSize=2&key={KEY}"), 200),
         (
@@ -92,8 +97,8 @@ async fn the_query_carries_the_key_on_native_paths_only() {
         ("/v1beta/models?key=".to_owned(), 401),
         (format!("/v1beta/models?Key={KEY}"), 401),
     ] {
-        let answer = send(client().get(gateway.url(&path))).await;
-        assert_eq!(answer.status, wanted, "{path}");
+        let response = send(client().get(gateway.url(&path))).await;
+        assert_eq!(response.status, expected, "{path}");
     }
 }
 
@@ -116,17 +121,21 @@ async fn a_missing_or_wrong_key_is_refused_in_the_shape_of_the_path() {
     ];
     for (format, _) in FORMATS {
         for headers in wrong {
-            let answer = ask(&gateway, format, "", headers).await;
-            assert_eq!(answer.status, 401, "{format} {headers:?}");
-            let message = answer.error(format);
+            let response = send_request(&gateway, format, "", headers).await;
+            assert_eq!(response.status, 401, "{format} {headers:?}");
+            let message = response.error(format);
             assert!(!message.contains("secret"), "{message}");
-            let error = &answer.json()["error"];
+            let error = &response.json()["error"];
             match format {
                 "messages" => assert_eq!(error["type"], "authentication_error"),
                 "native" => assert_eq!(error["status"], "UNAUTHENTICATED"),
                 _ => assert_eq!(error["code"], "invalid_api_key"),
             }
-            assert_eq!(answer.header("x-omniglot-upstream"), "", "nobody was asked");
+            assert_eq!(
+                response.header("x-omniglot-upstream"),
+                "",
+                "nobody was asked"
+            );
         }
     }
     let stats = send(client().get(mock.url("/mock/stats"))).await;
@@ -146,15 +155,15 @@ async fn one_valid_key_among_several_is_enough() {
             [("x-vendor-api-key", KEY), ("x-goog-api-key", "wrong")],
             [("x-api-key", "wrong"), ("x-api-key", KEY)],
         ] {
-            let answer = ask(&gateway, format, "", &headers).await;
-            assert_eq!(answer.status, 200, "{format} {headers:?}");
-            let echo = echoed_request(format, &answer).to_string();
+            let response = send_request(&gateway, format, "", &headers).await;
+            assert_eq!(response.status, 200, "{format} {headers:?}");
+            let echo = echoed_request(format, &response).to_string();
             assert!(!echo.contains("wrong") && !echo.contains(KEY), "{echo}");
         }
     }
     let headers = [("x-api-key", "wrong")];
-    let answer = ask(&gateway, "native", &format!("?key={KEY}"), &headers).await;
-    assert_eq!(answer.status, 200);
+    let response = send_request(&gateway, "native", &format!("?key={KEY}"), &headers).await;
+    assert_eq!(response.status, 200);
 }
 
 #[tokio::test]
@@ -173,14 +182,14 @@ async fn a_model_outside_the_keys_globs_is_forbidden_known_or_not() {
             ("key-of-none", "unknown", 403),
             (KEY, "unknown", 404),
         ] {
-            let answer = ask_for(&gateway, format, model, "", &[("x-api-key", key)]).await;
-            assert_eq!(answer.status, wanted, "{format} {key} {model}");
+            let response = ask_for(&gateway, format, model, "", &[("x-api-key", key)]).await;
+            assert_eq!(response.status, wanted, "{format} {key} {model}");
             if wanted != 403 {
                 continue;
             }
-            let message = answer.error(format);
+            let message = response.error(format);
             assert!(message.contains(model), "{message}");
-            let error = &answer.json()["error"];
+            let error = &response.json()["error"];
             match format {
                 "messages" => assert_eq!(error["type"], "permission_error"),
                 "native" => assert_eq!(error["status"], "PERMISSION_DENIED"),
@@ -200,14 +209,14 @@ async fn no_response_contains_the_name_of_a_key() {
         ("key-of-none", "same-chat"),
         ("wrong", "same-chat"),
     ] {
-        let answer = ask_for(&gateway, "chat", model, "", &[("x-api-key", key)]).await;
-        let all = format!("{:?} {}", answer.headers, answer.text());
+        let response = ask_for(&gateway, "chat", model, "", &[("x-api-key", key)]).await;
+        let all = format!("{:?} {}", response.headers, response.text());
         assert!(!all.contains("name-of-"), "{all}");
     }
     for path in ["/api/models", "/v1/models"] {
-        let answer = send(client().get(gateway.url(path)).bearer_auth("key-of-none")).await;
-        assert_eq!(answer.status, 200);
-        assert!(!answer.text().contains("name-of-"), "{}", answer.text());
+        let response = send(client().get(gateway.url(path)).bearer_auth("key-of-none")).await;
+        assert_eq!(response.status, 200);
+        assert!(!response.text().contains("name-of-"), "{}", response.text());
     }
 }
 
@@ -218,15 +227,15 @@ async fn the_header_of_the_key_does_not_choose_the_format() {
     for (format, _) in FORMATS {
         for carrier in ["x-api-key", "x-goog-api-key", "x-vendor-api-key"] {
             let headers = [(carrier, "wrong"), ("anthropic-version", "2023-06-01")];
-            let answer = ask(&gateway, format, "", &headers).await;
-            assert_eq!(answer.status, 401);
-            answer.error(format);
+            let response = send_request(&gateway, format, "", &headers).await;
+            assert_eq!(response.status, 401);
+            response.error(format);
         }
     }
     let body = json!({"model": "same-chat", "messages": []});
-    let asked = client()
+    let request = client()
         .post(gateway.url("/v1/chat/completions"))
         .json(&body);
-    let answer = send(asked.header("x-goog-api-key", "wrong")).await;
-    answer.error("chat");
+    let response = send(request.header("x-goog-api-key", "wrong")).await;
+    response.error("chat");
 }

@@ -38,15 +38,15 @@ async fn a_request_in_each_format_is_answered() {
     for (format, _) in FORMATS {
         for stream in [false, true] {
             let (path, body) = request(format, &format!("same-{format}"), "hello", stream);
-            let reply = new_client()
+            let response = new_client()
                 .post(gateway.url(&path))
                 .bearer_auth(KEY)
                 .json(&body)
                 .send()
                 .await
                 .expect("an answer");
-            assert_eq!(reply.status(), 200, "{format}");
-            let text = reply.text().await.expect("a body");
+            assert_eq!(response.status(), 200, "{format}");
+            let text = response.text().await.expect("a body");
             assert!(text.contains("hello"), "{format}: {text}");
         }
     }

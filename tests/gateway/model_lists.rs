@@ -25,14 +25,21 @@ const ALL: [&str; 9] = [
 ];
 
 async fn get(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Response {
-    let asked = client().get(gateway.url(path));
-    let asked = headers
-        .iter()
-        .fold(asked, |asked, (name, value)| asked.header(*name, *value));
-    let answer = send(asked).await;
-    assert_eq!(answer.header("content-type"), "application/json", "{path}");
-    assert!(answer.header("x-request-id").starts_with("req_"), "{path}");
-    answer
+    let request = client().get(gateway.url(path));
+    let request = headers.iter().fold(request, |request, (name, value)| {
+        request.header(*name, *value)
+    });
+    let response = send(request).await;
+    assert_eq!(
+        response.header("content-type"),
+        "application/json",
+        "{path}"
+    );
+    assert!(
+        response.header("x-request-id").starts_with("req_"),
+        "{path}"
+    );
+    response
 }
 
 fn ids(page: &Value, list: &str, id: &str) -> Vec<String> {
@@ -77,9 +84,9 @@ async fn the_catalog_is_public_and_paginated() {
         ("?page_size=1&page=9", 8, 9),
         ("?page=9007199254740991&page_size=500", 9, 9),
     ] {
-        let answer = get(&gateway, &format!("/api/models{query}"), &[]).await;
-        assert_eq!(answer.status, 200, "{query}");
-        let page = answer.json();
+        let response = get(&gateway, &format!("/api/models{query}"), &[]).await;
+        assert_eq!(response.status, 200, "{query}");
+        let page = response.json();
         assert_eq!(ids(&page, "data", "id"), ALL[from..to], "{query}");
         assert_eq!(page["total"], 9, "{query}");
     }
@@ -111,10 +118,10 @@ async fn invalid_pages_are_refused() {
     ] {
         for value in values {
             let path = format!("/api/models?{name}={value}");
-            let answer = get(&gateway, &path, &[]).await;
-            assert_eq!(answer.status, 400, "{path}");
-            assert!(answer.error("chat").contains(name), "{path}");
-            assert_eq!(answer.json()["error"]["param"], name, "{path}");
+            let response = get(&gateway, &path, &[]).await;
+            assert_eq!(response.status, 400, "{path}");
+            assert!(response.error("chat").contains(name), "{path}");
+            assert_eq!(response.json()["error"]["param"], name, "{path}");
         }
     }
 }
@@ -129,9 +136,9 @@ async fn the_catalog_ignores_keys() {
         &[SOME_KEY],
         &[ALL_KEY, VERSION],
     ] {
-        let answer = get(&gateway, "/api/models", headers).await;
+        let response = get(&gateway, "/api/models", headers).await;
         assert_eq!(
-            (answer.status, answer.text()),
+            (response.status, response.text()),
             (200, plain.text()),
             "{headers:?}"
         );
@@ -206,12 +213,12 @@ async fn lists_of_other_formats_are_paginated() {
         "/v1beta/models?pageToken=nonsense",
         "/v1beta/models?pageSize=-1",
     ] {
-        let answer = get(&gateway, path, &[ALL_KEY]).await;
-        assert_eq!(answer.status, 400, "{path}");
-        answer.error("native");
+        let response = get(&gateway, path, &[ALL_KEY]).await;
+        assert_eq!(response.status, 400, "{path}");
+        response.error("native");
     }
-    let answer = get(&gateway, "/v1/models?limit=0", &[ALL_KEY, VERSION]).await;
-    assert_eq!(answer.status, 400);
+    let response = get(&gateway, "/v1/models?limit=0", &[ALL_KEY, VERSION]).await;
+    assert_eq!(response.status, 400);
 }
 
 #[tokio::test]
@@ -237,8 +244,8 @@ async fn a_key_sees_the_models_of_its_globs() {
     );
     for id in ["other-chat", "same/rich:latest", "unknown"] {
         for prefix in ["/v1/models", "/v1beta/models"] {
-            let answer = get(&gateway, &format!("{prefix}/{id}"), &[SOME_KEY]).await;
-            assert_eq!(answer.status, 404, "{prefix}/{id}");
+            let response = get(&gateway, &format!("{prefix}/{id}"), &[SOME_KEY]).await;
+            assert_eq!(response.status, 404, "{prefix}/{id}");
         }
     }
 }
@@ -278,9 +285,9 @@ async fn an_unknown_model_is_not_found() {
         ("/v1beta/models/unknown:latest", "native"),
         ("/v1beta/models/models/same-native/x", "native"),
     ] {
-        let answer = get(&gateway, path, &[ALL_KEY]).await;
-        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-        assert!(!answer.error(format).is_empty());
+        let response = get(&gateway, path, &[ALL_KEY]).await;
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert!(!response.error(format).is_empty());
     }
     for path in ["/v1/models", "/v1/models/same-chat", "/v1beta/models"] {
         assert_eq!(get(&gateway, path, &[]).await.status, 401, "{path}");

@@ -30,16 +30,16 @@ fn config(server: &str, native: SocketAddr, chat: SocketAddr) -> String {
     )
 }
 
-async fn ask(gateway: &Gateway, model: &str, verb: &str, body: &str) -> Response {
+async fn send_request(gateway: &Gateway, model: &str, verb: &str, body: &str) -> Response {
     let path = format!("/v1beta/models/{model}:{verb}");
     post(gateway.url(&path), body.to_owned()).await
 }
 
 /// The gateway itself refused it, in the shape of the format.
-fn refused(answer: &Response, status: u16) -> String {
-    assert_eq!(answer.status, status, "{}", answer.text());
-    assert_eq!(answer.header("x-omniglot-upstream"), "");
-    answer.error("native")
+fn refused(response: &Response, status: u16) -> String {
+    assert_eq!(response.status, status, "{}", response.text());
+    assert_eq!(response.header("x-omniglot-upstream"), "");
+    response.error("native")
 }
 
 #[tokio::test]
@@ -48,12 +48,12 @@ async fn requests_that_break_a_rule_are_refused_for_every_upstream() {
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for (body, field) in BROKEN {
         for model in ["native", "chat", "either"] {
-            let answer = ask(&gateway, model, "generateContent", body).await;
-            let message = refused(&answer, 400);
+            let response = send_request(&gateway, model, "generateContent", body).await;
+            let message = refused(&response, 400);
             let named = message.contains(&format!("{field}:"))
                 || message.ends_with(&format!("missing required field {field}"));
             assert!(named, "{model} {body}: {message}");
-            let error = &answer.json()["error"];
+            let error = &response.json()["error"];
             assert_eq!(error["status"], "INVALID_ARGUMENT");
             let violations = &error["details"][0]["fieldViolations"];
             assert_eq!(violations[0]["field"], *field, "{error}");
@@ -66,17 +66,17 @@ async fn valid_requests_pass_byte_by_byte() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for body in SOUND {
-        let answer = ask(&gateway, "native", "generateContent", body).await;
-        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-        assert_eq!(said(&answer), **body);
-        let answer = ask(&gateway, "chat", "generateContent", body).await;
-        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
+        let response = send_request(&gateway, "native", "generateContent", body).await;
+        assert_eq!(response.status, 200, "{body}: {}", response.text());
+        assert_eq!(native_text(&response), **body);
+        let response = send_request(&gateway, "chat", "generateContent", body).await;
+        assert_eq!(response.status, 200, "{body}: {}", response.text());
     }
 }
 
 /// What the parrot was sent.
-fn said(answer: &Response) -> String {
-    omniglot_test_support::response_text("native", &answer.json())
+fn native_text(response: &Response) -> String {
+    omniglot_test_support::response_text("native", &response.json())
 }
 
 #[tokio::test]
@@ -89,14 +89,17 @@ async fn every_method_checks_the_rules() {
         "streamGenerateContent",
         "countTokens",
     ] {
-        let message = refused(&ask(&gateway, "native", verb, hot).await, 400);
+        let message = refused(&send_request(&gateway, "native", verb, hot).await, 400);
         assert!(
             message.contains("generationConfig.temperature"),
             "{message}"
         );
     }
     let wrapped = format!(r#"{{"generateContentRequest":{hot}}}"#);
-    let message = refused(&ask(&gateway, "native", "countTokens", &wrapped).await, 400);
+    let message = refused(
+        &send_request(&gateway, "native", "countTokens", &wrapped).await,
+        400,
+    );
     let field = "generateContentRequest.generationConfig.temperature";
     assert!(message.contains(field), "{message}");
 }
@@ -110,22 +113,25 @@ async fn rules_for_native_upstreams_can_be_turned_off() {
         mock.address,
     ));
     let hot = r#"{"contents":[],"generationConfig":{"temperature":3}}"#;
-    let answer = ask(&gateway, "native", "generateContent", hot).await;
-    assert_eq!(said(&answer), hot);
+    let response = send_request(&gateway, "native", "generateContent", hot).await;
+    assert_eq!(native_text(&response), hot);
     // Where there are two, the one that needs no translation still answers.
-    let answer = ask(&gateway, "either", "generateContent", hot).await;
-    assert_eq!(said(&answer), hot);
-    refused(&ask(&gateway, "chat", "generateContent", hot).await, 400);
+    let response = send_request(&gateway, "either", "generateContent", hot).await;
+    assert_eq!(native_text(&response), hot);
+    refused(
+        &send_request(&gateway, "chat", "generateContent", hot).await,
+        400,
+    );
     for broken in ["", "{", "[]", "{\"contents\":[}"] {
         refused(
-            &ask(&gateway, "native", "generateContent", broken).await,
+            &send_request(&gateway, "native", "generateContent", broken).await,
             400,
         );
     }
     // What the names of tools mean has nothing to do with rules.
     let search = r#"{"tools":[{"vendorSearch":{}}],"generationConfig":{"topP":2}}"#;
-    let answer = ask(&gateway, "native", "generateContent", search).await;
-    assert_eq!(said(&answer), search.replace("vendor", "google"));
+    let response = send_request(&gateway, "native", "generateContent", search).await;
+    assert_eq!(native_text(&response), search.replace("vendor", "google"));
 }
 
 #[tokio::test]
@@ -137,12 +143,15 @@ async fn image_settings_are_accepted_only_for_image_models() {
             r#"{{"contents":[{{"parts":[{{"text":"hi"}}]}}],"generationConfig":{{"{field}":{{"aspectRatio":"16:9","imageSize":"2K"}}}}}}"#
         );
         for model in ["native", "chat"] {
-            let message = refused(&ask(&gateway, model, "generateContent", &body).await, 400);
+            let message = refused(
+                &send_request(&gateway, model, "generateContent", &body).await,
+                400,
+            );
             let expected = format!("generationConfig.{field}: the model has no image output");
             assert_eq!(message, expected, "{model}");
-            let pictures = format!("{model}-pictures");
-            let answer = ask(&gateway, &pictures, "generateContent", &body).await;
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let images = format!("{model}-pictures");
+            let response = send_request(&gateway, &images, "generateContent", &body).await;
+            assert_eq!(response.status, 200, "{}", response.text());
         }
     }
 }
@@ -165,21 +174,21 @@ async fn vendor_tools_have_the_upstreams_name() {
             )
         };
         for (model, expected) in [("native", google), ("acme", acme)] {
-            let answer = ask(&gateway, model, "generateContent", &body(written)).await;
-            assert_eq!(said(&answer), body(expected), "{model}");
+            let response = send_request(&gateway, model, "generateContent", &body(written)).await;
+            assert_eq!(native_text(&response), body(expected), "{model}");
         }
     }
     let search = |name: &str| {
         json!({"contents": [{"parts": [{"text": "mock:echo"}]}], "tools": [{name: {}}]}).to_string()
     };
     for name in ["vendorSearch", "google_search"] {
-        let answer = ask(&gateway, "chat", "generateContent", &search(name)).await;
-        let sent = echoed_request("native", &answer)["body"]
+        let response = send_request(&gateway, "chat", "generateContent", &search(name)).await;
+        let sent = echoed_request("native", &response)["body"]
             .as_str()
             .map(str::to_owned);
         assert!(sent.expect("a body").contains("web_search_options"));
     }
-    let maps = ask(&gateway, "chat", "generateContent", &search("vendorMaps")).await;
+    let maps = send_request(&gateway, "chat", "generateContent", &search("vendorMaps")).await;
     assert!(refused(&maps, 400).contains("tools[0].vendorMaps"));
 }
 
@@ -189,9 +198,12 @@ async fn cached_content_is_passed_to_native_upstreams_only() {
     let gateway = Gateway::start(&config("", echo_upstream(), mock.address));
     for field in ["cachedContent", "cached_content"] {
         let body = format!(r#"{{"contents":[],"{field}":"cachedContents/abc-1"}}"#);
-        let answer = ask(&gateway, "native", "generateContent", &body).await;
-        assert_eq!(said(&answer), body);
-        let message = refused(&ask(&gateway, "chat", "generateContent", &body).await, 400);
+        let response = send_request(&gateway, "native", "generateContent", &body).await;
+        assert_eq!(native_text(&response), body);
+        let message = refused(
+            &send_request(&gateway, "chat", "generateContent", &body).await,
+            400,
+        );
         assert!(message.contains(field), "{message}");
     }
 }
@@ -215,15 +227,19 @@ async fn allowed_function_names_count_only_when_a_call_is_required() {
             "tools": [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}],
             "toolConfig": {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": names}},
         });
-        let answer = ask(&gateway, "chat", "generateContent", &body.to_string()).await;
-        let sent = echoed_request("native", &answer)["body"]
+        let response = send_request(&gateway, "chat", "generateContent", &body.to_string()).await;
+        let sent = echoed_request("native", &response)["body"]
             .as_str()
             .map(str::to_owned);
         let sent: Value = serde_json::from_str(&sent.expect("a body")).expect("JSON");
         assert_eq!(sent["tool_choice"], choice, "{mode}");
         let lost = mode != "ANY" && names != json!([]);
         let path = "toolConfig.functionCallingConfig.allowedFunctionNames";
-        assert_eq!(answer.header("x-omniglot-dropped") == path, lost, "{mode}");
+        assert_eq!(
+            response.header("x-omniglot-dropped") == path,
+            lost,
+            "{mode}"
+        );
     }
 }
 
@@ -243,13 +259,13 @@ async fn unknown_methods_and_values_of_alt_are_refused() {
         ("generatecontent", 404),
     ] {
         for model in ["native", "chat"] {
-            refused(&ask(&gateway, model, verb, body).await, status);
+            refused(&send_request(&gateway, model, verb, body).await, status);
         }
     }
     for model in ["native", "chat"] {
         for verb in ["generateContent", "generateContent?alt=json"] {
-            let answer = ask(&gateway, model, verb, body).await;
-            assert_eq!(answer.status, 200, "{model} {verb}");
+            let response = send_request(&gateway, model, verb, body).await;
+            assert_eq!(response.status, 200, "{model} {verb}");
         }
     }
 }
@@ -268,10 +284,10 @@ async fn file_uploads_are_refused() {
         let upload = upload
             .header("content-type", "video/mp4")
             .body(vec![0; 100_000]);
-        let answer = send(upload).await;
-        assert_eq!(answer.status, 501, "{path}");
-        assert_eq!(answer.json()["error"]["status"], "UNIMPLEMENTED");
-        let message = answer.error("native");
+        let response = send(upload).await;
+        assert_eq!(response.status, 501, "{path}");
+        assert_eq!(response.json()["error"]["status"], "UNIMPLEMENTED");
+        let message = response.error("native");
         assert!(
             message.starts_with("files cannot be stored here"),
             "{message}"
@@ -284,16 +300,16 @@ async fn file_uploads_are_refused() {
 async fn a_large_image_passes() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config("", mock.address, mock.address));
-    let picture = "iVBORw0KGgo/".repeat((20 << 20) / 12);
+    let image = "iVBORw0KGgo/".repeat((20 << 20) / 12);
     let body = format!(
-        r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{picture}"}}}},{{"text":"mock:sha256"}}]}}]}}"#
+        r#"{{"contents":[{{"parts":[{{"inlineData":{{"mimeType":"image/png","data":"{image}"}}}},{{"text":"mock:sha256"}}]}}]}}"#
     );
-    let answer = ask(&gateway, "native", "generateContent", &body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(said(&answer).ends_with(&format!("bytes {}", body.len())));
+    let response = send_request(&gateway, "native", "generateContent", &body).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert!(native_text(&response).ends_with(&format!("bytes {}", body.len())));
     let wrong = body.replacen("iVBOR", "data:", 1);
     let message = refused(
-        &ask(&gateway, "native", "generateContent", &wrong).await,
+        &send_request(&gateway, "native", "generateContent", &wrong).await,
         400,
     );
     assert!(
@@ -303,7 +319,7 @@ async fn a_large_image_passes() {
 }
 
 /// An upstream that says the same whatever it is asked.
-fn saying(body: &Value) -> SocketAddr {
+fn upstream_with_body(body: &Value) -> SocketAddr {
     fixed_response_upstream(vec![
         response_head("200 OK", "application/json"),
         body.to_string().into_bytes(),

@@ -32,15 +32,15 @@ async fn at_once(gateway: &Gateway, mock: &Mock, model: &str, clients: usize) {
     let asked = http1_post(&path, "", &body.to_string());
     let mut wires = Vec::new();
     for _ in 0..clients {
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        wire.send(&asked).await;
-        wires.push(wire);
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection.send(&asked).await;
+        wires.push(connection);
     }
     mock.until_seen("crowd", "waiting", clients as u64).await;
     mock.signal("crowd", clients).await;
-    for mut wire in wires {
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 200, "{}", reply.text());
+    for mut connection in wires {
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 200, "{}", response.text());
     }
 }
 

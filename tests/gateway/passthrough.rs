@@ -115,9 +115,9 @@ async fn only_the_renamed_model_changes_in_the_request() {
         let (path, _) = request(format, &format!("other-{format}"), "", false);
         let body = odd_body(format, &format!("other-{format}"), false);
         let echo = echoed_request(format, &post(gateway.url(&path), body).await);
-        let wanted = odd_body(format, &format!("theirs-{format}"), false);
-        assert_eq!(echo["body"], wanted, "{format}");
-        assert_eq!(echo["body_bytes"], wanted.len(), "{format}");
+        let expected = odd_body(format, &format!("theirs-{format}"), false);
+        assert_eq!(echo["body"], expected, "{format}");
+        assert_eq!(echo["body_bytes"], expected.len(), "{format}");
         let path = path.replace("other-", "theirs-");
         assert_eq!(echo["path"], path, "{format}");
     }
@@ -129,14 +129,14 @@ async fn a_model_name_with_escapes_is_the_same_name() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     let rest = r#""messages":[{"role":"user","content":"mock:echo"}]"#;
     let body = format!(r#"{{"mod\u0065l":"\u006fther\u002dchat",{rest}}}"#);
-    let answer = post(gateway.url("/v1/chat/completions"), body).await;
-    let wanted = format!(r#"{{"mod\u0065l":"theirs-chat",{rest}}}"#);
-    assert_eq!(echoed_request("chat", &answer)["body"], wanted);
-    assert_eq!(answer.json()["model"], "other-chat");
+    let response = post(gateway.url("/v1/chat/completions"), body).await;
+    let expected = format!(r#"{{"mod\u0065l":"theirs-chat",{rest}}}"#);
+    assert_eq!(echoed_request("chat", &response)["body"], expected);
+    assert_eq!(response.json()["model"], "other-chat");
     let body = format!(r#"{{"model":"same\u002dchat",{rest}}}"#);
-    let answer = post(gateway.url("/v1/chat/completions"), body.clone()).await;
+    let response = post(gateway.url("/v1/chat/completions"), body.clone()).await;
     assert_eq!(
-        echoed_request("chat", &answer)["body"],
+        echoed_request("chat", &response)["body"],
         body,
         "nothing to rename"
     );
@@ -240,8 +240,8 @@ async fn chunked_bodies_and_bodies_over_http2_pass() {
             let chunked = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
             let through = post(gateway.url(&path), chunked).await;
             assert_same(&through, &direct, &path);
-            let asked = h2.post(gateway.url(&path)).bearer_auth(KEY).body(body);
-            assert_same(&send(asked).await, &direct, &path);
+            let request = h2.post(gateway.url(&path)).bearer_auth(KEY).body(body);
+            assert_same(&send(request).await, &direct, &path);
         }
     }
 }
@@ -254,9 +254,9 @@ async fn a_model_name_is_percent_encoded_in_the_upstreams_path() {
     let gateway = Gateway::start(&config);
     let (_, body) = request("native", "", "mock:echo", false);
     let url = gateway.url("/v1beta/models/odd%2Fid%3Fv1%2541:generateContent");
-    let answer = post(url, body.to_string()).await;
-    let echo = echoed_request("native", &answer);
-    assert_eq!(answer.json()["modelVersion"], "org/odd näme?v=1#%41");
+    let response = post(url, body.to_string()).await;
+    let echo = echoed_request("native", &response);
+    assert_eq!(response.json()["modelVersion"], "org/odd näme?v=1#%41");
     assert_eq!(
         echo["path"],
         "/v1beta/models/org/odd%20n%C3%A4me%3Fv=1%23%2541:generateContent"

@@ -11,22 +11,22 @@ use serde_json::Value;
 use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 
-use crate::bodies::{CHAT, MIB, body, digest, http2, mocked, send};
+use crate::bodies::{CHAT, MIB, body, digest, http2, send, start_gateway};
 
-fn asking(prompt: &str, stream: bool) -> String {
+fn chat_body(prompt: &str, stream: bool) -> String {
     request("chat", "m", prompt, stream).1.to_string()
 }
 
 /// Asks in a format, for JSON and for a stream, and returns what came.
-async fn converse(client: &reqwest::Client, base: &str, format: &str) -> Version {
+async fn send_both_kinds(client: &reqwest::Client, base: &str, format: &str) -> Version {
     let mut version = Version::HTTP_09;
     for stream in [false, true] {
         let (path, body) = request(format, &format!("same-{format}"), "hello", stream);
         let call = client.post(format!("{base}{path}")).bearer_auth(KEY);
-        let reply = call.json(&body).send().await.expect("an answer");
-        version = reply.version();
-        assert_eq!(reply.status(), 200, "{format}");
-        let text = reply.text().await.expect("a body");
+        let response = call.json(&body).send().await.expect("an answer");
+        version = response.version();
+        assert_eq!(response.status(), 200, "{format}");
+        let text = response.text().await.expect("a body");
         assert!(text.contains("hello"), "{format}: {text}");
     }
     version
@@ -39,10 +39,13 @@ async fn the_plain_port_accepts_http1_and_http2() {
     let base = gateway.url("");
     for (format, _) in FORMATS {
         assert_eq!(
-            converse(&new_client(), &base, format).await,
+            send_both_kinds(&new_client(), &base, format).await,
             Version::HTTP_11
         );
-        assert_eq!(converse(&http2(), &base, format).await, Version::HTTP_2);
+        assert_eq!(
+            send_both_kinds(&http2(), &base, format).await,
+            Version::HTTP_2
+        );
     }
 }
 
@@ -52,10 +55,10 @@ async fn minimal_requests_are_served() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (line, status) in [("GET /", 404), ("OPTIONS /", 404), ("A /", 404)] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        wire.send(format!("{line} HTTP/1.0\r\n\r\n")).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), status, "{line}");
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection.send(format!("{line} HTTP/1.0\r\n\r\n")).await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), status, "{line}");
     }
 }
 
@@ -76,11 +79,11 @@ async fn a_tls_listener_negotiates_the_protocol() {
     let both = authority.client().build().expect("a client");
     let old = authority.client().http1_only().build().expect("a client");
     for (format, _) in FORMATS {
-        assert_eq!(converse(&both, &base, format).await, Version::HTTP_2);
-        assert_eq!(converse(&old, &base, format).await, Version::HTTP_11);
+        assert_eq!(send_both_kinds(&both, &base, format).await, Version::HTTP_2);
+        assert_eq!(send_both_kinds(&old, &base, format).await, Version::HTTP_11);
         let plain = gateway.url("");
         assert_eq!(
-            converse(&new_client(), &plain, format).await,
+            send_both_kinds(&new_client(), &plain, format).await,
             Version::HTTP_11
         );
     }
@@ -121,7 +124,7 @@ async fn an_upstream_is_reached_over_tls_in_the_negotiated_protocol() {
             command.env("SSL_CERT_FILE", authority.file());
         });
         for stream in [false, true] {
-            let sent = asking("hello", stream).into();
+            let sent = chat_body("hello", stream).into();
             let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
             assert_eq!(status, 200, "{protocol}: {text}");
             assert!(text.contains("hello"), "{protocol}: {text}");
@@ -146,7 +149,7 @@ async fn an_upstream_with_a_wrong_certificate_gets_no_request() {
         let gateway = Gateway::start_with(&single_upstream_config("", &upstream), |command| {
             command.env("SSL_CERT_FILE", trusted.file());
         });
-        let sent = asking("hello", false).into();
+        let sent = chat_body("hello", false).into();
         let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
         assert_eq!(status, 502, "{text}");
         assert!(!text.contains("localhost"), "details stay here: {text}");
@@ -166,10 +169,10 @@ async fn an_upstream_with_a_wrong_certificate_gets_no_request() {
 /// Plain bytes to the mock and back, so that connections can be counted.
 async fn counted(mock: &Mock) -> Http1Upstream {
     let address = mock.address;
-    Http1Upstream::start(move |mut wire, _| async move {
+    Http1Upstream::start(move |mut connection, _| async move {
         let mut inside = TcpStream::connect(address).await.expect("the mock");
         // It ends as its ends do.
-        let _ = copy_bidirectional(&mut wire.stream, &mut inside).await;
+        let _ = copy_bidirectional(&mut connection.stream, &mut inside).await;
     })
     .await
 }
@@ -181,7 +184,7 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
     let between = counted(&mock).await;
     let upstream = format!("{}, protocol: http2", between.base_url());
     let gateway = Gateway::start(&single_upstream_config("", &upstream));
-    let sent = asking("mock:name=many mock:wait=many mock:text=together", false);
+    let sent = chat_body("mock:name=many mock:wait=many mock:text=together", false);
     let (client, url) = (new_client(), gateway.url(CHAT));
     let calls = join_all((0..STREAMS).map(|_| send(&client, url.clone(), sent.clone().into())));
     let release = async {
@@ -202,7 +205,7 @@ async fn many_streams_share_few_connections_to_an_http2_upstream() {
     let connections = between.connections();
     assert!(connections < STREAMS / 2, "{connections} connections");
     for _ in 0..20 {
-        let (status, _) = send(&client, url.clone(), asking("hello", true).into()).await;
+        let (status, _) = send(&client, url.clone(), chat_body("hello", true).into()).await;
         assert_eq!(status, 200);
     }
     assert_eq!(between.connections(), connections);
@@ -215,7 +218,7 @@ async fn an_upstream_is_resolved_by_its_name() {
     let port = mock.address.port();
     let upstream = format!("base_url: \"http://localhost:{port}/v1\"");
     let gateway = Gateway::start(&single_upstream_config("", &upstream));
-    let sent = asking("mock:echo", false).into();
+    let sent = chat_body("mock:echo", false).into();
     let (status, text) = send(&new_client(), gateway.url(CHAT), sent).await;
     assert_eq!(status, 200, "{text}");
     assert!(text.contains(&format!("localhost:{port}")), "{text}");
@@ -224,85 +227,92 @@ async fn an_upstream_is_resolved_by_its_name() {
 #[tokio::test]
 async fn an_http_1_0_response_ends_with_the_connection() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     for stream in [false, true] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        let request = http1_post(CHAT, "", &asking("one two three", stream));
-        wire.send(request.replace("HTTP/1.1", "HTTP/1.0")).await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 200);
-        assert_eq!(reply.header("transfer-encoding"), None);
-        let text = reply.text();
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        let request = http1_post(CHAT, "", &chat_body("one two three", stream));
+        connection
+            .send(request.replace("HTTP/1.1", "HTTP/1.0"))
+            .await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.header("transfer-encoding"), None);
+        let text = response.text();
         assert!(text.contains("three"), "{text}");
         assert!(!stream || text.ends_with("data: [DONE]\n\n"), "{text}");
-        assert!(wire.read_to_end().await.is_empty());
+        assert!(connection.read_to_end().await.is_empty());
     }
 }
 
 #[tokio::test]
 async fn a_connection_is_closed_when_the_client_asks_for_it() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     for stream in [false, true] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        let sent = asking("hello", stream);
-        wire.send(http1_post(CHAT, "connection: close\r\n", &sent))
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        let sent = chat_body("hello", stream);
+        connection
+            .send(http1_post(CHAT, "connection: close\r\n", &sent))
             .await;
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 200);
-        assert_eq!(reply.header("connection"), Some("close"));
-        assert!(wire.read_message().await.is_none());
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.header("connection"), Some("close"));
+        assert!(connection.read_message().await.is_none());
     }
 }
 
 #[tokio::test]
 async fn a_connection_serves_several_requests() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let gateway = start_gateway(&mock, "");
+    let mut connection = Http1Connection::connect(gateway.address).await;
     for round in 0..10 {
         for (sent, status) in [
-            (asking(&format!("round {round}"), false), 200),
-            (asking(&format!("round {round}"), true), 200),
+            (chat_body(&format!("round {round}"), false), 200),
+            (chat_body(&format!("round {round}"), true), 200),
             ("{".to_owned(), 400),
-            (asking("mock:error=503", true), 503),
-            (asking("mock:stream_error=1", true), 200),
+            (chat_body("mock:error=503", true), 503),
+            (chat_body("mock:stream_error=1", true), 200),
         ] {
-            wire.send(http1_post(CHAT, "", &sent)).await;
-            let reply = wire.read_message().await.expect("a reply");
-            assert_eq!(reply.status(), status, "{}", reply.text());
-            assert_eq!(reply.header("connection"), Some("keep-alive"));
+            connection.send(http1_post(CHAT, "", &sent)).await;
+            let response = connection.read_message().await.expect("a reply");
+            assert_eq!(response.status(), status, "{}", response.text());
+            assert_eq!(response.header("connection"), Some("keep-alive"));
         }
-        wire.send("GET /nowhere HTTP/1.1\r\nhost: gateway\r\n\r\n")
+        connection
+            .send("GET /nowhere HTTP/1.1\r\nhost: gateway\r\n\r\n")
             .await;
-        assert_eq!(wire.read_message().await.expect("a reply").status(), 404);
+        assert_eq!(
+            connection.read_message().await.expect("a reply").status(),
+            404
+        );
     }
 }
 
 #[tokio::test]
 async fn pipelined_requests_are_served_in_order() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
-    let mut wire = Http1Connection::connect(gateway.address).await;
+    let gateway = start_gateway(&mock, "");
+    let mut connection = Http1Connection::connect(gateway.address).await;
     let prompts = ["mock:slow=20ms first", "second", "third"];
     let ahead: Vec<String> = prompts
         .iter()
         .enumerate()
-        .map(|(number, prompt)| http1_post(CHAT, "", &asking(prompt, number == 1)))
+        .map(|(number, prompt)| http1_post(CHAT, "", &chat_body(prompt, number == 1)))
         .collect();
     // Old clients end a body with an empty line that belongs to nothing.
-    wire.send(ahead.join("\r\n")).await;
+    connection.send(ahead.join("\r\n")).await;
     for word in ["first", "second", "third"] {
-        let reply = wire.read_message().await.expect("a reply");
-        assert_eq!(reply.status(), 200, "{}", reply.text());
-        assert!(reply.text().contains(word), "{}", reply.text());
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), 200, "{}", response.text());
+        assert!(response.text().contains(word), "{}", response.text());
     }
 }
 
 #[tokio::test]
 async fn garbage_closes_its_own_connection_only() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(200_000));
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(2000));
     let garbage: [&[u8]; 10] = [
@@ -318,16 +328,21 @@ async fn garbage_closes_its_own_connection_only() {
         many.as_bytes(),
     ];
     for bytes in garbage {
-        let mut wire = Http1Connection::connect(gateway.address).await;
+        let mut connection = Http1Connection::connect(gateway.address).await;
         // The other side may stop reading in the middle of it.
-        let _ = tokio::io::AsyncWriteExt::write_all(&mut wire.stream, bytes).await;
-        let _ = tokio::io::AsyncWriteExt::shutdown(&mut wire.stream).await;
-        let answer = wire.read_until_closed().await;
-        let text = String::from_utf8_lossy(&answer);
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut connection.stream, bytes).await;
+        let _ = tokio::io::AsyncWriteExt::shutdown(&mut connection.stream).await;
+        let response = connection.read_until_closed().await;
+        let text = String::from_utf8_lossy(&response);
         assert!(!text.starts_with("HTTP/1.1 2"), "{text}");
         assert!(!text.starts_with("HTTP/1.1 5"), "{text}");
     }
-    let (status, _) = send(&new_client(), gateway.url(CHAT), asking("hi", false).into()).await;
+    let (status, _) = send(
+        &new_client(),
+        gateway.url(CHAT),
+        chat_body("hi", false).into(),
+    )
+    .await;
     assert_eq!(status, 200);
     gateway.until_idle().await;
 }
@@ -335,9 +350,9 @@ async fn garbage_closes_its_own_connection_only() {
 #[tokio::test]
 async fn ambiguous_framing_cannot_smuggle_a_request() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
-    let hidden = http1_post(CHAT, "", &asking("mock:name=hidden", false));
-    let first = asking("mock:name=first", false);
+    let gateway = start_gateway(&mock, "");
+    let hidden = http1_post(CHAT, "", &chat_body("mock:name=hidden", false));
+    let first = chat_body("mock:name=first", false);
     let (length, both) = (first.len(), first.len() + hidden.len());
     let chunked = format!("{length:x}\r\n{first}\r\n0\r\n\r\n");
     let cut = length / 2;
@@ -397,11 +412,12 @@ async fn ambiguous_framing_cannot_smuggle_a_request() {
             &chunked.replacen("\r\n", ";\r\n\r\n", 1),
         ),
     ] {
-        let mut wire = Http1Connection::connect(gateway.address).await;
-        wire.send(http1_post_head(CHAT, &more) + sent + &hidden)
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection
+            .send(http1_post_head(CHAT, &more) + sent + &hidden)
             .await;
-        let answer = wire.read_until_closed().await;
-        let text = String::from_utf8_lossy(&answer);
+        let response = connection.read_until_closed().await;
+        let text = String::from_utf8_lossy(&response);
         let replies = text.matches("HTTP/1.1 ").count();
         assert!(replies <= 1, "{more}: {text}");
         assert_eq!(mock.seen("hidden", "started").await, 0, "{more}: {text}");
@@ -445,9 +461,9 @@ async fn a_header_that_is_too_long_is_refused_over_http2() {
         let (path, body) = request(format, &format!("same-{format}"), "hello", false);
         let asked = http2().post(gateway.url(&path)).bearer_auth(KEY);
         let asked = asked.header("x-long", "a".repeat(70_000)).json(&body);
-        let answer = asked.send().await.expect("an answer");
-        assert_eq!(answer.status(), 431, "{format}");
-        let told: Value = answer.json().await.expect("an error in the format");
-        assert!(told["error"].is_object(), "{format}: {told}");
+        let response = asked.send().await.expect("an answer");
+        assert_eq!(response.status(), 431, "{format}");
+        let message: Value = response.json().await.expect("an error in the format");
+        assert!(message["error"].is_object(), "{format}: {message}");
     }
 }

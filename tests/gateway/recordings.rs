@@ -62,11 +62,11 @@ async fn recorded_requests_of_clients_are_served_by_every_format() {
         for (number, request) in recording.requests.iter().enumerate() {
             for (upstream, _) in FORMATS {
                 let what = format!("{} request {number} to {upstream}", recording.file);
-                let answer = replay(&gateway, request, &format!("same-{upstream}")).await;
-                assert_eq!(answer.status, 200, "{what}: {}", answer.text());
-                assert_answered(&recording.format, request, &answer, &what);
+                let response = replay(&gateway, request, &format!("same-{upstream}")).await;
+                assert_eq!(response.status, 200, "{what}: {}", response.text());
+                assert_answered(&recording.format, request, &response, &what);
                 let known = lost(&recording.format, upstream);
-                for path in paths(answer.header("x-omniglot-dropped")) {
+                for path in paths(response.header("x-omniglot-dropped")) {
                     if !known.contains(&path.as_str()) {
                         wrong.push(format!("{what}: {path}"));
                     }
@@ -78,15 +78,15 @@ async fn recorded_requests_of_clients_are_served_by_every_format() {
 }
 
 /// The answer holds what the words of the request ask of the mock.
-fn assert_answered(format: &str, request: &Value, answer: &Response, what: &str) {
-    let heard = if answer.header("content-type") == "text/event-stream" {
-        let pieces = stream_events(format, answer.text());
+fn assert_answered(format: &str, request: &Value, response: &Response, what: &str) {
+    let received = if response.header("content-type") == "text/event-stream" {
+        let pieces = stream_events(format, response.text());
         event_order::assert_stream(format, &pieces, what);
         ResponseContent::from_stream(format, pieces.iter().map(|(_, data)| data))
     } else {
-        ResponseContent::from_json(format, &answer.json())
+        ResponseContent::from_json(format, &response.json())
     };
-    let prompt = asked(&request["body"]);
+    let prompt = prompt_of(&request["body"]);
     let body = request["body"].to_string();
     let results = [
         "\"role\":\"tool\"",
@@ -97,30 +97,30 @@ fn assert_answered(format: &str, request: &Value, answer: &Response, what: &str)
     ];
     if results.iter().any(|mark| body.contains(mark)) {
         assert!(
-            heard.text.starts_with("The tools answered:"),
-            "{what}: {heard:?}"
+            received.text.starts_with("The tools answered:"),
+            "{what}: {received:?}"
         );
         assert!(
-            heard.text.contains("word") || heard.text.contains("not found"),
-            "{what}: {heard:?}"
+            received.text.contains("word") || received.text.contains("not found"),
+            "{what}: {received:?}"
         );
     } else if prompt.contains("mock:tool=") {
         let words = prompt.split("mock:tool=").skip(1);
         let names: Vec<&str> = words.filter_map(|rest| rest.split(' ').next()).collect();
-        assert_eq!(heard.calls, names, "{what}: {heard:?}");
+        assert_eq!(received.calls, names, "{what}: {received:?}");
     } else if let Some((_, text)) = prompt.split_once("mock:text=") {
-        assert_eq!(heard.text, text.trim(), "{what}");
+        assert_eq!(received.text, text.trim(), "{what}");
     } else {
-        assert!(heard.is_recipe(), "{what}: {heard:?}");
+        assert!(received.is_recipe(), "{what}: {received:?}");
     }
 }
 
 /// The text with the words for the mock, wherever the format has it.
-fn asked(body: &Value) -> String {
+fn prompt_of(body: &Value) -> String {
     match body {
         Value::String(text) if text.contains("mock:") => text.clone(),
-        Value::Array(items) => items.iter().map(asked).collect(),
-        Value::Object(fields) => fields.values().map(asked).collect(),
+        Value::Array(items) => items.iter().map(prompt_of).collect(),
+        Value::Object(fields) => fields.values().map(prompt_of).collect(),
         _ => String::new(),
     }
 }

@@ -37,14 +37,14 @@ impl GatewayWithLog {
         let (path, body) = request("chat", "same-chat", "hello", false);
         let asked = client().post(self.gateway.url(&path)).bearer_auth(KEY);
         assert_eq!(send(asked.json(&body)).await.status, 200);
-        let mut said = String::new();
+        let mut text = String::new();
         self.log.rewind().expect("a file");
-        self.log.read_to_string(&mut said).expect("text");
-        assert!(!said.contains("panicked"), "{said}");
+        self.log.read_to_string(&mut text).expect("text");
+        assert!(!text.contains("panicked"), "{text}");
     }
 }
 
-async fn ask(gateway: &Gateway, method: &str, path: &str) -> Response {
+async fn send_request(gateway: &Gateway, method: &str, path: &str) -> Response {
     let method = method.parse().expect("a method");
     let asked = client().request(method, gateway.url(path));
     send(asked.bearer_auth(KEY).json(&serde_json::json!({}))).await
@@ -81,11 +81,14 @@ async fn an_unknown_path_is_not_found_in_the_format_of_its_prefix() {
         ("/v1/models/same-native:predict", "native"),
         ("/v1/models/same-native:generatecontent", "native"),
     ] {
-        let answer = ask(&watched.gateway, "POST", path).await;
-        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
-        assert!(!answer.error(format).is_empty(), "{path}");
-        assert!(answer.header("x-request-id").starts_with("req_"), "{path}");
-        assert_eq!(answer.header("x-omniglot-upstream"), "", "{path}");
+        let response = send_request(&watched.gateway, "POST", path).await;
+        assert_eq!(response.status, 404, "{path}: {}", response.text());
+        assert!(!response.error(format).is_empty(), "{path}");
+        assert!(
+            response.header("x-request-id").starts_with("req_"),
+            "{path}"
+        );
+        assert_eq!(response.header("x-omniglot-upstream"), "", "{path}");
     }
     watched.assert_well().await;
 }
@@ -117,15 +120,15 @@ async fn a_wrong_method_is_refused_with_the_allowed_one() {
             if method == allowed {
                 continue;
             }
-            let answer = ask(&watched.gateway, method, path).await;
-            assert_eq!(answer.status, 405, "{method} {path}");
-            assert_eq!(answer.header("allow"), allowed, "{method} {path}");
+            let response = send_request(&watched.gateway, method, path).await;
+            assert_eq!(response.status, 405, "{method} {path}");
+            assert_eq!(response.header("allow"), allowed, "{method} {path}");
             match method {
-                "HEAD" => assert!(answer.body.is_empty(), "{path}"),
+                "HEAD" => assert!(response.body.is_empty(), "{path}"),
                 _ => {
-                    assert!(answer.error(format).contains(allowed), "{path}");
+                    assert!(response.error(format).contains(allowed), "{path}");
                     // No field is at error.
-                    let param = &answer.json()["error"]["param"];
+                    let param = &response.json()["error"]["param"];
                     assert!(param.is_null(), "{method} {path}: {param}");
                 }
             }
@@ -151,10 +154,10 @@ async fn native_streams_are_sse_or_an_array() {
     ] {
         let (_, body) = request("native", "", "hello", false);
         let asked = client().post(watched.gateway.url(&format!("{path}{call}")));
-        let answer = send(asked.bearer_auth(KEY).json(&body)).await;
-        assert_eq!(answer.status, wanted, "{call}: {}", answer.text());
+        let response = send(asked.bearer_auth(KEY).json(&body)).await;
+        assert_eq!(response.status, wanted, "{call}: {}", response.text());
         if wanted == 400 {
-            assert!(answer.error("native").contains("alt"), "{call}");
+            assert!(response.error("native").contains("alt"), "{call}");
         }
     }
     watched.assert_well().await;
@@ -200,11 +203,15 @@ async fn path_tricks_do_not_bypass_routing() {
     ] {
         let (_, body) = request("native", "", "hello", false);
         let url = watched.gateway.url(path);
-        let answer = send(client().post(url).bearer_auth(KEY).json(&body)).await;
+        let response = send(client().post(url).bearer_auth(KEY).json(&body)).await;
         // What looks like the name of a model can only be got.
-        let got = path.contains("%253A") && answer.status == 405;
-        assert!(got || answer.status == wanted, "{path}: {}", answer.text());
-        answer.error(format);
+        let got = path.contains("%253A") && response.status == 405;
+        assert!(
+            got || response.status == wanted,
+            "{path}: {}",
+            response.text()
+        );
+        response.error(format);
     }
     watched.assert_well().await;
 }

@@ -20,13 +20,13 @@ const REFUSED: &str = "omniglot_config_reloads_total{outcome=\"refused\"}";
 const RELOADS: u32 = 50;
 
 /// The status of a small chat request and the upstream that answered it.
-async fn ask(gateway: &Gateway, key: &str, model: &str) -> (u16, String) {
+async fn send_request(gateway: &Gateway, key: &str, model: &str) -> (u16, String) {
     let (path, body) = request("chat", model, "hello", false);
     let asked = new_client().post(gateway.url(&path)).bearer_auth(key);
-    let reply = asked.json(&body).send().await.expect("an answer");
-    let upstream = reply.headers().get("x-omniglot-upstream");
+    let response = asked.json(&body).send().await.expect("an answer");
+    let upstream = response.headers().get("x-omniglot-upstream");
     let upstream = upstream.map_or("", |name| name.to_str().expect("text"));
-    (reply.status().as_u16(), upstream.to_owned())
+    (response.status().as_u16(), upstream.to_owned())
 }
 
 /// An HTTP/1.1 connection that is never opened again.
@@ -39,7 +39,7 @@ impl Connection {
     }
 
     /// The head of the answer and its body.
-    pub async fn ask(&mut self, model: &str) -> (String, String) {
+    pub async fn send_request(&mut self, model: &str) -> (String, String) {
         let (path, body) = request("chat", model, "hello", false);
         let body = body.to_string();
         let asked = format!(
@@ -76,10 +76,10 @@ async fn new_models_keys_and_upstreams_take_effect_on_the_same_connection() {
     let before = every_format_config(mock.address);
     let gateway = Gateway::start(&before);
     let mut connection = Connection::open(&gateway).await;
-    let (head, _) = connection.ask("same-chat").await;
+    let (head, _) = connection.send_request("same-chat").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
-    assert_eq!(ask(&gateway, KEY, "renamed").await.0, 404);
-    assert_eq!(ask(&gateway, "new-key", "same-chat").await.0, 401);
+    assert_eq!(send_request(&gateway, KEY, "renamed").await.0, 404);
+    assert_eq!(send_request(&gateway, "new-key", "same-chat").await.0, 401);
 
     let after = before
         .replace("mock-chat", "new-chat")
@@ -90,11 +90,17 @@ async fn new_models_keys_and_upstreams_take_effect_on_the_same_connection() {
     samples_when(&gateway, TAKEN, 1.0).await;
 
     let new_upstream = (200, "new-chat".to_owned());
-    assert_eq!(ask(&gateway, KEY, "renamed").await, new_upstream);
-    assert_eq!(ask(&gateway, KEY, "other-chat").await.0, 404);
-    assert_eq!(ask(&gateway, "new-key", "same-chat").await, new_upstream);
-    assert_eq!(ask(&gateway, "key-of-some", "same-chat").await.0, 401);
-    let (head, _) = connection.ask("same-chat").await;
+    assert_eq!(send_request(&gateway, KEY, "renamed").await, new_upstream);
+    assert_eq!(send_request(&gateway, KEY, "other-chat").await.0, 404);
+    assert_eq!(
+        send_request(&gateway, "new-key", "same-chat").await,
+        new_upstream
+    );
+    assert_eq!(
+        send_request(&gateway, "key-of-some", "same-chat").await.0,
+        401
+    );
+    let (head, _) = connection.send_request("same-chat").await;
     assert!(head.contains("x-omniglot-upstream: new-chat"), "{head}");
 }
 
@@ -109,17 +115,17 @@ async fn a_running_stream_keeps_the_config_it_began_with() {
         .post(gateway.url(&path))
         .bearer_auth(KEY)
         .json(&body);
-    let reply = asked.send().await.expect("a stream begins");
+    let response = asked.send().await.expect("a stream begins");
     mock.until_seen("it", "waiting", 1).await;
 
     // Its key, its model and its upstream are gone.
     gateway.rewrite("server: {listen: LISTEN, admin: ADMIN}\n");
     gateway.process.signal("HUP");
     samples_when(&gateway, TAKEN, 1.0).await;
-    assert_eq!(ask(&gateway, KEY, "other-chat").await.0, 401);
+    assert_eq!(send_request(&gateway, KEY, "other-chat").await.0, 401);
 
     mock.signal("go", 20).await;
-    let text = reply.text().await.expect("the rest");
+    let text = response.text().await.expect("the rest");
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert!(text.contains("\"model\":\"other-chat\""), "{text}");
     assert!(!text.contains("theirs-chat"), "{text}");
@@ -135,25 +141,25 @@ async fn a_bad_config_is_refused_with_its_problems_and_the_old_one_stays() {
     gateway.process.signal("HUP");
     samples_when(&gateway, REFUSED, 1.0).await;
     let file = gateway.file().display().to_string();
-    let told = stderr.text();
+    let message = stderr.text();
     for place in ["2:1: ", "3:8: "] {
-        assert!(told.contains(&format!("{file}:{place}")), "{told}");
+        assert!(message.contains(&format!("{file}:{place}")), "{message}");
     }
     let verdict = format!("{file} is refused, the old config stays");
-    assert!(told.contains(&verdict), "{told}");
-    assert_eq!(ask(&gateway, KEY, "same-chat").await.0, 200);
+    assert!(message.contains(&verdict), "{message}");
+    assert_eq!(send_request(&gateway, KEY, "same-chat").await.0, 200);
 
     std::fs::remove_file(gateway.file()).expect("it was there");
     gateway.process.signal("HUP");
     samples_when(&gateway, REFUSED, 2.0).await;
     assert!(stderr.text().contains("cannot read this file"));
-    assert_eq!(ask(&gateway, KEY, "same-chat").await.0, 200);
+    assert_eq!(send_request(&gateway, KEY, "same-chat").await.0, 200);
 
     gateway.rewrite(&good.replace("mock-chat", "new-chat"));
     gateway.process.signal("HUP");
     let samples = samples_when(&gateway, TAKEN, 1.0).await;
     assert_eq!(samples[REFUSED], 2.0);
-    assert_eq!(ask(&gateway, KEY, "same-chat").await.1, "new-chat");
+    assert_eq!(send_request(&gateway, KEY, "same-chat").await.1, "new-chat");
 }
 
 #[tokio::test]
@@ -185,7 +191,7 @@ async fn settings_that_need_a_restart_are_named_until_they_are_restored() {
         ] {
             assert_eq!(needs_restart(setting), said, "{setting}");
         }
-        assert_eq!(ask(&gateway, KEY, "same-chat").await.0, 200);
+        assert_eq!(send_request(&gateway, KEY, "same-chat").await.0, 200);
     }
 }
 
@@ -195,9 +201,9 @@ async fn client_loop(url: String, format: &'static str, stream: bool, load: Arc<
     while !load.over.load(Ordering::Relaxed) {
         let (path, body) = request(format, &format!("other-{format}"), "hello", stream);
         let asked = client.post(format!("{url}{path}")).bearer_auth(KEY);
-        let reply = asked.json(&body).send().await.expect("an answer");
-        assert_eq!(reply.status(), 200, "{format}");
-        let text = reply.text().await.expect("a whole body");
+        let response = asked.json(&body).send().await.expect("an answer");
+        assert_eq!(response.status(), 200, "{format}");
+        let text = response.text().await.expect("a whole body");
         let (said, end) = match (format, stream) {
             (_, false) => ("You said: hello", "}"),
             ("chat", true) => ("hello", "data: [DONE]\n\n"),
@@ -266,7 +272,7 @@ async fn reloads_under_load_fail_no_request_and_leak_nothing() {
         gateway.process.signal("HUP");
         samples_when(&gateway, TAKEN, f64::from(reload)).await;
         // The same connection all along, and each config is in force as soon as it is counted.
-        let (head, _) = connection.ask("same-chat").await;
+        let (head, _) = connection.send_request("same-chat").await;
         assert!(head.starts_with("http/1.1 200"), "{head}");
         let expected = format!("x-omniglot-upstream: {upstream}");
         assert!(head.contains(&expected), "{head}");

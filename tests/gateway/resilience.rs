@@ -45,19 +45,19 @@ impl ScriptedUpstream {
     async fn start(answers: Vec<String>) -> ScriptedUpstream {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
-        let upstream = Http1Upstream::start(move |mut wire, _| {
+        let upstream = Http1Upstream::start(move |mut connection, _| {
             let (answers, count) = (answers.clone(), count.clone());
             async move {
-                while wire.read_message().await.is_some() {
+                while connection.read_message().await.is_some() {
                     let number = count.fetch_add(1, Ordering::AcqRel);
-                    let answer = answers.get(number).or(answers.last());
-                    match answer.map(String::as_str) {
+                    let response = answers.get(number).or(answers.last());
+                    match response.map(String::as_str) {
                         None | Some("") => {
                             // Until the gateway gives up.
-                            wire.read_until_closed().await;
+                            connection.read_until_closed().await;
                             return;
                         }
-                        Some(answer) => wire.send(answer).await,
+                        Some(response) => connection.send(response).await,
                     }
                 }
             }
@@ -91,17 +91,17 @@ fn config(upstreams: &[&ScriptedUpstream], upstream: &str, model: &str) -> Strin
     )
 }
 
-async fn ask(gateway: &Gateway) -> Response {
+async fn send_request(gateway: &Gateway) -> Response {
     let (_, body) = request("chat", "m", "hello", false);
     post(gateway.url(CHAT), body.to_string()).await
 }
 
 /// Status, attempts and the upstream that answered.
-fn outcome(answer: &Response) -> (u16, &str, &str) {
-    let attempts = answer.header("x-omniglot-attempts");
+fn outcome(response: &Response) -> (u16, &str, &str) {
+    let attempts = response.header("x-omniglot-attempts");
     (
-        answer.status,
+        response.status,
         attempts,
-        answer.header("x-omniglot-upstream"),
+        response.header("x-omniglot-upstream"),
     )
 }

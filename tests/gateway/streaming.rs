@@ -9,7 +9,7 @@ use omniglot_test_support::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::bodies::{CHAT, MIB, http2, mocked, send};
+use crate::bodies::{CHAT, MIB, http2, send, start_gateway};
 
 /// A request for a stream that the gateway passes on byte by byte: usage is asked for already.
 fn streamed(format: &str, prompt: &str) -> (String, Value) {
@@ -54,10 +54,10 @@ impl Events {
 }
 
 /// What the mock itself streams for a prompt.
-async fn straight(mock: &Mock, format: &str, prompt: &str) -> Vec<String> {
+async fn events_without_gateway(mock: &Mock, format: &str, prompt: &str) -> Vec<String> {
     let (path, body) = streamed(format, prompt);
-    let reply = new_client().post(mock.url(&path)).json(&body).send().await;
-    let text = reply.expect("an answer").text().await.expect("a body");
+    let response = new_client().post(mock.url(&path)).json(&body).send().await;
+    let text = response.expect("an answer").text().await.expect("a body");
     text.split_inclusive("\n\n").map(str::to_owned).collect()
 }
 
@@ -66,7 +66,9 @@ async fn each_event_arrives_before_the_next_one_is_sent() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
-        let count = straight(&mock, format, "mock:events=5").await.len();
+        let count = events_without_gateway(&mock, format, "mock:events=5")
+            .await
+            .len();
         for (protocol, client) in [("h1", new_client()), ("h2", http2())] {
             let name = format!("{format}-{protocol}");
             let prompt = format!("mock:events=5 mock:wait={name}");
@@ -162,13 +164,15 @@ async fn a_client_that_disconnects_before_the_first_byte_cancels_the_upstream() 
 #[tokio::test]
 async fn a_client_that_disconnects_during_a_response_is_not_an_upstream_failure() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let mut body = request("chat", "m", "mock:long=1000000", false).1;
     body["n"] = json!(4);
-    let mut wire = Http1Connection::connect(gateway.address).await;
-    wire.send(http1_post(CHAT, "", &body.to_string())).await;
-    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
-    drop(wire);
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .send(http1_post(CHAT, "", &body.to_string()))
+        .await;
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
+    drop(connection);
     gateway.until_idle().await;
     let lines = gateway.metric("omniglot_upstream_failures_total{").await;
     assert!(lines.is_empty(), "{lines:?}");
@@ -186,10 +190,10 @@ async fn a_compressed_response_is_decompressed_for_the_client() {
                 let prompt = format!("mock:long=300 {word}");
                 let (path, body) = request(format, &format!("same-{format}"), &prompt, stream);
                 let call = new_client().post(gateway.url(&path)).bearer_auth(KEY);
-                let reply = call.json(&body).send().await.expect("an answer");
-                assert_eq!(reply.status(), 200, "{format}");
-                assert!(!reply.headers().contains_key("content-encoding"));
-                let text = reply.text().await.expect("a body");
+                let response = call.json(&body).send().await.expect("an answer");
+                assert_eq!(response.status(), 200, "{format}");
+                assert!(!response.headers().contains_key("content-encoding"));
+                let text = response.text().await.expect("a body");
                 texts.push(text.matches("silence").count());
             }
             assert!(texts[0] > 0 && texts[0] == texts[1], "{format}: {texts:?}");
@@ -208,7 +212,7 @@ async fn a_stream_of_ten_thousand_events_arrives_whole() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
-        let expected = straight(&mock, format, "mock:events=10000").await;
+        let expected = events_without_gateway(&mock, format, "mock:events=10000").await;
         for client in [new_client(), http2()] {
             let mut events = Events::of(&client, &gateway, format, "mock:events=10000").await;
             let mut came = String::new();
@@ -227,7 +231,7 @@ async fn one_event_may_be_megabytes_long() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         let prompt = "mock:long=450000 mock:events=1";
-        let expected = straight(&mock, format, prompt).await;
+        let expected = events_without_gateway(&mock, format, prompt).await;
         let longest = expected.iter().map(String::len).max();
         assert!(longest > Some(2 * MIB), "{format}: {longest:?}");
         for client in [new_client(), http2()] {
@@ -242,16 +246,17 @@ async fn one_event_may_be_megabytes_long() {
 #[tokio::test]
 async fn a_client_that_does_not_read_needs_little_memory() {
     let mock = Mock::start();
-    let gateway = mocked(&mock, "");
+    let gateway = start_gateway(&mock, "");
     let mut body = request("chat", "m", "mock:long=1000000 mock:events=1000", true).1;
     body["n"] = json!(4);
     let before = gateway.resident();
-    let mut wire = Http1Connection::connect(gateway.address).await;
-    wire.send(http1_post(CHAT, "connection: close\r\n", &body.to_string()))
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .send(http1_post(CHAT, "connection: close\r\n", &body.to_string()))
         .await;
-    assert_eq!(wire.read_head().await.expect("a head").status(), 200);
+    assert_eq!(connection.read_head().await.expect("a head").status(), 200);
     let call = http2().post(gateway.url(CHAT)).bearer_auth(KEY).json(&body);
-    let reply = call.send().await.expect("a header");
+    let response = call.send().await.expect("a header");
     // Nothing can be waited for where nothing happens: time for what should not.
     sleep(Duration::from_secs(2)).await;
     let grown = gateway.resident().saturating_sub(before);
@@ -260,10 +265,10 @@ async fn a_client_that_does_not_read_needs_little_memory() {
         "{grown} KiB for two clients that do not read"
     );
 
-    let first = wire.read_to_end().await;
+    let first = connection.read_to_end().await;
     assert!(first.len() > 16 * MIB, "{} bytes", first.len());
     assert!(first.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n"));
-    let second = reply.bytes().await.expect("no cut");
+    let second = response.bytes().await.expect("no cut");
     assert!(second.len() > 16 * MIB, "{} bytes", second.len());
     assert!(second.ends_with(b"data: [DONE]\n\n"));
     gateway.until_idle().await;

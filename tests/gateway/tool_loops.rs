@@ -60,11 +60,11 @@ impl Conversation {
     }
 
     /// Takes a reply with one call into the history, and the result of that call.
-    fn go_on(&mut self, reply: Value) {
+    fn go_on(&mut self, response: Value) {
         let result = "sunny";
         match self.format {
             "chat" => {
-                let mut message = reply;
+                let mut message = response;
                 if self.forgets {
                     let fields = message.as_object_mut().expect("a message");
                     fields.retain(|key, _| matches!(&**key, "role" | "content" | "tool_calls"));
@@ -76,18 +76,18 @@ impl Conversation {
                     .push(json!({"role": "tool", "tool_call_id": id, "content": result}));
             }
             "messages" => {
-                let blocks = reply.as_array().expect("blocks");
+                let blocks = response.as_array().expect("blocks");
                 let call = blocks.iter().find(|block| block["type"] == "tool_use");
                 let id = call.expect("a call")["id"].clone();
                 assert!(is_short(&id), "{id}");
                 self.history
-                    .push(json!({"role": "assistant", "content": reply}));
+                    .push(json!({"role": "assistant", "content": response}));
                 let result = json!({"type": "tool_result", "tool_use_id": id, "content": result});
                 self.history
                     .push(json!({"role": "user", "content": [result]}));
             }
             "responses" => {
-                let items = reply.as_array().expect("items");
+                let items = response.as_array().expect("items");
                 let call = items.iter().find(|item| item["type"] == "function_call");
                 let id = call.expect("a call")["call_id"].clone();
                 assert!(is_short(&id), "{id}");
@@ -96,7 +96,7 @@ impl Conversation {
                     .push(json!({"type": "function_call_output", "call_id": id, "output": result}));
             }
             _ => {
-                let mut parts = reply;
+                let mut parts = response;
                 if self.forgets {
                     let list = parts.as_array_mut().expect("parts");
                     list.retain(|part| part["thought"] != true);
@@ -119,12 +119,12 @@ fn is_short(id: &Value) -> bool {
 /// What the model said, as its client would send it back.
 fn reply_of(format: &str, answer: &Response, stream: bool) -> Value {
     if !stream {
-        let reply = answer.json();
+        let response = answer.json();
         return match format {
-            "chat" => reply["choices"][0]["message"].clone(),
-            "messages" => reply["content"].clone(),
-            "responses" => reply["output"].clone(),
-            _ => reply["candidates"][0]["content"]["parts"].clone(),
+            "chat" => response["choices"][0]["message"].clone(),
+            "messages" => response["content"].clone(),
+            "responses" => response["output"].clone(),
+            _ => response["candidates"][0]["content"]["parts"].clone(),
         };
     }
     let events = sse_events(answer.text());
@@ -228,13 +228,13 @@ async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, stream: bo
             "chat" => 0,
             _ => turn / FORMATS.len(),
         };
-        let reply = reply_of(format, &answer, stream);
-        let told = format!("proofs={expected}.");
+        let response = reply_of(format, &answer, stream);
+        let message = format!("proofs={expected}.");
         assert!(
-            reply.to_string().contains(&told),
-            "{case}: not {told} in {reply}"
+            response.to_string().contains(&message),
+            "{case}: not {message} in {response}"
         );
-        conversation.go_on(reply);
+        conversation.go_on(response);
     }
 }
 
@@ -268,7 +268,7 @@ async fn signatures_of_another_upstream_are_not_forwarded() {
     // `omniglot/1 n`, a line feed and `signature`; for native the same of messages.
     let sealed = "b21uaWdsb3QvMSBuCnNpZ25hdHVyZQ==";
     for (format, _) in FORMATS {
-        let said = match format {
+        let text = match format {
             "chat" => vec![
                 json!({"role": "assistant", "content": "Words.", "reasoning_details": [
                 {"type": "reasoning.text", "text": "Hm.", "signature": sealed, "format": "omniglot-v1", "index": 0}]}),
@@ -291,11 +291,11 @@ async fn signatures_of_another_upstream_are_not_forwarded() {
             history: Vec::new(),
         };
         conversation.ask("Hello.");
-        conversation.history.extend(said);
+        conversation.history.extend(text);
         conversation.ask("mock:echo");
         let (path, body) = conversation.request(&format!("same-{format}"), false);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        let sent = echoed_request(format, &answer)["body"].to_string();
+        let response = post(gateway.url(&path), body.to_string()).await;
+        let sent = echoed_request(format, &response)["body"].to_string();
         assert!(sent.contains("Words.") && sent.contains("Hello."), "{sent}");
         assert!(!sent.contains("b21uaWdsb3Qv"), "{format}: {sent}");
         // All else is as the client wrote it.
@@ -310,6 +310,6 @@ async fn signatures_of_another_upstream_are_not_forwarded() {
             "responses" => "input[1]",
             _ => "messages[1]",
         };
-        assert_eq!(answer.header("x-omniglot-dropped"), dropped, "{format}");
+        assert_eq!(response.header("x-omniglot-dropped"), dropped, "{format}");
     }
 }

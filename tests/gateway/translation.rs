@@ -25,10 +25,10 @@ async fn text_arrives_as_json_and_as_a_stream_with_the_clients_model() {
         let (path, body) = request(client, &model, "héllo wörld 🦀", false);
         let answer = post(gateway.url(&path), body.to_string()).await;
         assert_eq!(answer.status, 200, "{client} {upstream}: {}", answer.text());
-        let reply = answer.json();
-        assert_eq!(response_text(client, &reply), "You said: héllo wörld 🦀");
+        let response = answer.json();
+        assert_eq!(response_text(client, &response), "You said: héllo wörld 🦀");
         if client != "native" {
-            assert_eq!(reply["model"], model, "{client} {upstream}");
+            assert_eq!(response["model"], model, "{client} {upstream}");
         }
         assert_eq!(answer.header("content-type"), "application/json");
         assert_eq!(
@@ -67,9 +67,9 @@ async fn native_clients_can_stream_an_array() {
     for upstream in ["chat", "messages", "responses"] {
         let path = format!("/v1beta/models/same-{upstream}:streamGenerateContent");
         let (_, body) = request("native", "", "one two", true);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.header("content-type"), "application/json");
-        let elements = answer.json();
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.header("content-type"), "application/json");
+        let elements = response.json();
         let elements = elements.as_array().expect("an array");
         let joined: String = elements
             .iter()
@@ -87,19 +87,19 @@ async fn errors_of_an_upstream_have_the_clients_shape() {
         for status in [400, 404, 422, 429, 500] {
             let prompt = format!("mock:error={status}");
             let (path, body) = request(client, &format!("same-{upstream}"), &prompt, false);
-            let answer = post(gateway.url(&path), body.to_string()).await;
-            assert_eq!(answer.status, status, "{client} {upstream}");
-            error_message(client, status, &answer.json());
+            let response = post(gateway.url(&path), body.to_string()).await;
+            assert_eq!(response.status, status, "{client} {upstream}");
+            error_message(client, status, &response.json());
             if status == 429 {
-                assert_eq!(answer.header("retry-after"), "7", "{client} {upstream}");
+                assert_eq!(response.header("retry-after"), "7", "{client} {upstream}");
             }
         }
         let overloaded = if client == "messages" { 529 } else { 503 };
         for (status, expected) in [(402, 429), (503, overloaded), (529, overloaded)] {
             let prompt = format!("mock:error={status}");
             let (path, body) = request(client, &format!("same-{upstream}"), &prompt, false);
-            let answer = post(gateway.url(&path), body.to_string()).await;
-            assert_eq!(answer.status, expected, "{client} {upstream} {status}");
+            let response = post(gateway.url(&path), body.to_string()).await;
+            assert_eq!(response.status, expected, "{client} {upstream} {status}");
         }
     }
 }
@@ -112,22 +112,22 @@ async fn a_broken_stream_never_looks_complete() {
         for word in ["cut=4", "no_end", "garbage=4", "stream_error=2"] {
             let prompt = format!("mock:{word} one two three four");
             let (path, body) = request(client, &format!("same-{upstream}"), &prompt, true);
-            let answer = post(gateway.url(&path), body.to_string()).await;
-            if answer.status != 200 {
-                error_message(client, answer.status, &answer.json());
+            let response = post(gateway.url(&path), body.to_string()).await;
+            if response.status != 200 {
+                error_message(client, response.status, &response.json());
                 continue;
             }
-            let events = sse_events(answer.text());
-            let told = events.iter().rev().take(2).any(|(name, data)| {
+            let events = sse_events(response.text());
+            let message = events.iter().rev().take(2).any(|(name, data)| {
                 let data: Value = serde_json::from_str(data).unwrap_or_default();
                 name == "error" || data["error"].is_object()
             });
-            assert!(told, "{client} {upstream} {word}: {}", answer.text());
+            assert!(message, "{client} {upstream} {word}: {}", response.text());
             let ends = ["[DONE]", "message_stop", "response.completed"];
             assert!(
-                !ends.iter().any(|end| answer.text().contains(end)),
+                !ends.iter().any(|end| response.text().contains(end)),
                 "{client} {upstream} {word}: {}",
-                answer.text()
+                response.text()
             );
         }
     }
@@ -144,16 +144,20 @@ async fn losses_are_reported_or_refused() {
         "model": "same-messages", "seed": 7,
         "messages": [{"role": "user", "content": "hello"}],
     });
-    let answer = post(gateway.url("/v1/chat/completions"), body.to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("x-omniglot-dropped"), "seed");
+    let response = post(gateway.url("/v1/chat/completions"), body.to_string()).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("x-omniglot-dropped"), "seed");
     assert_eq!(
-        answer.header("x-omniglot-adjusted"),
+        response.header("x-omniglot-adjusted"),
         "max_completion_tokens"
     );
-    let answer = post(strict.url("/v1/chat/completions"), body.to_string()).await;
-    assert_eq!(answer.status, 400);
-    assert!(answer.error("chat").contains("seed"), "{}", answer.text());
+    let response = post(strict.url("/v1/chat/completions"), body.to_string()).await;
+    assert_eq!(response.status, 400);
+    assert!(
+        response.error("chat").contains("seed"),
+        "{}",
+        response.text()
+    );
 
     let audio = json!({
         "model": "same-messages",
@@ -161,9 +165,9 @@ async fn losses_are_reported_or_refused() {
             {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
         ]}],
     });
-    let answer = post(gateway.url("/v1/chat/completions"), audio.to_string()).await;
-    assert_eq!(answer.status, 400);
-    let message = answer.error("chat");
+    let response = post(gateway.url("/v1/chat/completions"), audio.to_string()).await;
+    assert_eq!(response.status, 400);
+    let message = response.error("chat");
     assert!(message.contains("messages[0].content[0]"), "{message}");
 }
 
@@ -174,12 +178,12 @@ async fn an_upstream_of_another_format_takes_over() {
         + "  - {id: two, upstreams: [{name: mock-chat, model: \"m+error=503\"}], fallbacks: [same-messages]}\n";
     let gateway = Gateway::start(&config);
     let (path, body) = request("chat", "two", "hello", false);
-    let answer = post(gateway.url(&path), body.to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("x-omniglot-upstream"), "mock-messages");
-    assert_eq!(answer.header("x-omniglot-attempts"), "2");
-    assert_eq!(response_text("chat", &answer.json()), "You said: hello");
-    assert_eq!(answer.json()["model"], "two");
+    let response = post(gateway.url(&path), body.to_string()).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("x-omniglot-upstream"), "mock-messages");
+    assert_eq!(response.header("x-omniglot-attempts"), "2");
+    assert_eq!(response_text("chat", &response.json()), "You said: hello");
+    assert_eq!(response.json()["model"], "two");
 }
 
 #[tokio::test]
@@ -197,8 +201,8 @@ async fn a_stream_with_content_is_not_retried_at_a_fallback() {
             );
             let gateway = Gateway::start(&(every_format_config(mock.address) + &model));
             let (path, body) = request(client, "two", "one two three four", true);
-            let answer = post(gateway.url(&path), body.to_string()).await;
-            let said: String = sse_events(answer.text())
+            let response = post(gateway.url(&path), body.to_string()).await;
+            let said: String = sse_events(response.text())
                 .iter()
                 .filter_map(|(_, data)| serde_json::from_str(data).ok())
                 .map(|event| piece(client, &event))
@@ -206,7 +210,7 @@ async fn a_stream_with_content_is_not_retried_at_a_fallback() {
             let starts = said.matches("You ").count();
             assert_eq!(starts, 1, "{client} {upstream} {word}: {said}");
             let whole = said == "You said: one two three four";
-            let spare = answer.header("x-omniglot-attempts") == "2";
+            let spare = response.header("x-omniglot-attempts") == "2";
             assert!(
                 !whole || spare || word == "no_end",
                 "{client} {upstream} {word}"
@@ -229,9 +233,9 @@ async fn an_upstream_that_supports_the_whole_request_is_preferred() {
         ]}],
     });
     for _ in 0..8 {
-        let answer = post(gateway.url("/v1/chat/completions"), audio.to_string()).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-omniglot-upstream"), "mock-chat");
-        assert_eq!(answer.header("x-omniglot-attempts"), "1");
+        let response = post(gateway.url("/v1/chat/completions"), audio.to_string()).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-upstream"), "mock-chat");
+        assert_eq!(response.header("x-omniglot-attempts"), "1");
     }
 }

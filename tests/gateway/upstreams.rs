@@ -21,7 +21,7 @@ const JSON: &str = r#"{"id":"1","object":"chat.completion","created":1,"model":"
 const EVENT: &str = r#"data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":null}]}"#;
 
 /// Short enough for a test, for upstreams that are silent on purpose.
-const IMPATIENT: &str = "timeouts: {first_byte: 300ms, idle: 300ms}";
+const SHORT_TIMEOUTS: &str = "timeouts: {first_byte: 300ms, idle: 300ms}";
 
 fn by_length() -> String {
     let length = JSON.len();
@@ -45,27 +45,35 @@ fn with_json_type(head: &str, rest: &str) -> String {
 }
 
 /// Status, the value of `x-omniglot-attempts`, and the body.
-async fn ask(gateway: &Gateway, prompt: &str, stream: bool) -> (u16, Option<String>, String) {
+async fn send_request(
+    gateway: &Gateway,
+    prompt: &str,
+    stream: bool,
+) -> (u16, Option<String>, String) {
     let (_, body) = request("chat", "m", prompt, stream);
     let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
-    let reply = call.json(&body).send().await.expect("an answer");
-    let attempts = reply.headers().get("x-omniglot-attempts");
+    let response = call.json(&body).send().await.expect("an answer");
+    let attempts = response.headers().get("x-omniglot-attempts");
     let attempts = attempts.map(|value| value.to_str().expect("text").to_owned());
-    let status = reply.status().as_u16();
-    (status, attempts, reply.text().await.expect("a whole body"))
+    let status = response.status().as_u16();
+    (
+        status,
+        attempts,
+        response.text().await.expect("a whole body"),
+    )
 }
 
 /// Answers the request whose prompt is a number with the reply of that number, and closes.
 async fn scripted(replies: Vec<String>) -> Http1Upstream {
     let replies = Arc::new(replies);
-    Http1Upstream::start(move |mut wire, _| {
+    Http1Upstream::start(move |mut connection, _| {
         let replies = Arc::clone(&replies);
         async move {
-            while let Some(request) = wire.read_message().await {
+            while let Some(request) = connection.read_message().await {
                 let asked: Value = serde_json::from_slice(&request.body).expect("JSON");
                 let prompt = asked["messages"][0]["content"].as_str().expect("text");
                 let number: usize = prompt.parse().expect("a number");
-                wire.send(&replies[number]).await;
+                connection.send(&replies[number]).await;
                 // What says when it ends may be followed by another request.
                 if replies[number] != by_length() {
                     return;
@@ -90,12 +98,12 @@ async fn a_response_cut_at_any_byte_is_a_bad_gateway() {
     let upstream = scripted(replies.clone()).await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate().skip(1) {
-        let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
+        let (status, attempts, text) = send_request(&gateway, &number.to_string(), false).await;
         assert_eq!(status, 502, "after {reply:?}: {text}");
         assert_eq!(attempts.as_deref(), Some("1"));
         assert!(!text.contains("hello"), "{text}");
     }
-    assert_eq!(ask(&gateway, "0", false).await.0, 200);
+    assert_eq!(send_request(&gateway, "0", false).await.0, 200);
     gateway.until_idle().await;
 }
 
@@ -147,12 +155,17 @@ async fn a_response_that_is_not_http_is_a_bad_gateway() {
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate().skip(1) {
         for stream in [false, true] {
-            let (status, attempts, text) = ask(&gateway, &number.to_string(), stream).await;
+            let (status, attempts, text) =
+                send_request(&gateway, &number.to_string(), stream).await;
             let shown = &reply[..reply.len().min(300)];
             assert_eq!(status, 502, "after {shown:?}: {text}");
             assert_eq!(attempts.as_deref(), Some("1"), "after {shown:?}");
         }
-        assert_eq!(ask(&gateway, "0", false).await.0, 200, "after {number}");
+        assert_eq!(
+            send_request(&gateway, "0", false).await.0,
+            200,
+            "after {number}"
+        );
     }
     gateway.until_idle().await;
 }
@@ -175,7 +188,7 @@ async fn an_unusual_but_valid_response_passes() {
     let upstream = scripted(replies.clone()).await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for (number, reply) in replies.iter().enumerate() {
-        let (status, attempts, text) = ask(&gateway, &number.to_string(), false).await;
+        let (status, attempts, text) = send_request(&gateway, &number.to_string(), false).await;
         assert_eq!(status, 200, "after {reply:?}: {text}");
         assert_eq!(attempts.as_deref(), Some("1"), "after {reply:?}");
         assert_eq!(text, JSON);
@@ -185,18 +198,21 @@ async fn an_unusual_but_valid_response_passes() {
 
 #[tokio::test]
 async fn a_response_may_arrive_byte_by_byte() {
-    let upstream = Http1Upstream::start(|mut wire, _| async move {
-        wire.stream.set_nodelay(true).expect("a socket option");
-        while wire.read_message().await.is_some() {
+    let upstream = Http1Upstream::start(|mut connection, _| async move {
+        connection
+            .stream
+            .set_nodelay(true)
+            .expect("a socket option");
+        while connection.read_message().await.is_some() {
             for byte in in_chunks().as_bytes() {
-                wire.send([*byte]).await;
+                connection.send([*byte]).await;
             }
         }
     })
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for _ in 0..2 {
-        let (status, _, text) = ask(&gateway, "hello", false).await;
+        let (status, _, text) = send_request(&gateway, "hello", false).await;
         assert_eq!((status, text.as_str()), (200, JSON));
         // The connection waits in the pool when the request is over, not when its reply is out.
         gateway.until_idle().await;
@@ -206,23 +222,23 @@ async fn a_response_may_arrive_byte_by_byte() {
 
 #[tokio::test]
 async fn a_response_before_the_body_was_read_passes() {
-    let upstream = Http1Upstream::start(|mut wire, _| async move {
-        wire.read_head().await.expect("a head");
+    let upstream = Http1Upstream::start(|mut connection, _| async move {
+        connection.read_head().await.expect("a head");
         let refusal = r#"{"error":{"message":"too much","type":"invalid_request_error","param":null,"code":null}}"#;
         let length = refusal.len();
         let rest = format!("connection: close\r\ncontent-length: {length}\r\n\r\n{refusal}");
-        wire.send(with_json_type("HTTP/1.1 413 Content Too Large", &rest))
+        connection.send(with_json_type("HTTP/1.1 413 Content Too Large", &rest))
             .await;
-        wire.stream.shutdown().await.expect("the end is sent");
-        wire.read_until_closed().await;
+        connection.stream.shutdown().await.expect("the end is sent");
+        connection.read_until_closed().await;
     })
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for size in [200, 10 * MIB] {
         let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
-        let reply = call.body(body(size)).send().await.expect("an answer");
-        assert_eq!(reply.status(), 413);
-        assert!(reply.text().await.expect("a body").contains("too much"));
+        let response = call.body(body(size)).send().await.expect("an answer");
+        assert_eq!(response.status(), 413);
+        assert!(response.text().await.expect("a body").contains("too much"));
     }
     gateway.until_idle().await;
 }
@@ -230,20 +246,20 @@ async fn a_response_before_the_body_was_read_passes() {
 /// What comes next on such a connection would be read as the rest of the body.
 #[tokio::test]
 async fn a_connection_with_an_unread_request_is_not_reused() {
-    let upstream = Http1Upstream::start(|mut wire, _| async move {
-        let head = wire.read_head().await.expect("a head");
+    let upstream = Http1Upstream::start(|mut connection, _| async move {
+        let head = connection.read_head().await.expect("a head");
         let length = head.header("content-length").expect("a length");
         let length: usize = length.parse().expect("a number");
         if length < MIB {
-            wire.read_exact(length).await;
-            wire.send(by_length()).await;
+            connection.read_exact(length).await;
+            connection.send(by_length()).await;
         } else {
             // All that the connection holds is full by now.
             tokio::time::sleep(Duration::from_millis(600)).await;
             let refusal = by_length().replace("200 OK", "400 Bad Request");
-            wire.send(refusal).await;
+            connection.send(refusal).await;
             // Whoever drains it reads a request of somebody else.
-            wire.read_exact(length).await;
+            connection.read_exact(length).await;
         }
         pending::<()>().await;
     })
@@ -251,28 +267,28 @@ async fn a_connection_with_an_unread_request_is_not_reused() {
     let idle = format!("{}, timeouts: {{idle: 300ms}}", upstream.base_url());
     let gateway = Gateway::start(&single_upstream_config("", &idle));
     let call = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
-    let reply = call.body(body(20 * MIB)).send().await.expect("an answer");
-    assert_eq!(reply.status(), 400);
-    let (status, _, text) = ask(&gateway, "hello", false).await;
+    let response = call.body(body(20 * MIB)).send().await.expect("an answer");
+    assert_eq!(response.status(), 400);
+    let (status, _, text) = send_request(&gateway, "hello", false).await;
     assert_eq!((status, text.as_str()), (200, JSON));
     assert_eq!(upstream.connections(), 2);
 }
 
 #[tokio::test]
 async fn a_dead_pooled_connection_costs_no_attempt() {
-    let upstream = Http1Upstream::start(|mut wire, number| async move {
-        assert!(wire.read_message().await.is_some());
-        wire.send(by_length()).await;
+    let upstream = Http1Upstream::start(|mut connection, number| async move {
+        assert!(connection.read_message().await.is_some());
+        connection.send(by_length()).await;
         // Every other connection takes the next request and hangs up on it; the rest hang up
         // before it, or just when it is on its way.
         if number % 2 == 0 {
-            wire.read_message().await;
+            connection.read_message().await;
         }
     })
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for round in 0..20 {
-        let (status, attempts, text) = ask(&gateway, "hello", false).await;
+        let (status, attempts, text) = send_request(&gateway, "hello", false).await;
         assert_eq!(status, 200, "round {round}: {text}");
         assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
     }
@@ -309,10 +325,10 @@ async fn a_dead_http2_connection_costs_no_attempt() {
     // Connections up to this number are doomed: all that were there when a request had been served.
     let doomed = Arc::new(AtomicUsize::new(0));
     let (below, address) = (Arc::clone(&doomed), mock.address);
-    let upstream = Http1Upstream::start(move |wire, number| {
+    let upstream = Http1Upstream::start(move |connection, number| {
         let below = Arc::clone(&below);
         let doomed = move || number < below.load(Ordering::Acquire);
-        relay_until(doomed, wire.stream, address)
+        relay_until(doomed, connection.stream, address)
     })
     .await;
     let base = upstream.base_url();
@@ -321,7 +337,7 @@ async fn a_dead_http2_connection_costs_no_attempt() {
         &format!("{base}, protocol: http2"),
     ));
     for round in 0..10 {
-        let (status, attempts, text) = ask(&gateway, "hello", round % 2 == 0).await;
+        let (status, attempts, text) = send_request(&gateway, "hello", round % 2 == 0).await;
         assert_eq!(status, 200, "round {round}: {text}");
         assert_eq!(attempts.as_deref(), Some("1"), "round {round}");
         doomed.store(upstream.connections(), Ordering::Release);
@@ -334,27 +350,27 @@ async fn a_dead_http2_connection_costs_no_attempt() {
 
 #[tokio::test]
 async fn bytes_after_a_response_do_not_become_the_next_one() {
-    let upstream = Http1Upstream::start(|mut wire, _| async move {
-        while wire.read_message().await.is_some() {
+    let upstream = Http1Upstream::start(|mut connection, _| async move {
+        while connection.read_message().await.is_some() {
             let forged = by_length().replace("hello", "forged");
-            wire.send(by_length() + &forged).await;
+            connection.send(by_length() + &forged).await;
         }
     })
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for _ in 0..5 {
-        let (status, _, text) = ask(&gateway, "hello", false).await;
+        let (status, _, text) = send_request(&gateway, "hello", false).await;
         assert_eq!((status, text.as_str()), (200, JSON));
     }
 }
 
 /// Sends the bytes, and then nothing more for as long as the connection lives.
 async fn silent_after(bytes: String) -> Http1Upstream {
-    Http1Upstream::start(move |mut wire: Http1Connection, _| {
+    Http1Upstream::start(move |mut connection: Http1Connection, _| {
         let bytes = bytes.clone();
         async move {
-            wire.read_message().await;
-            wire.send(bytes).await;
+            connection.read_message().await;
+            connection.send(bytes).await;
             pending::<()>().await;
         }
     })
@@ -373,7 +389,7 @@ async fn an_error_body_with_status_200_instead_of_a_stream_is_an_error() {
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
     for number in 0..3 {
-        let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
+        let (status, _, text) = send_request(&gateway, &number.to_string(), true).await;
         assert_eq!(status, 429, "{number}: {text}");
         assert!(text.contains("Busy."), "{number}: {text}");
     }
@@ -382,18 +398,18 @@ async fn an_error_body_with_status_200_instead_of_a_stream_is_an_error() {
 
 #[tokio::test]
 async fn an_error_does_not_contain_the_upstreams_address() {
-    let upstream = Http1Upstream::start(|mut wire, _| async move {
-        while let Some(request) = wire.read_message().await {
+    let upstream = Http1Upstream::start(|mut connection, _| async move {
+        while let Some(request) = connection.read_message().await {
             let host = request.header("host").expect("a host");
             let error = format!(r#"{{"error":{{"message":"bad: http://{host}/v1"}}}}"#);
             let length = format!("content-length: {}\r\n\r\n", error.len());
             let head = with_json_type("HTTP/1.1 400 Bad", &length);
-            wire.send(format!("{head}{error}")).await;
+            connection.send(format!("{head}{error}")).await;
         }
     })
     .await;
     let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
-    let (status, _, text) = ask(&gateway, "hello", false).await;
+    let (status, _, text) = send_request(&gateway, "hello", false).await;
     assert_eq!(status, 400, "{text}");
     assert!(text.contains("bad: http://***/v1"), "{text}");
     gateway.until_idle().await;
@@ -417,9 +433,9 @@ async fn a_silent_upstream_is_a_timeout() {
         let upstream = silent_after(said.to_owned()).await;
         let gateway = Gateway::start(&single_upstream_config(
             "",
-            &format!("{}, {IMPATIENT}", upstream.base_url()),
+            &format!("{}, {SHORT_TIMEOUTS}", upstream.base_url()),
         ));
-        let (status, _, text) = ask(&gateway, "hello", stream).await;
+        let (status, _, text) = send_request(&gateway, "hello", stream).await;
         assert_eq!(status, 504, "after {said:?}: {text}");
         let failures = gateway.metric("omniglot_upstream_failures_total{").await;
         assert!(failures[0].contains("\"timeout\""), "{failures:?}");
@@ -449,9 +465,9 @@ async fn a_stream_that_falls_silent_or_breaks_ends_with_an_error_event() {
     {
         let gateway = Gateway::start(&single_upstream_config(
             "",
-            &format!("{}, {IMPATIENT}", upstream.base_url()),
+            &format!("{}, {SHORT_TIMEOUTS}", upstream.base_url()),
         ));
-        let (status, _, text) = ask(&gateway, &number.to_string(), true).await;
+        let (status, _, text) = send_request(&gateway, &number.to_string(), true).await;
         assert_eq!(status, 200, "{number}: {text}");
         let rest = text.strip_prefix(&said).expect("what was said comes first");
         assert!(rest.contains("\"error\""), "{number}: {text}");
@@ -473,7 +489,7 @@ async fn an_unreachable_upstream_is_a_bad_gateway() {
             &format!("base_url: \"{base}\""),
         ));
         for stream in [false, true] {
-            let (status, attempts, text) = ask(&gateway, "hello", stream).await;
+            let (status, attempts, text) = send_request(&gateway, "hello", stream).await;
             assert_eq!(status, 502, "{base}: {text}");
             assert_eq!(attempts.as_deref(), Some("1"));
             assert!(!text.contains("no-such-upstream"), "{text}");

@@ -38,7 +38,7 @@ impl CompletedRequests {
 }
 
 /// One request to its end, by its id. `None`: the gateway went away before.
-pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<String> {
+pub async fn send_request(client: &reqwest::Client, base: &str, number: usize) -> Option<String> {
     let (format, _) = FORMATS[number % FORMATS.len()];
     let (upstream, _) = FORMATS[number / FORMATS.len() % FORMATS.len()];
     let stream = (number / 16).is_multiple_of(2);
@@ -48,10 +48,10 @@ pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<
         .post(format!("{base}{path}"))
         .bearer_auth(KEY)
         .json(&body);
-    let mut reply = asked.send().await.ok()?;
-    assert_eq!(reply.status(), 200);
+    let mut response = asked.send().await.ok()?;
+    assert_eq!(response.status(), 200);
     let header = |name: &str| {
-        let value = reply.headers().get(name)?;
+        let value = response.headers().get(name)?;
         Some(value.to_str().expect("text").to_owned())
     };
     let id = header("x-request-id").expect("an id");
@@ -62,7 +62,7 @@ pub async fn ask(client: &reqwest::Client, base: &str, number: usize) -> Option<
     let last = last_event(format).filter(|_| stream);
     let mut body = Vec::new();
     loop {
-        match reply.chunk().await.ok()? {
+        match response.chunk().await.ok()? {
             Some(chunk) => body.extend_from_slice(&chunk),
             None => return Some(id),
         }
@@ -89,7 +89,7 @@ pub async fn send_requests(
                     .build()
                     .expect("a client");
                 for number in first + number * 5.. {
-                    let Some(id) = ask(&client, &base, number).await else {
+                    let Some(id) = send_request(&client, &base, number).await else {
                         return true;
                     };
                     if is_enough(whole.add(id)) {

@@ -6,13 +6,13 @@ use omniglot_test_support::{Gateway, Mock, free_address, omniglot, post, request
 
 use crate::usage_store::{UsageStore, metric_value, stop, upstreams, wait_until_flushed};
 
-async fn ask(gateway: &Gateway, count: usize) -> Vec<String> {
+async fn send_request(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..count {
         let (path, body) = request("chat", "priced-chat", "hello", false);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        ids.push(answer.header("x-request-id").to_owned());
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        ids.push(response.header("x-request-id").to_owned());
     }
     ids
 }
@@ -28,7 +28,7 @@ async fn the_next_process_flushes_what_an_unreachable_store_did_not_take() {
     let mock = Mock::start();
     let closed = UsageStore::unreachable();
     let gateway = Gateway::start(&closed.config(&upstreams(&mock)));
-    let mut ids = ask(&gateway, 5).await;
+    let mut ids = send_request(&gateway, 5).await;
     for (name, value) in [("waiting", 5.0), ("carried_total", 0.0)] {
         let name = format!("omniglot_journal_{name}");
         assert_eq!(metric_value(&gateway, &name).await, value, "{name}");
@@ -41,7 +41,7 @@ async fn the_next_process_flushes_what_an_unreachable_store_did_not_take() {
     let gateway = Gateway::start(&store.config(&upstreams(&mock)));
     // It is there before the first request is.
     assert_eq!(stored(&store).await.len(), 5);
-    ids.extend(ask(&gateway, 5).await);
+    ids.extend(send_request(&gateway, 5).await);
     wait_until_flushed(&gateway).await;
     for (name, value) in [
         ("carried_total", 10.0),
@@ -73,10 +73,10 @@ fn a_second_process_with_the_same_journal_exits_with_an_error() {
     let second = omniglot().args(["run", "-c"]).arg(&file).output();
     let second = second.expect("it runs");
     assert_eq!(second.status.code(), Some(1));
-    let said = String::from_utf8(second.stderr).expect("text");
+    let text = String::from_utf8(second.stderr).expect("text");
     let path = store.journal().display().to_string();
     for words in ["another process uses it", "journal.path", &path] {
-        assert!(said.contains(words), "{words} in {said}");
+        assert!(text.contains(words), "{words} in {text}");
     }
     stop(first);
 }
@@ -97,7 +97,7 @@ async fn a_full_disk_loses_usage_records_but_fails_no_request() {
     let mock = Mock::start();
     let closed = UsageStore::unreachable();
     let gateway = Gateway::start_with(&closed.config(&upstreams(&mock)), limit_files);
-    let ids = ask(&gateway, 20).await;
+    let ids = send_request(&gateway, 20).await;
     let lost = metric_value(&gateway, "omniglot_journal_lost_total").await;
     let waiting = metric_value(&gateway, "omniglot_journal_waiting").await;
     assert!((1.0..20.0).contains(&waiting), "{waiting}");

@@ -20,15 +20,15 @@ async fn every_request_with_usage_is_in_the_store_once() {
     for (client, _) in FORMATS {
         for (upstream, _) in FORMATS {
             let model = format!("priced-{upstream}");
-            let ask = async |words: &str, stream: bool| {
+            let send_request = async |words: &str, stream: bool| {
                 let (path, body) = request(client, &model, words, stream);
-                let answer = post(gateway.url(&path), body.to_string()).await;
-                answer.header("x-request-id").to_owned()
+                let response = post(gateway.url(&path), body.to_string()).await;
+                response.header("x-request-id").to_owned()
             };
-            whole.push(ask(usage, false).await);
-            whole.push(ask(usage, true).await);
-            broken.push(ask(&format!("{usage} mock:cut=6"), true).await);
-            refused.push(ask("mock:error=400", false).await);
+            whole.push(send_request(usage, false).await);
+            whole.push(send_request(usage, true).await);
+            broken.push(send_request(&format!("{usage} mock:cut=6"), true).await);
+            refused.push(send_request("mock:error=400", false).await);
         }
     }
     stop(gateway);
@@ -78,25 +78,25 @@ async fn clients_that_disconnect_have_a_usage_record() {
 fn hanging(stream: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let answer = [
+    let response = [
         response_head("200 OK", "text/event-stream"),
         stream.into_bytes(),
     ]
     .concat();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let answer = answer.clone();
-            std::thread::spawn(move || hang(stream, &answer));
+            let response = response.clone();
+            std::thread::spawn(move || hang(stream, &response));
         }
     });
     address
 }
 
 /// Until the other side has gone.
-fn hang(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
+fn hang(mut stream: TcpStream, response: &[u8]) -> std::io::Result<()> {
     // The head of a request, and of its body what comes with it.
     stream.read_exact(&mut [0; 64])?;
-    stream.write_all(answer)?;
+    stream.write_all(response)?;
     std::io::copy(&mut stream, &mut std::io::sink()).map(drop)
 }
 
@@ -126,13 +126,13 @@ async fn the_usage_record_exists_when_the_last_event_arrives() {
         for (upstream, _) in FORMATS.iter().filter(|(format, _)| *format != "native") {
             let (path, body) = request(format, &format!("priced-{upstream}"), words, true);
             let asked = client().post(gateway.url(&path)).bearer_auth(KEY);
-            let mut reply = asked.json(&body).send().await.expect("an answer");
-            let mut heard = Vec::new();
-            while !contains(&heard, last) {
-                let chunk = reply.chunk().await.expect("a stream");
-                heard.extend_from_slice(&chunk.expect("more of it"));
+            let mut response = asked.json(&body).send().await.expect("an answer");
+            let mut received = Vec::new();
+            while !contains(&received, last) {
+                let chunk = response.chunk().await.expect("a stream");
+                received.extend_from_slice(&chunk.expect("more of it"));
             }
-            open.push(reply);
+            open.push(response);
             let waiting = metric_value(&gateway, "omniglot_journal_waiting").await;
             assert_eq!(waiting, open.len() as f64, "{format} from {upstream}");
         }

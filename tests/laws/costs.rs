@@ -18,7 +18,7 @@ use crate::pieces;
 /// A billionth of the currency: prices are whole numbers of it here.
 const NANO: u128 = 1_000_000_000;
 
-fn asked(stream: bool) -> ResponseOptions {
+fn response_options(stream: bool) -> ResponseOptions {
     ResponseOptions {
         model: "m".to_owned(),
         stream,
@@ -50,7 +50,7 @@ fn response(usage: Usage) -> Response<'static> {
 
 /// What the gateway counts when an upstream's bytes pass through it, in pieces.
 fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) -> MeasuredUsage {
-    let (asked, response) = (asked(stream), response(usage));
+    let (asked, response) = (response_options(stream), response(usage));
     let codec = from.codec();
     let (kind, bytes) = if stream {
         let mut out = SseWriter::default();
@@ -65,8 +65,8 @@ fn metered(from: Format, to: Format, usage: Usage, stream: bool, cuts: &[u8]) ->
         true => Operation::Stream(Framing::Sse),
         false => Operation::Generate,
     };
-    let wanted = RequestSummary::new(to.codec(), operation, Some("m"), b"{}").expect("a request");
-    let reply = ResponseTranslator::new(to, from, &wanted, asked, kind, usize::MAX);
+    let expected = RequestSummary::new(to.codec(), operation, Some("m"), b"{}").expect("a request");
+    let reply = ResponseTranslator::new(to, from, &expected, asked, kind, usize::MAX);
     let mut reply = reply.expect("a reply");
     for piece in pieces(&bytes, cuts) {
         let mut chunk = Some(Bytes::copy_from_slice(piece));
@@ -157,11 +157,11 @@ fn expected(nanos: Nanos, usage: &Usage, milliseconds: u64) -> String {
     let [input, output, request, second, cached, written, thinking, _] = nanos;
     let (input, output) = (input.unwrap_or(0), output.unwrap_or(0));
     let plain = usage.input - usage.cached - usage.cache_written;
-    let said = usage.output - usage.thinking;
+    let text = usage.output - usage.thinking;
     let tokens = u128::from(plain) * input
         + u128::from(usage.cached) * cached.unwrap_or(input)
         + u128::from(usage.cache_written) * written.unwrap_or(input)
-        + u128::from(said) * output
+        + u128::from(text) * output
         + u128::from(usage.thinking) * thinking.unwrap_or(output);
     let time = u128::from(milliseconds) * second.unwrap_or(0) * 1000;
     let sum = tokens + time + request.unwrap_or(0) * 1_000_000;
@@ -172,7 +172,7 @@ fn expected(nanos: Nanos, usage: &Usage, milliseconds: u64) -> String {
     trimmed.to_owned()
 }
 
-fn told() -> impl Strategy<Value = (Format, Usage)> {
+fn reported_usage() -> impl Strategy<Value = (Format, Usage)> {
     select(&Format::ALL[..]).prop_flat_map(|format| (Just(format), usage(format)))
 }
 
@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn streams_and_whole_responses_cost_the_sum_over_their_counts(
-        (from, usage) in told(),
+        (from, usage) in reported_usage(),
         to in select(&Format::ALL[..]),
         prices in proptest::array::uniform8(price()),
         milliseconds in 0..1u64 << 40,
@@ -201,7 +201,7 @@ proptest! {
 
     #[test]
     fn nothing_costs_more_than_its_reservation(
-        (_, usage) in told(),
+        (_, usage) in reported_usage(),
         prices in proptest::array::uniform8(price()),
         milliseconds in 0..1u64 << 40,
     ) {

@@ -151,7 +151,7 @@ fn read(format: Format, bytes: &[u8]) {
     let _ = RequestSummary::new(codec, Operation::Generate, None, bytes);
     if let Ok(response) = codec.decode_response(bytes, losses) {
         for to in Format::EVERY {
-            let asked = crate::round_trips::asked(false);
+            let asked = crate::round_trips::response_options(false);
             let _ = to.codec().encode_response(&response, &asked, losses);
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::many;
 use crate::random_events::legal;
-use crate::round_trips::asked;
+use crate::round_trips::response_options;
 
 /// How a stream was ended.
 #[derive(Debug, PartialEq)]
@@ -24,7 +24,7 @@ fn written(
     cut: usize,
     silent: u64,
 ) -> (Vec<Value>, End) {
-    let mut encoder = format.codec().stream_encoder(&asked(true));
+    let mut encoder = format.codec().stream_encoder(&response_options(true));
     let mut out = SseWriter::default();
     let api_error = ApiError::new(ApiErrorKind::Overloaded, "Overloaded.");
     for (number, event) in events.iter().enumerate() {

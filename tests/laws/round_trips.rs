@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::many;
 use crate::random_responses::sayable;
 
-pub fn asked(stream: bool) -> ResponseOptions {
+pub fn response_options(stream: bool) -> ResponseOptions {
     ResponseOptions {
         model: "m".to_owned(),
         stream,
@@ -67,7 +67,7 @@ fn compared_content(response: &Response<'_>) -> (Vec<ComparedContent>, Option<Us
 }
 
 fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
-    let mut encoder = format.codec().stream_encoder(&asked(true));
+    let mut encoder = format.codec().stream_encoder(&response_options(true));
     let mut out = SseWriter::default();
     response.unfold(&mut |event| encoder.encode_event(event, &mut out));
     let mut decoder = format.codec().stream_decoder();
@@ -86,7 +86,7 @@ fn streamed(format: Format, response: &Response<'_>) -> Response<'static> {
 fn check(format: Format, response: &Response<'_>) -> Result<(), TestCaseError> {
     let codec = format.codec();
     let before = compared_content(response);
-    let body = codec.encode_response(response, &asked(false), &mut Losses::default());
+    let body = codec.encode_response(response, &response_options(false), &mut Losses::default());
     let again = codec.decode_response(&body, &mut Losses::default());
     let again = again.map_err(|api_error| TestCaseError::fail(format!("{api_error:?}")))?;
     prop_assert_eq!(

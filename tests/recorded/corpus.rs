@@ -69,7 +69,7 @@ fn recording(folder: &std::path::Path, entry: &Value) -> Recording {
     }
 }
 
-pub fn asked(model: &str, stream: bool) -> ResponseOptions {
+pub fn response_options(model: &str, stream: bool) -> ResponseOptions {
     ResponseOptions {
         model: model.to_owned(),
         stream,

@@ -52,20 +52,20 @@ fn every_framing_has_the_same_events() {
         };
         for to in others(*format) {
             let name = format!("{name} in {}", to.name());
-            let wanted = streamed(to, "m");
-            let start = || StreamResult::start(to, *format, &wanted, "text/event-stream");
+            let expected = streamed(to, "m");
+            let start = || StreamResult::start(to, *format, &expected, "text/event-stream");
             let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
-            assert_eq!(words(to, &whole.out), *text, "{name}");
-            told(&name, &whole, ending(to, &whole.out), *api_error);
+            assert_eq!(text_of(to, &whole.out), *text, "{name}");
+            assert_end(&name, &whole, ending(to, &whole.out), *api_error);
         }
-        let wanted = streamed(*format, "m");
-        let start = || StreamResult::start(*format, *format, &wanted, "text/event-stream");
+        let expected = streamed(*format, "m");
+        let start = || StreamResult::start(*format, *format, &expected, "text/event-stream");
         let whole = cut_anywhere(&name, &bytes, Cuts::Many, &start);
-        told(&name, &whole, ending(*format, &whole.out), *api_error);
+        assert_end(&name, &whole, ending(*format, &whole.out), *api_error);
     }
 }
 
-fn told(name: &str, whole: &StreamResult, end: End, api_error: Option<&str>) {
+fn assert_end(name: &str, whole: &StreamResult, end: End, api_error: Option<&str>) {
     // An error that the upstream told in its own words passes with them.
     match (
         whole
@@ -89,7 +89,7 @@ fn told(name: &str, whole: &StreamResult, end: End, api_error: Option<&str>) {
 }
 
 /// The text of a stream, as far as it came.
-fn words(format: Format, bytes: &[u8]) -> String {
+fn text_of(format: Format, bytes: &[u8]) -> String {
     let mut decoder = format.codec().stream_decoder();
     let mut fold = Fold::default();
     for (_, data) in events(bytes) {

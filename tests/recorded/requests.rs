@@ -29,7 +29,7 @@ fn every_request_is_decoded_or_refused_with_a_reason() {
         match codec.decode_request(&head(&recording), body, &mut Losses::default()) {
             Ok(request) => {
                 read += 1;
-                wrong.extend(said_elsewhere(&recording, body, &request));
+                wrong.extend(encoded_in_others(&recording, body, &request));
             }
             Err(api_error) => {
                 let line = format!(
@@ -53,7 +53,7 @@ fn every_request_is_decoded_or_refused_with_a_reason() {
 }
 
 /// What is wrong with the request in the words of every other format.
-fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> Vec<String> {
+fn encoded_in_others(recording: &Recording, body: &[u8], request: &Request<'_>) -> Vec<String> {
     let capabilities = Capabilities::default();
     let mut wrong = Vec::new();
     for to in others(recording.format) {
@@ -77,7 +77,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
                     ..RequestHead::default()
                 };
                 wrong.extend(
-                    read_again(to, &again, &encoded.body, request)
+                    decoded_again(to, &again, &encoded.body, request)
                         .map(|why| format!("{name}: {why}")),
                 );
             }
@@ -99,7 +99,7 @@ fn said_elsewhere(recording: &Recording, body: &[u8], request: &Request<'_>) -> 
 }
 
 /// An upstream must understand what we send: our own decoder of its format stands in for it.
-fn read_again(
+fn decoded_again(
     to: Format,
     head: &RequestHead<'_>,
     body: &[u8],
@@ -166,9 +166,9 @@ fn every_request_can_be_counted_in_every_format_that_can_encode_it() {
         };
         for to in others(from) {
             let (head, losses) = (head(&recording), &mut Losses::default());
-            let said = translate::request(from, to, &head, body, &target, losses).map(drop);
+            let text = translate::request(from, to, &head, body, &target, losses).map(drop);
             let asked = translate::count_tokens_request(from, to, body, &target, losses);
-            assert_eq!(asked.as_ref().err(), said.as_ref().err(), "{name} {to:?}");
+            assert_eq!(asked.as_ref().err(), text.as_ref().err(), "{name} {to:?}");
             if let (Ok(Some(asked)), Some(counter)) = (asked, to.codec().token_counter()) {
                 let again = counter.decode_count_request(&asked, losses);
                 assert!(again.is_ok(), "{name} {to:?}: {again:?}");
@@ -190,22 +190,22 @@ fn passthrough_changes_no_byte_without_need() {
         };
         let (codec, name) = (recording.format.codec(), &recording.name);
         let path_model = (recording.format == Format::Native).then_some("m");
-        let wanted = RequestSummary::new(codec, Operation::Generate, path_model, &body)
+        let expected = RequestSummary::new(codec, Operation::Generate, path_model, &body)
             .unwrap_or_else(|api_error| panic!("{name}: {api_error:?}"));
-        let same = wanted
-            .passthrough_body(codec, &body, &wanted.model, "vendor")
+        let same = expected
+            .passthrough_body(codec, &body, &expected.model, "vendor")
             .into_bytes();
-        assert_eq!(same == body, !wanted.hides_usage(), "{name}");
+        assert_eq!(same == body, !expected.hides_usage(), "{name}");
         let original: Value = serde_json::from_slice(&body).expect("JSON");
-        let renamed = wanted
+        let renamed = expected
             .passthrough_body(codec, &body, "an \"other\"", "vendor")
             .into_bytes();
         let mut renamed: Value = serde_json::from_slice(&renamed).expect("JSON");
-        if wanted.hides_usage() {
+        if expected.hides_usage() {
             assert_eq!(renamed["stream_options"]["include_usage"], true, "{name}");
             renamed["stream_options"] = original["stream_options"].clone();
         }
-        if wanted.model_range.is_some() {
+        if expected.model_range.is_some() {
             assert_eq!(renamed["model"], "an \"other\"", "{name}");
             renamed["model"] = original["model"].clone();
         }

@@ -7,8 +7,8 @@ use omniglot::model::{Format, Losses, PartKind, Response};
 use omniglot::translate;
 use serde_json::Value;
 
-use crate::corpus::{Recording, asked, recordings};
-use crate::streams::{Cuts, StreamResult, cut_anywhere, wanted};
+use crate::corpus::{Recording, recordings, response_options};
+use crate::streams::{Cuts, StreamResult, cut_anywhere, request_summary};
 use crate::usage::{counted, pair};
 
 fn replies() -> impl Iterator<Item = (Recording, Vec<u8>, Value)> {
@@ -30,7 +30,7 @@ fn every_response_is_decoded_and_encoded_again() {
         match recording.format.codec().decode_response(&body, &mut losses) {
             Ok(response) => {
                 read += 1;
-                wrong.extend(said_again(&recording, &response));
+                wrong.extend(encoded_again(&recording, &response));
             }
             Err(api_error) => wrong.push(format!("{}: {api_error:?}", recording.name)),
         }
@@ -39,16 +39,16 @@ fn every_response_is_decoded_and_encoded_again() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn said_again(recording: &Recording, response: &Response<'_>) -> Vec<String> {
+fn encoded_again(recording: &Recording, response: &Response<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
     for to in Format::ALL {
         let name = format!("{} in {}", recording.name, to.name());
         let codec = to.codec();
         let mut losses = Losses::default();
-        let encoded = codec.encode_response(response, &asked("m", false), &mut losses);
+        let encoded = codec.encode_response(response, &response_options("m", false), &mut losses);
         match codec.decode_response(&encoded, &mut Losses::default()) {
             Ok(again) => {
-                let (before, after) = (gist(response), gist(&again));
+                let (before, after) = (summary(response), summary(&again));
                 // Words may come to them: those of a filter, or that there was an image.
                 if !after.0.contains(&before.0) || after.1 != before.1 || after.2 != before.2 {
                     wrong.push(format!("{name}: {before:?} became {after:?}"));
@@ -61,7 +61,7 @@ fn said_again(recording: &Recording, response: &Response<'_>) -> Vec<String> {
 }
 
 /// What every format can say of a reply: the words of its first choice and the names of its calls.
-fn gist(response: &Response<'_>) -> (String, Vec<String>, Option<(u64, u64)>) {
+fn summary(response: &Response<'_>) -> (String, Vec<String>, Option<(u64, u64)>) {
     let (mut words, mut calls) = (String::new(), Vec::new());
     for part in response
         .choices
@@ -167,8 +167,8 @@ fn an_array_stream_passes_wherever_it_is_cut() {
         let name = &recording.name;
         let format = recording.format;
         let operation = Operation::Stream(Framing::Array);
-        let wanted = wanted(format, operation, "m");
-        let start = || StreamResult::start(format, format, &wanted, "application/json");
+        let expected = request_summary(format, operation, "m");
+        let start = || StreamResult::start(format, format, &expected, "application/json");
         let body = Bytes::from(body);
         let whole = cut_anywhere(name, &body, Cuts::Many, &start);
         assert_eq!(whole.out, body, "{name}");

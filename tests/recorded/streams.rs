@@ -9,7 +9,7 @@ use omniglot::sse::SseFrames;
 use omniglot::translate::{RequestSummary, ResponseTranslator};
 use serde_json::Value;
 
-use crate::corpus::{asked, others, recordings};
+use crate::corpus::{others, recordings, response_options};
 use crate::refusals::{BROKEN, is_right};
 use crate::usage::{counted, pair};
 
@@ -29,26 +29,26 @@ impl StreamResult {
     pub fn start(
         client: Format,
         upstream: Format,
-        wanted: &RequestSummary,
+        expected: &RequestSummary,
         mime: &str,
     ) -> ResponseTranslator {
-        let asked = asked(&wanted.model, true);
-        ResponseTranslator::new(client, upstream, wanted, asked, mime, LIMIT).expect("a stream")
+        let request = response_options(&expected.model, true);
+        ResponseTranslator::new(client, upstream, expected, request, mime, LIMIT).expect("a stream")
     }
 
-    fn of(mut reply: ResponseTranslator, pieces: &[Bytes]) -> StreamResult {
+    fn of(mut response: ResponseTranslator, pieces: &[Bytes]) -> StreamResult {
         let (mut out, mut api_error) = (Vec::new(), None);
         for (number, piece) in pieces.iter().enumerate() {
             let mut chunk = Some(piece.clone());
-            let pushed = reply.translate_chunk(&mut chunk, number + 1 == pieces.len());
+            let pushed = response.translate_chunk(&mut chunk, number + 1 == pieces.len());
             out.extend_from_slice(&chunk.unwrap_or_default());
             if let Err(broken) = pushed {
-                out.extend_from_slice(&reply.encode_stream_error(&broken));
+                out.extend_from_slice(&response.encode_stream_error(&broken));
                 api_error = Some(broken);
                 break;
             }
         }
-        let observer = reply.observer().clone();
+        let observer = response.observer().clone();
         StreamResult {
             out,
             api_error,
@@ -87,7 +87,7 @@ pub fn cut_anywhere(
     whole
 }
 
-pub fn wanted(format: Format, operation: Operation, model: &str) -> RequestSummary {
+pub fn request_summary(format: Format, operation: Operation, model: &str) -> RequestSummary {
     let body = serde_json::json!({
         "model": model, "stream": true, "stream_options": {"include_usage": true},
     });
@@ -101,7 +101,7 @@ pub fn streamed(format: Format, model: &str) -> RequestSummary {
         Format::Native => Operation::Stream(Framing::Sse),
         Format::Chat | Format::Messages | Format::Responses | Format::Images => Operation::Generate,
     };
-    wanted(format, operation, model)
+    request_summary(format, operation, model)
 }
 
 pub fn events(bytes: &[u8]) -> Vec<(String, String)> {
@@ -138,8 +138,8 @@ fn every_stream_passes_wherever_it_is_cut() {
         let events = events(&bytes);
         let models = models_in(format, &events);
         let model = models.iter().find(|model| !model.is_empty());
-        let wanted = streamed(format, model.map_or("m", String::as_str));
-        let start = || StreamResult::start(format, format, &wanted, "text/event-stream");
+        let expected = streamed(format, model.map_or("m", String::as_str));
+        let start = || StreamResult::start(format, format, &expected, "text/event-stream");
         let whole = cut_anywhere(name, &bytes, Cuts::Many, &start);
         assert_eq!(whole.api_error, None, "{name}");
         // One that calls its model by two names cannot be asked for by both.
@@ -169,17 +169,17 @@ fn every_stream_is_translated_wherever_it_is_cut() {
             continue;
         };
         let format = recording.format;
-        let told = {
-            let wanted = streamed(format, "m");
-            let reply = StreamResult::start(format, format, &wanted, "text/event-stream");
-            StreamResult::of(reply, std::slice::from_ref(&bytes))
+        let message = {
+            let expected = streamed(format, "m");
+            let response = StreamResult::start(format, format, &expected, "text/event-stream");
+            StreamResult::of(response, std::slice::from_ref(&bytes))
                 .observer
                 .usage
         };
         for (turn, to) in others(format).enumerate() {
             let name = format!("{} in {}", recording.name, to.name());
-            let wanted = streamed(to, "m");
-            let start = || StreamResult::start(to, format, &wanted, "text/event-stream");
+            let expected = streamed(to, "m");
+            let start = || StreamResult::start(to, format, &expected, "text/event-stream");
             // Cuts concern what comes before the encoder: each stream has one that gets them all.
             let cuts = if number % 3 == turn {
                 Cuts::Many
@@ -189,7 +189,7 @@ fn every_stream_is_translated_wherever_it_is_cut() {
             let whole = cut_anywhere(&name, &bytes, cuts, &start);
             relayed += 1;
             wrong.extend(
-                ended(format, to, &bytes, &whole, told).map(|why| format!("{name}: {why}")),
+                ended(format, to, &bytes, &whole, message).map(|why| format!("{name}: {why}")),
             );
         }
     }

@@ -4,7 +4,7 @@ use omniglot::model::{Format, Usage};
 use serde_json::Value;
 
 /// Input and output tokens of one JSON reply or one event of a stream, where it tells any.
-fn told(format: Format, body: &Value) -> Option<(Option<u64>, Option<u64>)> {
+fn reported_usage(format: Format, body: &Value) -> Option<(Option<u64>, Option<u64>)> {
     let usage = match format {
         // One backend tells it twice, in a field of its own first.
         Format::Chat if body["x_groq"]["usage"].is_object() => &body["x_groq"]["usage"],
@@ -53,7 +53,10 @@ pub fn counted<'v>(
     bodies: impl IntoIterator<Item = &'v Value>,
 ) -> Option<(u64, u64)> {
     let mut last = None;
-    for (input, output) in bodies.into_iter().filter_map(|body| told(format, body)) {
+    for (input, output) in bodies
+        .into_iter()
+        .filter_map(|body| reported_usage(format, body))
+    {
         let (before_in, before_out) = last.unwrap_or_default();
         last = Some((input.unwrap_or(before_in), output.unwrap_or(before_out)));
     }

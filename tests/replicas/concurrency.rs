@@ -2,9 +2,9 @@
 
 use omniglot_test_support::{FORMATS, Gateway, Postgres, send};
 
-use crate::{Replicas, capped_request, money, spend_rest, spent, wait_until_flushed};
+use crate::{Replicas, capped_request, money, spend_rest, total_cost, wait_until_flushed};
 
-const CROWD: usize = 1000;
+const REQUESTS: usize = 1000;
 
 const ENDS: [(&str, bool); 8] = [
     ("mock:usage=5,0,100,0 mock:text=hi", false),
@@ -24,7 +24,7 @@ async fn concurrent_requests_at_three_gateways_spend_exactly_one_cap() {
     let replicas = Replicas::on(postgres.url(&postgres.database()));
     let gateways: Vec<Gateway> = (0..3).map(|number| replicas.start(number)).collect();
     let (mut asked, mut leaving) = (Vec::new(), Vec::new());
-    for number in 0..CROWD {
+    for number in 0..REQUESTS {
         let gateway = &gateways[number % 3];
         let (format, _) = FORMATS[number % 4];
         // Every ninth client leaves: at once, or when its stream has begun.
@@ -41,21 +41,21 @@ async fn concurrent_requests_at_three_gateways_spend_exactly_one_cap() {
         let request = capped_request(gateway, format, words, 100, stream);
         asked.push(tokio::spawn(send(request)));
     }
-    for answer in asked {
-        let answer = answer.await.expect("no panic");
+    for response in asked {
+        let response = response.await.expect("no panic");
         assert!(
-            matches!(answer.status, 200 | 400 | 429 | 500 | 502),
+            matches!(response.status, 200 | 400 | 429 | 500 | 502),
             "{}",
-            answer.text()
+            response.text()
         );
     }
     leaving.iter().for_each(tokio::task::JoinHandle::abort);
     wait_until_flushed(&gateways).await;
     let store = replicas.open().await;
-    let crowd = spent(&store).await;
+    let crowd = total_cost(&store).await;
     assert!(crowd > money("0.1") && crowd <= money("1"), "{crowd}");
     // Nothing stays held and no slice is kept from the others.
     spend_rest(&gateways, &[100, 10, 1]).await;
     wait_until_flushed(&gateways).await;
-    assert_eq!(spent(&store).await, money("1"));
+    assert_eq!(total_cost(&store).await, money("1"));
 }

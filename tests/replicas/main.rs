@@ -15,7 +15,7 @@ use omniglot_test_support::{
 use serde_json::json;
 
 /// The key that all of them share, with a cap of 1.
-const SHARED: &str = "key-of-many";
+const SHARED_KEY: &str = "key-of-many";
 
 /// Gateways on one store, each with a journal of its own.
 pub struct Replicas {
@@ -52,7 +52,7 @@ impl Replicas {
     pub fn config(&self, number: usize) -> String {
         let mut text = format!(
             "server: {{listen: LISTEN, admin: ADMIN}}\nstore: \"{}\"\njournal: {{path: {:?}}}\n\
-             keys: [{{name: shared, secret: {SHARED}, spending_cap: 1}}]\nupstreams:\n",
+             keys: [{{name: shared, secret: {SHARED_KEY}, spending_cap: 1}}]\nupstreams:\n",
             self.store,
             self.journal(number)
         );
@@ -82,7 +82,7 @@ impl Replicas {
 }
 
 /// What is written down as spent.
-pub async fn spent(store: &Store) -> Money {
+pub async fn total_cost(store: &Store) -> Money {
     let sums = store
         .usage_sums(UsageGrouping::Key, None)
         .await
@@ -109,12 +109,12 @@ pub fn capped_request(
         "responses" => body["max_output_tokens"] = most.into(),
         _ => body["generationConfig"] = json!({"maxOutputTokens": most}),
     }
-    let asked = client().post(gateway.url(&path)).bearer_auth(SHARED);
+    let asked = client().post(gateway.url(&path)).bearer_auth(SHARED_KEY);
     asked.json(&body)
 }
 
 /// An answer of so many tokens.
-pub async fn ask(gateway: &Gateway, tokens: u64) -> Response {
+pub async fn send_request(gateway: &Gateway, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     send(capped_request(gateway, "chat", &words, tokens, false)).await
 }
@@ -124,9 +124,9 @@ pub async fn spend_rest(gateways: &[Gateway], sizes: &[u64]) {
     for &tokens in sizes {
         for gateway in gateways {
             wait_until("there is not so much left", async || {
-                let answer = ask(gateway, tokens).await;
+                let response = send_request(gateway, tokens).await;
                 // Else it was spent, or others had it and will give it back.
-                answer.status == 429 && answer.json()["error"]["code"] == "insufficient_quota"
+                response.status == 429 && response.json()["error"]["code"] == "insufficient_quota"
             })
             .await;
         }

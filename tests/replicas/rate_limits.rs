@@ -38,18 +38,18 @@ fn start_three(redis: &Redis, limits: &str) -> ThreeGateways {
     }
 }
 
-fn asking(gateway: &Gateway, key: &str, words: &str) -> reqwest::RequestBuilder {
+fn limited_request(gateway: &Gateway, key: &str, words: &str) -> reqwest::RequestBuilder {
     let (path, body) = request("chat", "m", words, false);
     let asked = client().post(gateway.url(&path)).bearer_auth(key);
     asked.json(&body)
 }
 
-async fn ask(gateway: &Gateway, words: &str) -> Response {
-    send(asking(gateway, KEY, words)).await
+async fn send_request(gateway: &Gateway, words: &str) -> Response {
+    send(limited_request(gateway, KEY, words)).await
 }
 
 /// How many requests it decided on alone: Redis may be too slow on a busy machine.
-async fn alone(gateway: &Gateway) -> u64 {
+async fn decided_alone(gateway: &Gateway) -> u64 {
     let name = "omniglot_limited_alone_total{} ";
     let lines = gateway.metric(name).await;
     let number = lines.first().and_then(|line| line.strip_prefix(name));
@@ -58,7 +58,7 @@ async fn alone(gateway: &Gateway) -> u64 {
 
 async fn any_alone(gateways: &[Gateway]) -> bool {
     for gateway in gateways {
-        if alone(gateway).await > 0 {
+        if decided_alone(gateway).await > 0 {
             return true;
         }
     }
@@ -67,8 +67,8 @@ async fn any_alone(gateways: &[Gateway]) -> bool {
 
 async fn until_refused(gateway: &Gateway) -> Response {
     wait_for("it is refused", async || {
-        let answer = ask(gateway, "hello").await;
-        (answer.status == 429).then_some(answer)
+        let response = send_request(gateway, "hello").await;
+        (response.status == 429).then_some(response)
     })
     .await
 }
@@ -89,39 +89,39 @@ async fn requests_per_minute(redis: &Redis) -> Option<()> {
     let since = Instant::now();
     let mut answers = Vec::new();
     for gateway in &setup.gateways {
-        answers.push(ask(gateway, "hello").await);
+        answers.push(send_request(gateway, "hello").await);
     }
     let earned_at_first = since.elapsed().as_secs() / 2 + 1;
-    let crowd = (0..60).map(|number| ask(&setup.gateways[number % 3], "hello"));
+    let crowd = (0..60).map(|number| send_request(&setup.gateways[number % 3], "hello"));
     let crowd = join_all(crowd).await;
     // It fills up again meanwhile: one every two seconds.
     let earned = since.elapsed().as_secs() / 2 + 1;
     if any_alone(&setup.gateways).await {
         return None;
     }
-    for (number, answer) in answers.iter().enumerate() {
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-ratelimit-limit-requests"), "30");
-        let remaining = answer.header("x-ratelimit-remaining-requests");
+    for (number, response) in answers.iter().enumerate() {
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-ratelimit-limit-requests"), "30");
+        let remaining = response.header("x-ratelimit-remaining-requests");
         let remaining: u64 = remaining.parse().expect("a number");
         let left = 29 - number as u64;
         let most = left + earned_at_first;
         assert!((left..=most).contains(&remaining), "{remaining}");
     }
     let mut served = 3;
-    for answer in crowd {
-        if answer.status == 200 {
+    for response in crowd {
+        if response.status == 200 {
             served += 1;
             continue;
         }
-        assert_eq!(answer.status, 429, "{}", answer.text());
-        let told = "this API key has reached its limit of 30 requests per minute";
-        assert_eq!(answer.error("chat"), told);
-        assert!(!answer.header("retry-after").is_empty());
+        assert_eq!(response.status, 429, "{}", response.text());
+        let message = "this API key has reached its limit of 30 requests per minute";
+        assert_eq!(response.error("chat"), message);
+        assert!(!response.header("retry-after").is_empty());
     }
     assert!((30..=30 + earned).contains(&served), "{served}");
     // Keys without limits have nothing to do with it.
-    let free = send(asking(&setup.gateways[0], "key-free", "hello")).await;
+    let free = send(limited_request(&setup.gateways[0], "key-free", "hello")).await;
     assert_eq!(free.status, 200);
     Some(())
 }
@@ -146,8 +146,13 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
     let words = "mock:wait=go mock:name=in";
     let mut asked: Vec<_> = (0..4)
         .map(|number| {
-            let request = asking(&gateways[number % 3], KEY, words);
-            tokio::spawn(async move { request.send().await.map(|reply| reply.status().as_u16()) })
+            let request = limited_request(&gateways[number % 3], KEY, words);
+            tokio::spawn(async move {
+                request
+                    .send()
+                    .await
+                    .map(|response| response.status().as_u16())
+            })
         })
         .collect();
     mock.until_seen("in", "started", 4).await;
@@ -156,13 +161,13 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
     }
     for gateway in &gateways {
         let answer = until_refused(gateway).await;
-        let told = "this API key has reached its limit of 4 requests at once";
-        assert_eq!(answer.error("chat"), told);
+        let message = "this API key has reached its limit of 4 requests at once";
+        assert_eq!(answer.error("chat"), message);
     }
     // A place that comes free at one is free at all of them.
     asked.remove(1).abort();
     wait_until("there is a place", async || {
-        ask(&gateways[2], "hello").await.status == 200
+        send_request(&gateways[2], "hello").await.status == 200
     })
     .await;
     // One that is killed holds its two places until their time is over, within a minute.
@@ -197,10 +202,10 @@ async fn requests_at_once(redis: &Redis) -> Option<()> {
     }
     let words = "mock:wait=go mock:name=after";
     let again: Vec<_> = (0..4)
-        .map(|_| tokio::spawn(asking(&gateways[0], KEY, words).send()))
+        .map(|_| tokio::spawn(limited_request(&gateways[0], KEY, words).send()))
         .collect();
     mock.until_seen("after", "started", 4).await;
-    if alone(&gateways[0]).await == 0 {
+    if decided_alone(&gateways[0]).await == 0 {
         until_refused(&gateways[1]).await;
     }
     asked.iter().for_each(tokio::task::JoinHandle::abort);
@@ -214,13 +219,13 @@ async fn tokens_per_minute_are_shared_by_all_gateways() {
     let redis = Redis::shared();
     let setup = start_three(redis, "{tokens_per_minute: 1000}");
     // A debt of an hour.
-    let answer = ask(&setup.gateways[0], "mock:usage=1000,0,60000,0").await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = send_request(&setup.gateways[0], "mock:usage=1000,0,60000,0").await;
+    assert_eq!(response.status, 200, "{}", response.text());
     for gateway in &setup.gateways {
-        let answer = until_refused(gateway).await;
-        let told = "this API key has reached its limit of 1000 tokens per minute";
-        assert_eq!(answer.error("chat"), told);
-        let wait: u64 = answer.header("retry-after").parse().expect("seconds");
+        let response = until_refused(gateway).await;
+        let message = "this API key has reached its limit of 1000 tokens per minute";
+        assert_eq!(response.error("chat"), message);
+        let wait: u64 = response.header("retry-after").parse().expect("seconds");
         // What was asked before it was known of counts, too.
         assert!((3000..=3700).contains(&wait), "{wait}");
     }
@@ -238,8 +243,8 @@ async fn tokens_of_an_image_task_are_shared_by_all_gateways() {
     let handed_in = send(handed_in.bearer_auth(KEY).json(&body)).await;
     assert_eq!(handed_in.status, 202, "{}", handed_in.text());
     for gateway in &setup.gateways {
-        let answer = until_refused(gateway).await;
-        let wait: u64 = answer.header("retry-after").parse().expect("seconds");
+        let response = until_refused(gateway).await;
+        let wait: u64 = response.header("retry-after").parse().expect("seconds");
         assert!((3000..=3700).contains(&wait), "{wait}");
     }
 }
@@ -258,11 +263,11 @@ async fn requests_are_served_while_redis_is_down_and_it_is_used_again_later() {
     let refused = Gateway::start_with(&config(&mock, &address, limits), |command| {
         stderr.attach(command);
     });
-    assert_eq!(ask(&refused, "hello").await.status, 200);
+    assert_eq!(send_request(&refused, "hello").await.status, 200);
     drop(refused);
-    let told = stderr.text();
-    assert!(told.contains("does not answer"), "{told}");
-    assert!(!told.contains("hush"), "{told}");
+    let message = stderr.text();
+    assert!(message.contains("does not answer"), "{message}");
+    assert!(!message.contains("hush"), "{message}");
 
     let database = redis.database();
     let address = format!("redis://127.0.0.1:{}/{database}", proxy.address.port());
@@ -278,28 +283,32 @@ async fn requests_are_served_while_redis_is_down_and_it_is_used_again_later() {
         is("omniglot_limits_store_up{} 1").await
     })
     .await;
-    assert_eq!(ask(&gateway, "hello").await.status, 200);
+    assert_eq!(send_request(&gateway, "hello").await.status, 200);
     proxy.close();
-    let before = alone(&gateway).await;
+    let before = decided_alone(&gateway).await;
     for _ in 0..20 {
-        assert_eq!(ask(&gateway, "hello").await.status, 200);
+        assert_eq!(send_request(&gateway, "hello").await.status, 200);
     }
     wait_until("it is told that it is away", async || {
         is("omniglot_limits_store_up{} 0").await
     })
     .await;
-    assert_eq!(alone(&gateway).await, before + 20);
+    assert_eq!(decided_alone(&gateway).await, before + 20);
     proxy.open().await;
     wait_until("it is in use again", async || {
         is("omniglot_limits_store_up{} 1").await
     })
     .await;
     wait_until("it is asked again", async || {
-        let before = alone(&gateway).await;
-        ask(&gateway, "hello").await.status == 200 && alone(&gateway).await == before
+        let before = decided_alone(&gateway).await;
+        send_request(&gateway, "hello").await.status == 200
+            && decided_alone(&gateway).await == before
     })
     .await;
-    let told = stderr.text();
-    assert!(told.contains("limits of keys hold per process"), "{told}");
-    assert!(told.contains("is in use again"), "{told}");
+    let message = stderr.text();
+    assert!(
+        message.contains("limits of keys hold per process"),
+        "{message}"
+    );
+    assert!(message.contains("is in use again"), "{message}");
 }

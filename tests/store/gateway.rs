@@ -61,13 +61,15 @@ fn command(gateway: &Gateway, arguments: &[&str]) -> String {
 
 /// The secret of a key that the command line makes.
 fn create(gateway: &Gateway, arguments: &[&str]) -> String {
-    let told = command(gateway, &[&["key", "create"], arguments].concat());
-    let secret = told.lines().find(|line| line.starts_with("sk-omniglot-"));
+    let message = command(gateway, &[&["key", "create"], arguments].concat());
+    let secret = message
+        .lines()
+        .find(|line| line.starts_with("sk-omniglot-"));
     secret.expect("a secret").to_owned()
 }
 
 /// An answer of so many tokens.
-async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Response {
+async fn send_request(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     let (path, mut body) = request(format, format, &words, false);
     match format {
@@ -82,7 +84,7 @@ async fn ask(gateway: &Gateway, format: &str, secret: &str, tokens: u64) -> Resp
 }
 
 /// A store in PostgreSQL, and the way there.
-async fn behind(postgres: &Postgres) -> (TcpProxy, TestStore) {
+async fn store_behind_proxy(postgres: &Postgres) -> (TcpProxy, TestStore) {
     let proxy = TcpProxy::to(postgres.port()).await;
     let url = omniglot_test_support::postgres_url(proxy.address.port(), &postgres.database());
     let directory = tempfile::tempdir().expect("a directory");
@@ -114,9 +116,9 @@ async fn a_key_created_while_the_gateway_runs_works_at_once_and_a_revoked_one_do
     let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev"]);
     for (format, _) in FORMATS {
-        assert_eq!(ask(&gateway, format, &secret, 1).await.status, 200);
+        assert_eq!(send_request(&gateway, format, &secret, 1).await.status, 200);
     }
-    assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", KEY, 1).await.status, 200);
     let listed = command(&gateway, &["key", "list"]);
     assert!(
         listed.contains("dev") && !listed.contains(&secret),
@@ -125,25 +127,28 @@ async fn a_key_created_while_the_gateway_runs_works_at_once_and_a_revoked_one_do
 
     command(&gateway, &["key", "set", "dev", "--models", "messages"]);
     wait_until("the other models are closed", async || {
-        ask(&gateway, "chat", &secret, 1).await.status == 403
+        send_request(&gateway, "chat", &secret, 1).await.status == 403
     })
     .await;
-    assert_eq!(ask(&gateway, "messages", &secret, 1).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "messages", &secret, 1).await.status,
+        200
+    );
     command(
         &gateway,
         &["key", "set", "dev", "--concurrency", "1", "--rpm", "1"],
     );
     wait_until("its limit holds", async || {
-        ask(&gateway, "messages", &secret, 1).await.status == 429
+        send_request(&gateway, "messages", &secret, 1).await.status == 429
     })
     .await;
     command(&gateway, &["key", "revoke", "dev"]);
     wait_until("the key is closed", async || {
-        ask(&gateway, "messages", &secret, 1).await.status == 401
+        send_request(&gateway, "messages", &secret, 1).await.status == 401
     })
     .await;
-    let answer = ask(&gateway, "chat", &secret, 1).await;
-    assert_eq!(answer.error("chat"), "the API key is not valid");
+    let response = send_request(&gateway, "chat", &secret, 1).await;
+    assert_eq!(response.error("chat"), "the API key is not valid");
 }
 
 #[rstest]
@@ -156,25 +161,25 @@ async fn many_requests_with_one_unknown_key_cost_one_query(#[case] database: Dat
     let test_store = TestStore::new(database);
     let gateway = Gateway::start(&config(&mock, &test_store));
     let since = Instant::now();
-    let storm = (0..60).map(|_| ask(&gateway, "chat", GUESSED, 1));
-    for answer in futures_util::future::join_all(storm).await {
-        assert_eq!(answer.status, 401, "{}", answer.text());
+    let storm = (0..60).map(|_| send_request(&gateway, "chat", GUESSED, 1));
+    for response in futures_util::future::join_all(storm).await {
+        assert_eq!(response.status, 401, "{}", response.text());
     }
-    let asked = lookups(&gateway, "unknown").await;
+    let request = lookups(&gateway, "unknown").await;
     // Once more for every time that the answer was forgotten, after three seconds.
     let most = 2 + since.elapsed().as_secs() / 3;
-    assert!((1..=most).contains(&asked), "{asked}");
+    assert!((1..=most).contains(&request), "{request}");
     // What cannot be one of the store's is never looked up.
     for other in ["wrong", "sk-omniglot-short", ""] {
-        assert_eq!(ask(&gateway, "chat", other, 1).await.status, 401);
+        assert_eq!(send_request(&gateway, "chat", other, 1).await.status, 401);
     }
     let secret = create(&gateway, &["dev"]);
-    let storm = (0..60).map(|_| ask(&gateway, "chat", &secret, 1));
-    for answer in futures_util::future::join_all(storm).await {
-        assert_eq!(answer.status, 200, "{}", answer.text());
+    let storm = (0..60).map(|_| send_request(&gateway, "chat", &secret, 1));
+    for response in futures_util::future::join_all(storm).await {
+        assert_eq!(response.status, 200, "{}", response.text());
     }
     assert!(lookups(&gateway, "found").await <= 1);
-    assert_eq!(lookups(&gateway, "unknown").await, asked);
+    assert_eq!(lookups(&gateway, "unknown").await, request);
 }
 
 #[tokio::test]
@@ -183,7 +188,7 @@ async fn lookups_of_guessed_keys_are_rate_limited_and_known_keys_are_served() {
     let test_store = TestStore::new(Database::Sqlite);
     let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev"]);
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 200);
     let (mut refused, mut later) = (0, 0);
     for round in 0..100 {
         if later > 0 {
@@ -191,22 +196,25 @@ async fn lookups_of_guessed_keys_are_rate_limited_and_known_keys_are_served() {
         }
         let guesses = (0..100).map(async |number| {
             let guess = format!("sk-omniglot-{:040}", round * 100 + number);
-            ask(&gateway, "messages", &guess, 1).await
+            send_request(&gateway, "messages", &guess, 1).await
         });
-        for answer in futures_util::future::join_all(guesses).await {
-            match answer.status {
+        for response in futures_util::future::join_all(guesses).await {
+            match response.status {
                 401 => refused += 1,
                 _ => {
-                    assert_eq!(answer.header("retry-after"), "1", "{}", answer.text());
-                    answer.error("messages");
+                    assert_eq!(response.header("retry-after"), "1", "{}", response.text());
+                    response.error("messages");
                     later += 1;
                 }
             }
         }
     }
-    let asked = lookups(&gateway, "unknown").await;
-    assert!(later > 0 && asked == refused, "{asked} {refused} {later}");
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    let request = lookups(&gateway, "unknown").await;
+    assert!(
+        later > 0 && request == refused,
+        "{request} {refused} {later}"
+    );
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 200);
 }
 
 #[rstest]
@@ -219,11 +227,11 @@ async fn an_expired_key_gets_its_own_error(#[case] database: Database) {
     let test_store = TestStore::new(database);
     let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev", "--expires", "1h"]);
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 200);
     command(&gateway, &["key", "set", "dev", "--expires", "1ms"]);
     wait_until("it has expired", async || {
-        let answer = ask(&gateway, "native", &secret, 1).await;
-        answer.status == 401 && answer.error("native") == "the API key has expired"
+        let response = send_request(&gateway, "native", &secret, 1).await;
+        response.status == 401 && response.error("native") == "the API key has expired"
     })
     .await;
     // One that is good, beside it, is enough.
@@ -234,7 +242,7 @@ async fn an_expired_key_gets_its_own_error(#[case] database: Database) {
     assert_eq!(both.status, 200, "{}", both.text());
     command(&gateway, &["key", "set", "dev", "--expires", "never"]);
     wait_until("it opens again", async || {
-        ask(&gateway, "chat", &secret, 1).await.status == 200
+        send_request(&gateway, "chat", &secret, 1).await.status == 200
     })
     .await;
 }
@@ -253,12 +261,15 @@ async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
     let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
         stderr.attach(command)
     });
-    assert_eq!(ask(&gateway, "chat", "key-taken", 1).await.status, 200);
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 401);
-    let told = stderr.text();
+    assert_eq!(
+        send_request(&gateway, "chat", "key-taken", 1).await.status,
+        200
+    );
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 401);
+    let message = stderr.text();
     assert!(
-        told.contains("the config has a key named \"taken\""),
-        "{told}"
+        message.contains("the config has a key named \"taken\""),
+        "{message}"
     );
     assert!(command(&gateway, &["key", "list"]).contains("taken (config wins)"));
     // Without it in the config, the other is let in.
@@ -266,7 +277,7 @@ async fn a_key_of_the_config_wins_over_one_of_the_same_name() {
     gateway.rewrite(&without);
     gateway.process.signal("HUP");
     wait_until("the one of the store is let in", async || {
-        ask(&gateway, "chat", &secret, 1).await.status == 200
+        send_request(&gateway, "chat", &secret, 1).await.status == 200
     })
     .await;
 }
@@ -282,8 +293,8 @@ async fn another_store_needs_a_restart() {
     gateway.rewrite(&config(&mock, &test_store).replace(".db\"", ".other\""));
     gateway.process.signal("HUP");
     wait_until("it says so", async || {
-        let told = "store has changed: that takes effect after a restart";
-        stderr.text().contains(told)
+        let message = "store has changed: that takes effect after a restart";
+        stderr.text().contains(message)
     })
     .await;
     assert!(!test_store.address.ends_with(".other"));

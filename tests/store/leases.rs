@@ -162,7 +162,7 @@ async fn a_successor_takes_over_the_leases_of_its_journal(#[case] database: Data
     lease(&one, Reset::Daily, "0", "3", noon()).await;
     lease(&other, Reset::Daily, "0", "4", noon()).await;
     let next = with_holder(&store, "3", "a");
-    next.take_over().await.expect("in its test_store");
+    next.take_over().await.expect("in its place");
     let given = lease(&next, Reset::Daily, "0", "10", noon()).await;
     assert_eq!(
         (given.amount, given.leased_elsewhere),

@@ -124,6 +124,6 @@ async fn a_store_of_a_newer_version_is_refused(#[case] database: Database) {
         refused,
         StoreError::NewerSchema { found: 1000, .. }
     ));
-    let told = refused.to_string();
-    assert!(told.contains("newer version of omniglot"), "{told}");
+    let message = refused.to_string();
+    assert!(message.contains("newer version of omniglot"), "{message}");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{config, lines};
 
-const CROWD: usize = 1000;
+const REQUESTS: usize = 1000;
 
 /// A thousandth for every token of the answer: a limit of 100 may cost 0.1, a tenth of the cap.
 const MODELS: &str = "  - {id: m-chat, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
@@ -24,7 +24,12 @@ fn thousandths(cost: &str) -> u64 {
     whole.parse::<u64>().expect("digits") * 1000 + decimals
 }
 
-fn asking(gateway: &Gateway, number: usize, words: &str, stream: bool) -> reqwest::RequestBuilder {
+fn capped_request(
+    gateway: &Gateway,
+    number: usize,
+    words: &str,
+    stream: bool,
+) -> reqwest::RequestBuilder {
     let (format, _) = FORMATS[number % 4];
     let model = ["m-chat", "m-messages"][number / 4 % 2];
     let (path, mut body) = request(format, model, words, stream);
@@ -45,8 +50,15 @@ async fn a_thousand_concurrent_requests_spend_no_more_than_the_cap() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(mock.address, KEYS, MODELS));
     let words = "mock:usage=5,0,100,0 mock:text=hi mock:wait=go mock:name=in";
-    let asked: Vec<_> = (0..CROWD)
-        .map(|number| tokio::spawn(send(asking(&gateway, number, words, number % 3 == 0))))
+    let request: Vec<_> = (0..REQUESTS)
+        .map(|number| {
+            tokio::spawn(send(capped_request(
+                &gateway,
+                number,
+                words,
+                number % 3 == 0,
+            )))
+        })
         .collect();
     // Those that were let in wait at the upstream until all others have been refused.
     wait_until("ten are in and the others out", async || {
@@ -56,16 +68,16 @@ async fn a_thousand_concurrent_requests_spend_no_more_than_the_cap() {
             .filter(|line| line.contains("status=\"429\""))
             .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok())
             .sum();
-        refused == CROWD - 10 && mock.seen("in", "started").await == 10
+        refused == REQUESTS - 10 && mock.seen("in", "started").await == 10
     })
     .await;
     let done = tokio::spawn(async move {
         let mut statuses: HashMap<u16, usize> = HashMap::new();
         let mut refused = Vec::new();
-        for answer in asked {
-            let answer: Response = answer.await.expect("no panic");
-            *statuses.entry(answer.status).or_default() += 1;
-            refused.extend((answer.status == 429).then_some(answer));
+        for response in request {
+            let response: Response = response.await.expect("no panic");
+            *statuses.entry(response.status).or_default() += 1;
+            refused.extend((response.status == 429).then_some(response));
         }
         (statuses, refused)
     });
@@ -73,14 +85,14 @@ async fn a_thousand_concurrent_requests_spend_no_more_than_the_cap() {
         mock.signal("go", 10).await;
     }
     let (statuses, refused) = done.await.expect("no panic");
-    assert_eq!(statuses, HashMap::from([(200, 10), (429, CROWD - 10)]));
-    for answer in refused {
-        assert_eq!(answer.header("retry-after"), "1", "{}", answer.text());
-        assert!(answer.text().contains("is held for requests in flight"));
+    assert_eq!(statuses, HashMap::from([(200, 10), (429, REQUESTS - 10)]));
+    for response in refused {
+        assert_eq!(response.header("retry-after"), "1", "{}", response.text());
+        assert!(response.text().contains("is held for requests in flight"));
     }
     gateway.until_idle().await;
-    let answer = send(asking(&gateway, 0, "hello", false)).await;
-    let message = answer.error("chat");
+    let response = send(capped_request(&gateway, 0, "hello", false)).await;
+    let message = response.error("chat");
     assert_eq!(
         message,
         "the API key `crowd` has reached its spending cap of 1; it does not reset"
@@ -109,11 +121,11 @@ async fn no_reservation_stays_however_requests_end() {
     let gateway = Gateway::start(&config(mock.address, KEYS, MODELS));
     let mut asked = Vec::new();
     let mut leaving = Vec::new();
-    for number in 0..CROWD {
+    for number in 0..REQUESTS {
         // Every ninth client leaves: at once, or when its stream has begun.
         if number % 9 == 0 {
             let words = "mock:wait=never mock:name=left";
-            let asked = asking(&gateway, number, words, number % 2 == 0);
+            let asked = capped_request(&gateway, number, words, number % 2 == 0);
             leaving.push(tokio::spawn(async move {
                 let begun = asked.send().await.expect("an answer");
                 begun.status().as_u16()
@@ -121,10 +133,12 @@ async fn no_reservation_stays_however_requests_end() {
             continue;
         }
         let (words, stream) = ENDS[number % 8];
-        asked.push(tokio::spawn(send(asking(&gateway, number, words, stream))));
+        asked.push(tokio::spawn(send(capped_request(
+            &gateway, number, words, stream,
+        ))));
     }
-    for answer in asked {
-        let status = answer.await.expect("no panic").status;
+    for response in asked {
+        let status = response.await.expect("no panic").status;
         assert!(matches!(status, 200 | 400 | 429 | 500 | 502), "{status}");
     }
     leaving.iter().for_each(tokio::task::JoinHandle::abort);
@@ -132,15 +146,15 @@ async fn no_reservation_stays_however_requests_end() {
     // What is left now can be spent to the last thousandth, because nothing is held any more.
     let mut left = 1000;
     while left > 0 {
-        let answer = send(asking(&gateway, 0, "mock:usage=5,0,100,0", false)).await;
-        if answer.status == 200 {
+        let response = send(capped_request(&gateway, 0, "mock:usage=5,0,100,0", false)).await;
+        if response.status == 200 {
             // Its client has it all a moment before it is paid.
             gateway.until_idle().await;
             continue;
         }
-        let message = answer.error("chat");
+        let message = response.error("chat");
         assert_eq!(
-            answer.json()["error"]["code"],
+            response.json()["error"]["code"],
             "insufficient_quota",
             "{message}"
         );

@@ -2,7 +2,7 @@
 
 use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, client, request};
 
-use super::{ask, config, line_of, lines};
+use super::{config, line_of, lines, send_request};
 
 #[tokio::test]
 async fn an_interrupted_stream_costs_what_arrived() {
@@ -14,10 +14,10 @@ async fn an_interrupted_stream_costs_what_arrived() {
         for (client, _) in FORMATS {
             for (upstream, _) in FORMATS {
                 let (model, words) = (format!("priced-{upstream}"), format!("{words} {fault}"));
-                let answer = ask(&gateway, client, &model, &words, true).await;
-                assert_eq!(answer.status, 200, "{}", answer.text());
-                assert!(answer.text().contains("error"), "{}", answer.text());
-                let id = answer.header("x-request-id").to_owned();
+                let response = send_request(&gateway, client, &model, &words, true).await;
+                assert_eq!(response.status, 200, "{}", response.text());
+                assert!(response.text().contains("error"), "{}", response.text());
+                let id = response.header("x-request-id").to_owned();
                 let (_, body) = request(client, &model, &words, true);
                 asked.push((
                     id,
@@ -55,8 +55,8 @@ async fn text_that_arrived_is_estimated_by_its_bytes() {
     for (client, _) in FORMATS {
         for (upstream, _) in FORMATS {
             let model = format!("priced-{upstream}");
-            let answer = ask(&gateway, client, &model, words, true).await;
-            ids.push((answer.header("x-request-id").to_owned(), client, upstream));
+            let response = send_request(&gateway, client, &model, words, true).await;
+            ids.push((response.header("x-request-id").to_owned(), client, upstream));
         }
     }
     let lines = lines(gateway);

@@ -18,7 +18,13 @@ fn capped(keys: &[(&str, &str)]) -> String {
 }
 
 /// A request whose answer is at most so many tokens, and says that it has been as many.
-async fn ask(gateway: &Gateway, format: &str, key: &str, model: &str, tokens: u64) -> Response {
+async fn send_request(
+    gateway: &Gateway,
+    format: &str,
+    key: &str,
+    model: &str,
+    tokens: u64,
+) -> Response {
     let words = format!("mock:usage=5,0,{tokens},0 mock:text=hi");
     let (path, mut body) = request(format, model, &words, false);
     match format {
@@ -46,16 +52,16 @@ async fn a_key_at_its_cap_gets_an_error_in_every_format() {
     ]);
     let gateway = Gateway::start(&config(mock.address, &keys, MODELS));
     for key in ["once", "daily"] {
-        let answer = ask(&gateway, "chat", key, "m", 100).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        assert_eq!(answer.header("x-omniglot-cost"), "0.1");
+        let response = send_request(&gateway, "chat", key, "m", 100).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+        assert_eq!(response.header("x-omniglot-cost"), "0.1");
         for (format, _) in FORMATS {
-            let answer = ask(&gateway, format, key, "m", 1).await;
-            assert_eq!(answer.status, 429, "{}", answer.text());
-            let message = answer.error(format);
+            let response = send_request(&gateway, format, key, "m", 1).await;
+            assert_eq!(response.status, 429, "{}", response.text());
+            let message = response.error(format);
             let told = format!("the API key `{key}` has reached its spending cap of 0.1; it ");
             assert!(message.starts_with(&told), "{message}");
-            let error = &answer.json()["error"];
+            let error = &response.json()["error"];
             let code = match format {
                 "messages" => &error["type"],
                 "native" => &error["status"],
@@ -67,7 +73,7 @@ async fn a_key_at_its_cap_gets_an_error_in_every_format() {
                 _ => "insufficient_quota",
             };
             assert_eq!(code, expected, "{format}");
-            let wait = answer.header("retry-after");
+            let wait = response.header("retry-after");
             match key {
                 "once" => {
                     assert!(message.ends_with("it does not reset"), "{message}");
@@ -81,7 +87,12 @@ async fn a_key_at_its_cap_gets_an_error_in_every_format() {
             }
         }
         // What costs nothing goes on, and so do other keys.
-        assert_eq!(ask(&gateway, "chat", key, "free", 100).await.status, 200);
+        assert_eq!(
+            send_request(&gateway, "chat", key, "free", 100)
+                .await
+                .status,
+            200
+        );
         let secret = format!("key-{key}");
         let (_, count) = request("responses", "m", "hello", false);
         let url = gateway.url("/v1/responses/input_tokens");
@@ -102,17 +113,17 @@ async fn the_rest_of_a_cap_can_be_spent_on_shorter_responses() {
         let (path, mut body) = request("chat", "m", "hello", false);
         (body["max_tokens"], body["n"]) = (limit, choices.into());
         let asked = client().post(gateway.url(&path)).bearer_auth("key-dev");
-        let answer = send(asked.json(&body)).await;
-        assert_eq!(answer.status, 429, "{}", answer.text());
-        let message = answer.error("chat");
+        let response = send(asked.json(&body)).await;
+        assert_eq!(response.status, 429, "{}", response.text());
+        let message = response.error("chat");
         let most = if choices == 1 { "4.096" } else { "0.2" };
         let told =
             format!("has 0.1 left of its spending cap of 0.1, and this request may cost {most}");
         assert!(message.contains(&told), "{message}");
     }
     for (tokens, status) in [(60, 200), (60, 429), (40, 200), (1, 429)] {
-        let answer = ask(&gateway, "messages", "dev", "m", tokens).await;
-        assert_eq!(answer.status, status, "{tokens}: {}", answer.text());
+        let response = send_request(&gateway, "messages", "dev", "m", tokens).await;
+        assert_eq!(response.status, status, "{tokens}: {}", response.text());
     }
 }
 
@@ -122,7 +133,10 @@ async fn spending_survives_a_reload() {
     let with = |cap: &str| config(mock.address, &capped(&[("dev", cap)]), MODELS);
     let gateway = Gateway::start(&with("limits: {concurrency: 9}"));
     // Without a cap too: one may be set later.
-    assert_eq!(ask(&gateway, "chat", "dev", "m", 70).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "chat", "dev", "m", 70).await.status,
+        200
+    );
     gateway.until_idle().await;
     let reloaded = async |config: &str, times: usize| {
         gateway.rewrite(config);
@@ -137,21 +151,33 @@ async fn spending_survives_a_reload() {
         .await;
     };
     reloaded(&with("spending_cap: 0.1"), 1).await;
-    assert_eq!(ask(&gateway, "chat", "dev", "m", 31).await.status, 429);
-    assert_eq!(ask(&gateway, "chat", "dev", "m", 20).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "chat", "dev", "m", 31).await.status,
+        429
+    );
+    assert_eq!(
+        send_request(&gateway, "chat", "dev", "m", 20).await.status,
+        200
+    );
     gateway.until_idle().await;
     // A key that is gone for a while has still spent what it has.
     reloaded(&config(mock.address, "", MODELS), 2).await;
-    assert_eq!(ask(&gateway, "chat", "dev", "m", 1).await.status, 401);
+    assert_eq!(
+        send_request(&gateway, "chat", "dev", "m", 1).await.status,
+        401
+    );
     reloaded(&with("spending_cap: 0.1"), 3).await;
-    let answer = ask(&gateway, "chat", "dev", "m", 11).await;
+    let response = send_request(&gateway, "chat", "dev", "m", 11).await;
     assert!(
-        answer.error("chat").contains("has 0.01 left"),
+        response.error("chat").contains("has 0.01 left"),
         "{}",
-        answer.text()
+        response.text()
     );
     reloaded(&with("spending_cap: 0.2, reset: monthly"), 4).await;
-    assert_eq!(ask(&gateway, "chat", "dev", "m", 110).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "chat", "dev", "m", 110).await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -161,20 +187,20 @@ async fn an_image_is_not_counted_as_text() {
     let keys = capped(&[("dev", "spending_cap: 0.5")]);
     let gateway = Gateway::start(&config(mock.address, &keys, models));
     // As words, 20 MiB would be millions of tokens and cost more than the cap.
-    let picture = format!(
+    let image = format!(
         "data:image/png;base64,{}",
         "iVBORw0K".repeat((20 << 20) / 8)
     );
     let parts = serde_json::json!([{"type": "text", "text": "mock:usage=9,0,1,0"},
-        {"type": "image_url", "image_url": {"url": picture}}]);
+        {"type": "image_url", "image_url": {"url": image}}]);
     let body = serde_json::json!({"model": "m", "messages": [{"role": "user", "content": parts}]});
-    let asked = client().post(gateway.url("/v1/chat/completions"));
-    let answer = send(asked.bearer_auth("key-dev").timeout(TIMEOUT).json(&body)).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert_eq!(answer.header("x-omniglot-cost"), "0.000009");
+    let request = client().post(gateway.url("/v1/chat/completions"));
+    let response = send(request.bearer_auth("key-dev").timeout(TIMEOUT).json(&body)).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.header("x-omniglot-cost"), "0.000009");
     let words = serde_json::json!([{"role": "user", "content": "many words ".repeat(200_000)}]);
     let body = serde_json::json!({"model": "m", "messages": words});
-    let asked = client().post(gateway.url("/v1/chat/completions"));
-    let answer = send(asked.bearer_auth("key-dev").json(&body)).await;
-    assert_eq!(answer.status, 429, "{}", answer.text());
+    let request = client().post(gateway.url("/v1/chat/completions"));
+    let response = send(request.bearer_auth("key-dev").json(&body)).await;
+    assert_eq!(response.status, 429, "{}", response.text());
 }

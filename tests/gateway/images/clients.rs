@@ -6,7 +6,7 @@ use super::{ImageGateway, PIXEL, header};
 
 #[tokio::test]
 async fn chat_clients_get_images_in_the_message() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     for (model, stream) in [
         ("art", false),
         ("native-art", false),
@@ -15,7 +15,7 @@ async fn chat_clients_get_images_in_the_message() {
     ] {
         let body = json!({"model": model, "modalities": ["text", "image"], "stream": stream,
             "messages": [{"role": "user", "content": "a cat"}]});
-        let response = stage.post("/v1/chat/completions", &body).await;
+        let response = setup.post("/v1/chat/completions", &body).await;
         assert_eq!(response.status(), 200, "{model} {stream}");
         let text = response.text().await.expect("a body");
         assert!(
@@ -28,11 +28,11 @@ async fn chat_clients_get_images_in_the_message() {
 
 #[tokio::test]
 async fn responses_clients_get_an_image_item_and_choose_its_settings() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     for stream in [false, true] {
         let body = json!({"model": "art", "input": "a cat", "stream": stream,
             "tools": [{"type": "image_generation", "size": "1024x1536", "quality": "high", "partial_images": 1}]});
-        let response = stage.post("/v1/responses", &body).await;
+        let response = setup.post("/v1/responses", &body).await;
         assert_eq!(response.status(), 200);
         assert_eq!(header(&response, "x-omniglot-dropped"), "");
         let text = response.text().await.expect("a body");
@@ -43,10 +43,10 @@ async fn responses_clients_get_an_image_item_and_choose_its_settings() {
 
 #[tokio::test]
 async fn native_clients_get_inline_data_and_their_aspect_ratio_becomes_a_size() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "a cat"}]}],
         "generationConfig": {"responseModalities": ["IMAGE"], "imageConfig": {"aspectRatio": "16:9"}}});
-    let response = stage
+    let response = setup
         .post("/v1beta/models/art:generateContent", &body)
         .await;
     assert_eq!(response.status(), 200);
@@ -54,18 +54,18 @@ async fn native_clients_get_inline_data_and_their_aspect_ratio_becomes_a_size() 
         header(&response, "x-omniglot-adjusted"),
         "generationConfig.imageConfig"
     );
-    let told: Value = response.json().await.expect("JSON");
-    let part = &told["candidates"][0]["content"]["parts"][0]["inlineData"];
+    let message: Value = response.json().await.expect("JSON");
+    let part = &message["candidates"][0]["content"]["parts"][0]["inlineData"];
     assert_eq!(part, &json!({"mimeType": "image/png", "data": PIXEL}));
     assert_eq!(
-        told["usageMetadata"]["candidatesTokensDetails"][0]["modality"],
+        message["usageMetadata"]["candidatesTokensDetails"][0]["modality"],
         "IMAGE"
     );
 
     let parts = json!([{"text": "a hat mock:name=edit"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]);
     let body = json!({"contents": [{"role": "user", "parts": parts}],
         "generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}});
-    let stream = stage
+    let stream = setup
         .post("/v1beta/models/art:streamGenerateContent?alt=sse", &body)
         .await;
     let text = stream.text().await.expect("a stream");
@@ -73,12 +73,12 @@ async fn native_clients_get_inline_data_and_their_aspect_ratio_becomes_a_size() 
         text.contains(PIXEL) && text.contains("\"finishReason\":\"STOP\""),
         "{text}"
     );
-    stage.mock.until_seen("edit", "finished", 1).await;
+    setup.mock.until_seen("edit", "finished", 1).await;
 }
 
 #[tokio::test]
 async fn an_image_model_refuses_text_requests() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let user = json!([{"role": "user", "content": "hello"}]);
     for (path, body) in [
         (
@@ -91,7 +91,7 @@ async fn an_image_model_refuses_text_requests() {
         ),
         ("/v1/responses", json!({"model": "art", "input": "hello"})),
     ] {
-        let (status, code, message) = stage.refused(path, &body).await;
+        let (status, code, message) = setup.refused(path, &body).await;
         assert_eq!(
             (status, &*code),
             (400, "invalid_model"),
@@ -99,10 +99,10 @@ async fn an_image_model_refuses_text_requests() {
         );
     }
     let body = json!({"model": "art", "max_tokens": 9, "messages": user});
-    let response = stage.post("/v1/messages", &body).await;
+    let response = setup.post("/v1/messages", &body).await;
     assert_eq!(response.status(), 400);
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]});
-    let response = stage
+    let response = setup
         .post("/v1beta/models/art:generateContent", &body)
         .await;
     assert_eq!(response.status(), 400);

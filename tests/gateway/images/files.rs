@@ -18,13 +18,13 @@ fn stage(files: &str) -> ImageGateway {
     }
 }
 
-async fn address(stage: &ImageGateway, prompt: &str) -> String {
+async fn address(setup: &ImageGateway, prompt: &str) -> String {
     let body = json!({"model": "art", "prompt": prompt, "response_format": "url", "n": 2});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     assert_eq!(response.status(), 200);
-    let told: Value = response.json().await.expect("JSON");
-    assert_eq!(told["data"].as_array().map(Vec::len), Some(2));
-    told["data"][1]["url"]
+    let message: Value = response.json().await.expect("JSON");
+    assert_eq!(message["data"].as_array().map(Vec::len), Some(2));
+    message["data"][1]["url"]
         .as_str()
         .expect("an address")
         .to_owned()
@@ -89,24 +89,24 @@ async fn images_of_tasks_are_stored_too() {
             "images: {{persist: true, public_url: \"https://art.example/\", files: {{hosts: [\"{}\"]}}}}\n",
             mock.address
         );
-    let stage = ImageGateway {
+    let setup = ImageGateway {
         gateway: Gateway::start(&config),
         mock,
     };
     let body = json!({"model": "art", "prompt": "a cat", "response_format": "url", "async": true});
-    let response = stage.generate(&body).await;
+    let response = setup.generate(&body).await;
     let path = header(&response, "location").to_owned();
-    let task = until(&stage.gateway, &path, "succeeded").await;
+    let task = until(&setup.gateway, &path, "succeeded").await;
     let url = task["result"]["data"][0]["url"]
         .as_str()
         .expect("an address");
     let path = url
         .strip_prefix("https://art.example")
         .expect("the public address");
-    let response = send(&stage.gateway, Method::GET, path, KEY).await;
+    let response = send(&setup.gateway, Method::GET, path, KEY).await;
     assert_eq!(response.bytes().await.expect("a file"), pixel());
     // Data needs no address.
-    let path = hand_in(&stage, "a cat").await;
-    let task = until(&stage.gateway, &path, "succeeded").await;
+    let path = hand_in(&setup, "a cat").await;
+    let task = until(&setup.gateway, &path, "succeeded").await;
     assert_eq!(task["result"]["data"][0]["b64_json"], super::PIXEL);
 }

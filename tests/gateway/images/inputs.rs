@@ -36,9 +36,9 @@ impl Form {
         self.0.extend(b"\r\n");
     }
 
-    pub async fn send(mut self, stage: &ImageGateway) -> Response {
+    pub async fn send(mut self, setup: &ImageGateway) -> Response {
         self.0.extend(b"--b0undary--\r\n");
-        let request = new_client().post(stage.gateway.url(EDITS)).bearer_auth(KEY);
+        let request = new_client().post(setup.gateway.url(EDITS)).bearer_auth(KEY);
         let request = request.header("content-type", "multipart/form-data; boundary=b0undary");
         request.body(self.0).send().await.expect("an answer")
     }
@@ -58,16 +58,16 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn forms_pass_with_the_model_renamed_for_the_upstream() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let form = Form::new(&[("model", "art"), ("prompt", "a hat mock:echo"), ("n", "1")]);
     let form = form
         .file("image[]", &pixel())
         .file("image[]", &pixel())
         .file("mask", &pixel());
-    let response = form.send(&stage).await;
+    let response = form.send(&setup).await;
     assert_eq!(response.status(), 200);
-    let told: Value = response.json().await.expect("JSON");
-    let echo = echoed(&told);
+    let message: Value = response.json().await.expect("JSON");
+    let echo = echoed(&message);
     assert_eq!(echo["path"], "/v1/images/edits");
     assert_eq!(
         echo["headers"]["content-type"],
@@ -80,8 +80,8 @@ async fn forms_pass_with_the_model_renamed_for_the_upstream() {
         ("prompt", "mock:echo"),
         ("image", &format!("data:image/png;base64,{PIXEL}")),
     ]);
-    let told: Value = form.send(&stage).await.json().await.expect("JSON");
-    let echo = echoed(&told);
+    let message: Value = form.send(&setup).await.json().await.expect("JSON");
+    let echo = echoed(&message);
     let body = echo["body"].as_str().expect("text");
     assert!(
         body.contains("name=\"model\"\r\n\r\ntheirs-art\r\n"),
@@ -91,7 +91,7 @@ async fn forms_pass_with_the_model_renamed_for_the_upstream() {
 
 #[tokio::test]
 async fn json_with_image_data_passes() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let url = format!("data:image/png;base64,{PIXEL}");
     for image in [
         json!({"image": url}),
@@ -102,18 +102,18 @@ async fn json_with_image_data_passes() {
         body.as_object_mut()
             .expect("an object")
             .extend(image.as_object().cloned().expect("an object"));
-        let response = stage.post(EDITS, &body).await;
+        let response = setup.post(EDITS, &body).await;
         assert_eq!(response.status(), 200, "{body}");
-        let told: Value = response.json().await.expect("JSON");
-        assert_eq!(echoed(&told)["path"], "/v1/images/edits");
+        let message: Value = response.json().await.expect("JSON");
+        assert_eq!(echoed(&message)["path"], "/v1/images/edits");
     }
 }
 
 #[tokio::test]
 async fn native_models_get_the_images_of_forms_and_of_json() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     let form = Form::new(&[("model", "native-art"), ("prompt", "a hat mock:image")]);
-    let response = form.file("image", &pixel()).send(&stage).await;
+    let response = form.file("image", &pixel()).send(&setup).await;
     assert_eq!(response.status(), 200);
     let told: Value = response.json().await.expect("JSON");
     assert_eq!(told["data"][0]["b64_json"], PIXEL);
@@ -122,21 +122,21 @@ async fn native_models_get_the_images_of_forms_and_of_json() {
         ("model", "native-art"),
         ("prompt", "mock:text=seen mock:usage=7,0,9,0"),
     ]);
-    let response = form.file("image", &pixel()).send(&stage).await;
+    let response = form.file("image", &pixel()).send(&setup).await;
     let (status, code, message) = refusal(response).await;
     assert_eq!((status, &*code), (400, "no_image"), "{message}");
     let form = Form::new(&[("model", "native-art"), ("prompt", "a hat"), ("steps", "3")]);
-    let response = form.file("image", &pixel()).send(&stage).await;
+    let response = form.file("image", &pixel()).send(&setup).await;
     assert_eq!(header(&response, "x-omniglot-dropped"), "steps");
     let form = Form::new(&[("model", "native-art"), ("prompt", "a hat")]);
     let form = form.file("image", &pixel()).file("mask", &pixel());
-    let (status, _, message) = refusal(form.send(&stage).await).await;
+    let (status, _, message) = refusal(form.send(&setup).await).await;
     assert_eq!((status, message.contains("mask")), (400, true), "{message}");
 }
 
 #[tokio::test]
 async fn a_file_that_is_no_image_is_refused_by_its_first_bytes() {
-    let stage = ImageGateway::start();
+    let setup = ImageGateway::start();
     for model in ["art", "native-art"] {
         for (file, words) in [
             (b"%PDF-1.7 ...".to_vec(), "expected a PNG"),
@@ -145,33 +145,33 @@ async fn a_file_that_is_no_image_is_refused_by_its_first_bytes() {
             (png(0, 10), "sides of 1 to 16384"),
         ] {
             let form = Form::new(&[("model", model), ("prompt", "a hat")]).file("image", &file);
-            let (status, code, message) = refusal(form.send(&stage).await).await;
+            let (status, code, message) = refusal(form.send(&setup).await).await;
             assert_eq!((status, &*code), (400, "invalid_image"), "{message}");
             assert!(message.contains(words), "{message}");
             let url = format!("data:image/png;base64,{}", STANDARD.encode(&file));
             let body = json!({"model": model, "prompt": "a hat", "image": url});
-            let (status, code, message) = stage.refused(EDITS, &body).await;
+            let (status, code, message) = setup.refused(EDITS, &body).await;
             assert_eq!((status, &*code), (400, "invalid_image"), "{message}");
         }
     }
     let form = Form::new(&[("model", "art"), ("prompt", "a hat")]);
     let form = form.file("image", &png(10, 10)).file("mask", &png(10, 11));
-    let (status, _, message) = refusal(form.send(&stage).await).await;
+    let (status, _, message) = refusal(form.send(&setup).await).await;
     assert_eq!(
         (status, &*message),
         (400, "mask: expected the size of the first image")
     );
     let none = Form::new(&[("model", "art"), ("prompt", "a hat")])
-        .send(&stage)
+        .send(&setup)
         .await;
     assert_eq!(refusal(none).await.2, "missing required field image");
     let mut heavy = pixel();
     heavy.resize((50 << 20) + 1, 0);
     let form = Form::new(&[("model", "art"), ("prompt", "a hat")]).file("image", &heavy);
-    assert_eq!(refusal(form.send(&stage).await).await.0, 413);
+    assert_eq!(refusal(form.send(&setup).await).await.0, 413);
     heavy.resize((64 << 20) + 1, 0);
     let form = Form::new(&[("model", "art"), ("prompt", "a hat")]).file("image", &heavy);
-    assert_eq!(refusal(form.send(&stage).await).await.0, 413);
+    assert_eq!(refusal(form.send(&setup).await).await.0, 413);
     let broken = Form(b"--b0undary\r\nContent-Disposition: form-data\r\n\r\nx\r\n".to_vec());
-    assert_eq!(refusal(broken.send(&stage).await).await.0, 400);
+    assert_eq!(refusal(broken.send(&setup).await).await.0, 400);
 }

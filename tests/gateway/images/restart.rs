@@ -35,7 +35,7 @@ impl Replicas {
     }
 }
 
-async fn ask(gateway: &Gateway, model: &str, prompt: &str) -> String {
+async fn send_request(gateway: &Gateway, model: &str, prompt: &str) -> String {
     let body = json!({"model": model, "prompt": prompt, "async": true});
     let request = new_client().post(gateway.url("/v1/images/generations"));
     let response = request
@@ -52,7 +52,7 @@ async fn ask(gateway: &Gateway, model: &str, prompt: &str) -> String {
 async fn a_task_whose_process_is_killed_is_finished_by_the_next_and_billed_once() {
     let replicas = Replicas::new("", "");
     let mut first = replicas.start("one");
-    let path = ask(
+    let path = send_request(
         &first,
         "priced",
         "mock:wait=go mock:name=die mock:usage=3,0,100,0",
@@ -83,8 +83,8 @@ async fn used(gateway: &Gateway, model: &str) -> Value {
     wait_for("its receipt is in the store", async || {
         let mut command = omniglot();
         command.args(["usage", "--by", "model", "--json", "-c"]);
-        let told = command.arg(gateway.file()).output().expect("it runs");
-        let rows: Value = serde_json::from_slice(&told.stdout).ok()?;
+        let message = command.arg(gateway.file()).output().expect("it runs");
+        let rows: Value = serde_json::from_slice(&message.stdout).ok()?;
         let found = rows.as_array()?.iter().find(|row| row["model"] == model);
         found.cloned()
     })
@@ -95,9 +95,9 @@ async fn used(gateway: &Gateway, model: &str) -> Value {
 async fn a_draining_process_finishes_running_tasks_and_keeps_queued_ones() {
     let replicas = Replicas::new("", "images: {tasks: {at_once: 1}}\n");
     let mut first = replicas.start("one");
-    let running = ask(&first, "art", "mock:wait=go mock:name=runs").await;
+    let running = send_request(&first, "art", "mock:wait=go mock:name=runs").await;
     replicas.mock.until_seen("runs", "waiting", 1).await;
-    let waiting = ask(&first, "art", "mock:name=waits").await;
+    let waiting = send_request(&first, "art", "mock:name=waits").await;
     first.process.signal("TERM");
     replicas.mock.signal("go", 1).await;
     assert_eq!(first.process.wait().code(), Some(0));
@@ -112,7 +112,7 @@ async fn a_draining_process_finishes_running_tasks_and_keeps_queued_ones() {
 async fn a_task_that_a_draining_process_cannot_finish_is_restarted() {
     let replicas = Replicas::new("drain_timeout: 0s,", "");
     let mut first = replicas.start("one");
-    let path = ask(&first, "art", "mock:wait=go mock:name=again").await;
+    let path = send_request(&first, "art", "mock:wait=go mock:name=again").await;
     replicas.mock.until_seen("again", "waiting", 1).await;
     first.process.signal("TERM");
     assert_eq!(first.process.wait().code(), Some(0));
@@ -126,7 +126,7 @@ async fn a_task_that_a_draining_process_cannot_finish_is_restarted() {
 async fn another_process_can_show_and_cancel_a_task() {
     let replicas = Replicas::new("", "");
     let (first, second) = (replicas.start("one"), replicas.start("two"));
-    let path = ask(&first, "art", "mock:wait=never mock:name=far").await;
+    let path = send_request(&first, "art", "mock:wait=never mock:name=far").await;
     replicas.mock.until_seen("far", "waiting", 1).await;
     let response = send(&second, Method::DELETE, &path, KEY).await;
     assert_eq!(response.status(), 200);
@@ -135,11 +135,11 @@ async fn another_process_can_show_and_cancel_a_task() {
     // Whoever works on it hears of it with the next beat of its heart.
     replicas.mock.until_seen("far", "cancelled", 1).await;
     assert_eq!(get(&first, &path).await["status"], "cancelled");
-    let stage = ImageGateway {
+    let setup = ImageGateway {
         mock: Mock::start(),
         gateway: second,
     };
-    let path = hand_in(&stage, "a cat").await;
+    let path = hand_in(&setup, "a cat").await;
     until(&first, &path, "succeeded").await;
     let list = get(&first, "/v1/images/tasks").await;
     assert_eq!(list["data"].as_array().map(Vec::len), Some(2));

@@ -3,28 +3,28 @@
 use omniglot_test_support::{Gateway, Mock, every_format_config, post, request, sse_events};
 use serde_json::{Value, json};
 
-use super::{ask, config, saying};
+use super::{config, send_request, upstream_with_body};
 
 /// What every native reply holds.
-fn check(reply: &Value, upstream: &str) {
+fn check(response: &Value, upstream: &str) {
     assert_eq!(
-        reply["modelVersion"],
+        response["modelVersion"],
         format!("theirs-{upstream}"),
-        "{reply}"
+        "{response}"
     );
-    let id = reply["responseId"].as_str().expect("an id");
-    assert!(!id.is_empty(), "{reply}");
-    let created = reply["createTime"].as_str().expect("a time");
-    assert!(created.parse::<jiff::Timestamp>().is_ok(), "{reply}");
-    let candidate = &reply["candidates"][0];
-    assert_eq!(candidate["content"]["role"], "model", "{reply}");
-    assert!(candidate["content"]["parts"].is_array(), "{reply}");
-    assert_eq!(candidate["index"], 0, "{reply}");
+    let id = response["responseId"].as_str().expect("an id");
+    assert!(!id.is_empty(), "{response}");
+    let created = response["createTime"].as_str().expect("a time");
+    assert!(created.parse::<jiff::Timestamp>().is_ok(), "{response}");
+    let candidate = &response["candidates"][0];
+    assert_eq!(candidate["content"]["role"], "model", "{response}");
+    assert!(candidate["content"]["parts"].is_array(), "{response}");
+    assert_eq!(candidate["index"], 0, "{response}");
 }
 
-fn check_counts(reply: &Value) {
+fn check_counts(response: &Value) {
     assert_eq!(
-        reply["usageMetadata"],
+        response["usageMetadata"],
         json!({
             "promptTokenCount": 11, "cachedContentTokenCount": 4, "candidatesTokenCount": 4,
             "thoughtsTokenCount": 3, "totalTokenCount": 18,
@@ -45,10 +45,13 @@ async fn responses_of_other_formats_are_complete() {
             let prompt = format!("hello mock:{word} mock:usage=11,4,7,3");
             let model = format!("other-{upstream}");
             let (path, body) = request("native", &model, &prompt, false);
-            let reply = post(gateway.url(&path), body.to_string()).await.json();
-            check(&reply, upstream);
-            check_counts(&reply);
-            assert_eq!(reply["candidates"][0]["finishReason"], reason, "{upstream}");
+            let response = post(gateway.url(&path), body.to_string()).await.json();
+            check(&response, upstream);
+            check_counts(&response);
+            assert_eq!(
+                response["candidates"][0]["finishReason"], reason,
+                "{upstream}"
+            );
 
             let (path, body) = request("native", &model, &prompt, true);
             let answer = post(gateway.url(&path), body.to_string()).await;
@@ -73,8 +76,8 @@ async fn a_blocked_prompt_is_not_an_error() {
         "usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9},
         "modelVersion": "m", "responseId": "r",
     });
-    let upstream = saying(&blocked);
+    let upstream = upstream_with_body(&blocked);
     let gateway = Gateway::start(&config("", upstream, upstream));
-    let answer = ask(&gateway, "native", "generateContent", "{}").await;
-    assert_eq!((answer.status, answer.json()), (200, blocked));
+    let response = send_request(&gateway, "native", "generateContent", "{}").await;
+    assert_eq!((response.status, response.json()), (200, blocked));
 }

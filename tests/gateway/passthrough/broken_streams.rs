@@ -6,16 +6,16 @@ use omniglot_test_support::{
     stream_events,
 };
 
-async fn ask(base: String, way: &str, prompt: &str) -> Response {
-    stream(base, way, &format!("same-{}", format_of(way)), prompt).await
+async fn send_request(base: String, kind: &str, prompt: &str) -> Response {
+    stream(base, kind, &format!("same-{}", format_of(kind)), prompt).await
 }
 
-async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Response {
-    let (mut path, mut body) = request(format_of(way), model, prompt, true);
-    if way == NATIVE_ARRAY {
+async fn stream(base: String, kind: &str, model: &str, prompt: &str) -> Response {
+    let (mut path, mut body) = request(format_of(kind), model, prompt, true);
+    if kind == NATIVE_ARRAY {
         path = path.replace("?alt=sse", "");
     }
-    if way == "chat" {
+    if kind == "chat" {
         body["stream_options"] = serde_json::json!({"include_usage": true});
     }
     post(format!("{base}{path}"), body.to_string()).await
@@ -25,28 +25,31 @@ async fn stream(base: String, way: &str, model: &str, prompt: &str) -> Response 
 async fn a_stream_cut_before_its_end_is_an_error() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
-    for way in STREAM_KINDS {
-        let whole = ask(mock.url(""), way, "one two").await;
-        let whole = stream_events(way, whole.text());
-        let end = whole.iter().position(|piece| is_end(way, piece));
+    for kind in STREAM_KINDS {
+        let whole = send_request(mock.url(""), kind, "one two").await;
+        let whole = stream_events(kind, whole.text());
+        let end = whole.iter().position(|piece| is_end(kind, piece));
         let end = end.expect("the mock ends its streams");
         let mut in_stream = 0;
         for count in 0..=end {
             let prompt = format!("mock:cut={count} one two");
-            let answer = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_error_event(way, &answer, &prompt);
+            let response = send_request(gateway.url(""), kind, &prompt).await;
+            let good = assert_error_event(kind, &response, &prompt);
             if count == 0 {
-                assert_eq!(answer.status, 502, "{way}: nothing came, nothing goes out");
+                assert_eq!(
+                    response.status, 502,
+                    "{kind}: nothing came, nothing goes out"
+                );
             }
             if let Some(good) = good {
                 // The last ones may get lost with the connection, before the gateway.
-                assert!(good <= count, "{way}: {good} of {count}");
+                assert!(good <= count, "{kind}: {good} of {count}");
                 in_stream += 1;
             }
         }
         assert!(
             in_stream > 0,
-            "{way}: some cuts come after the first content"
+            "{kind}: some cuts come after the first content"
         );
     }
 }
@@ -55,15 +58,19 @@ async fn a_stream_cut_before_its_end_is_an_error() {
 async fn a_stream_without_its_end_event_is_an_error() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
-    for way in STREAM_KINDS {
-        let answer = ask(gateway.url(""), way, "mock:no_end one two three").await;
-        let good = assert_error_event(way, &answer, "no_end");
+    for kind in STREAM_KINDS {
+        let response = send_request(gateway.url(""), kind, "mock:no_end one two three").await;
+        let good = assert_error_event(kind, &response, "no_end");
         assert!(
             good.is_some_and(|good| good >= 3),
-            "{way}: {}",
-            answer.text()
+            "{kind}: {}",
+            response.text()
         );
-        assert!(answer.text().contains("three"), "{way}: {}", answer.text());
+        assert!(
+            response.text().contains("three"),
+            "{kind}: {}",
+            response.text()
+        );
     }
 }
 
@@ -71,28 +78,28 @@ async fn a_stream_without_its_end_event_is_an_error() {
 async fn a_stream_that_turns_into_garbage_is_an_error() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
-    for way in STREAM_KINDS {
-        let whole = ask(mock.url(""), way, "one two").await;
-        let whole = stream_events(way, whole.text());
-        let end = whole.iter().position(|piece| is_end(way, piece));
+    for kind in STREAM_KINDS {
+        let whole = send_request(mock.url(""), kind, "one two").await;
+        let whole = stream_events(kind, whole.text());
+        let end = whole.iter().position(|piece| is_end(kind, piece));
         let mut in_stream = 0;
         for count in 0..=end.expect("an end") {
             let prompt = format!("mock:garbage={count} one two");
-            let answer = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_error_event(way, &answer, &prompt);
+            let response = send_request(gateway.url(""), kind, &prompt).await;
+            let good = assert_error_event(kind, &response, &prompt);
             assert!(
-                !answer.text().contains("broken\n"),
-                "{way}: {}",
-                answer.text()
+                !response.text().contains("broken\n"),
+                "{kind}: {}",
+                response.text()
             );
             if let Some(good) = good {
-                assert_eq!(good, count, "{way}: what came was sent");
+                assert_eq!(good, count, "{kind}: what came was sent");
                 in_stream += 1;
             }
         }
         assert!(
             in_stream > 0,
-            "{way}: some of it comes after the first content"
+            "{kind}: some of it comes after the first content"
         );
     }
 }
@@ -101,24 +108,24 @@ async fn a_stream_that_turns_into_garbage_is_an_error() {
 async fn an_error_event_of_the_upstream_passes() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
-    for way in STREAM_KINDS {
+    for kind in STREAM_KINDS {
         for count in 0..5 {
             let prompt = format!("mock:stream_error={count} one two");
-            let through = ask(gateway.url(""), way, &prompt).await;
-            let good = assert_error_event(way, &through, &prompt);
-            assert!(through.text().contains("The mock broke off"), "{way}");
+            let through = send_request(gateway.url(""), kind, &prompt).await;
+            let good = assert_error_event(kind, &through, &prompt);
+            assert!(through.text().contains("The mock broke off"), "{kind}");
             if through.status == 200 {
-                let direct = ask(mock.url(""), way, &prompt).await;
-                assert_eq!(through.text(), direct.text(), "{way}");
+                let direct = send_request(mock.url(""), kind, &prompt).await;
+                assert_eq!(through.text(), direct.text(), "{kind}");
             }
-            assert_eq!(good.is_some(), through.status == 200, "{way}");
+            assert_eq!(good.is_some(), through.status == 200, "{kind}");
             if count > 1 {
-                assert_eq!(through.status, 200, "{way}: content had come");
+                assert_eq!(through.status, 200, "{kind}: content had come");
             }
         }
     }
-    let answer = ask(gateway.url(""), "chat", "mock:stream_error=0").await;
-    assert_eq!(answer.status, 502, "nothing but a role had come");
+    let response = send_request(gateway.url(""), "chat", "mock:stream_error=0").await;
+    assert_eq!(response.status, 502, "nothing but a role had come");
 }
 
 const CANDIDATE: &str =
@@ -137,7 +144,7 @@ async fn a_cut_array_is_closed_after_its_error() {
     let case = |cut: &usize| ("native", response_head("200 OK", kind), &whole[..*cut]);
     let gateway = gateway_with_fixed_responses(&cuts.iter().map(case).collect::<Vec<_>>());
     for (number, cut) in cuts.iter().enumerate() {
-        let answer = stream(
+        let response = stream(
             gateway.url(""),
             NATIVE_ARRAY,
             &format!("case-{number}"),
@@ -146,21 +153,21 @@ async fn a_cut_array_is_closed_after_its_error() {
         .await;
         let said = &whole[..*cut];
         if *cut == whole.len() {
-            assert_eq!(answer.text(), whole);
+            assert_eq!(response.text(), whole);
             continue;
         }
         // The first element is complete where its last bracket has come.
         if *cut <= CANDIDATE.len() {
-            assert_eq!(answer.status, 502, "{said}");
-            answer.error("native");
+            assert_eq!(response.status, 502, "{said}");
+            response.error("native");
             continue;
         }
-        assert_eq!(answer.status, 200, "{said}");
-        let pieces = stream_events(NATIVE_ARRAY, answer.text());
+        assert_eq!(response.status, 200, "{said}");
+        let pieces = stream_events(NATIVE_ARRAY, response.text());
         let (error, good) = pieces.split_last().expect("pieces");
-        assert!(is_error(NATIVE_ARRAY, error), "{said}: {}", answer.text());
+        assert!(is_error(NATIVE_ARRAY, error), "{said}: {}", response.text());
         let complete = said.matches(CANDIDATE).count() + said.matches(LAST).count();
-        assert_eq!(good.len(), complete, "{said}: {}", answer.text());
+        assert_eq!(good.len(), complete, "{said}: {}", response.text());
     }
 }
 
@@ -173,16 +180,16 @@ async fn an_array_without_a_finish_reason_is_an_error() {
     let cases = ["[]", "{}", "[1]", "null", &closed, &objects, &broken];
     let gateway = gateway_with_fixed_responses(&cases.map(|body| ("native", kind(), body)));
     for (number, body) in cases.iter().enumerate() {
-        let answer = stream(
+        let response = stream(
             gateway.url(""),
             NATIVE_ARRAY,
             &format!("case-{number}"),
             "hi",
         )
         .await;
-        let good = assert_error_event(NATIVE_ARRAY, &answer, body);
-        let wanted = body.starts_with("[{").then_some(1);
-        assert_eq!(good, wanted, "{body}: {}", answer.text());
+        let good = assert_error_event(NATIVE_ARRAY, &response, body);
+        let expected = body.starts_with("[{").then_some(1);
+        assert_eq!(good, expected, "{body}: {}", response.text());
     }
 }
 
@@ -209,9 +216,9 @@ async fn a_cut_event_is_followed_by_an_error() {
         .collect();
     let gateway = gateway_with_fixed_responses(&cases);
     for (number, rest) in rests.iter().enumerate() {
-        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
-        assert_eq!(answer.status, 200);
-        let text = answer.text().strip_prefix(good).expect("the good one");
+        let response = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!(response.status, 200);
+        let text = response.text().strip_prefix(good).expect("the good one");
         // A reader of events sees the error as an event of its own, and nothing else.
         let pieces = stream_events("chat", text);
         assert!(is_error("chat", &pieces[0]), "{rest:?}: {text:?}");
@@ -239,7 +246,7 @@ async fn every_end_that_real_upstreams_send_is_accepted() {
         .collect();
     let gateway = gateway_with_fixed_responses(&cases);
     for (number, said) in said.iter().enumerate() {
-        let answer = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
-        assert_eq!((answer.status, answer.text()), (200, said.as_str()));
+        let response = stream(gateway.url(""), "chat", &format!("case-{number}"), "hi").await;
+        assert_eq!((response.status, response.text()), (200, said.as_str()));
     }
 }

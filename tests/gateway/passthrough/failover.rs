@@ -33,7 +33,7 @@ fn with_fallback(mock: &Mock, names: &[String], first_at: SocketAddr) -> String 
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, number: usize, stream: bool) -> Response {
+async fn send_request(gateway: &Gateway, format: &str, number: usize, stream: bool) -> Response {
     let model = format!("m{number}-{format}");
     let (path, body) = request(format, &model, "hello there", stream);
     post(gateway.url(&path), body.to_string()).await
@@ -44,14 +44,18 @@ async fn assert_spare_answers(mock: &Mock, names: &[String], first_at: SocketAdd
     for (format, _) in FORMATS {
         for (number, name) in names.iter().enumerate() {
             for stream in [false, true] {
-                let answer = ask(&gateway, format, number, stream).await;
-                let text = answer.text();
-                assert_eq!(answer.status, 200, "{format} {name}: {text}");
+                let response = send_request(&gateway, format, number, stream).await;
+                let text = response.text();
+                assert_eq!(response.status, 200, "{format} {name}: {text}");
                 assert!(text.contains("hello"), "{format} {name}: {text}");
                 let error = text.contains("\"error\":{") || text.contains("event: error");
                 assert!(!error, "{format} {name}: {text}");
-                assert_eq!(answer.header("x-omniglot-attempts"), "2", "{format} {name}");
-                let upstream = answer.header("x-omniglot-upstream");
+                assert_eq!(
+                    response.header("x-omniglot-attempts"),
+                    "2",
+                    "{format} {name}"
+                );
+                let upstream = response.header("x-omniglot-upstream");
                 assert_eq!(upstream, format!("good-{format}"));
                 let ours = format!("\"model\":\"m{number}-{format}\"");
                 assert_eq!(text.contains(&ours), format != "native", "{text}");
@@ -95,15 +99,15 @@ async fn streams_that_fail_before_their_first_content_fail_over() {
     let mock = Mock::start();
     let names = ["first+stream_error=0", "first+garbage=1"].map(str::to_owned);
     let gateway = Gateway::start(&with_fallback(&mock, &names, mock.address));
-    let answer = ask(&gateway, "chat", 0, true).await;
-    assert_eq!(answer.header("x-omniglot-upstream"), "good-chat");
-    let (_, last) = sse_events(answer.text()).pop().expect("events");
+    let response = send_request(&gateway, "chat", 0, true).await;
+    assert_eq!(response.header("x-omniglot-upstream"), "good-chat");
+    let (_, last) = sse_events(response.text()).pop().expect("events");
     assert_eq!(last, "[DONE]");
     for format in ["chat", "messages", "responses"] {
-        let answer = ask(&gateway, format, 1, true).await;
-        let upstream = answer.header("x-omniglot-upstream");
+        let response = send_request(&gateway, format, 1, true).await;
+        let upstream = response.header("x-omniglot-upstream");
         assert_eq!(upstream, format!("good-{format}"));
-        assert!(!answer.text().contains("first"), "{}", answer.text());
+        assert!(!response.text().contains("first"), "{}", response.text());
     }
 }
 
@@ -116,10 +120,10 @@ async fn errors_about_the_request_do_not_fail_over() {
     for (format, _) in FORMATS {
         for (number, status) in statuses.into_iter().enumerate() {
             for stream in [false, true] {
-                let answer = ask(&gateway, format, number, stream).await;
-                assert_eq!(answer.status, status, "{format}");
-                assert_eq!(answer.header("x-omniglot-attempts"), "1", "{format}");
-                let upstream = answer.header("x-omniglot-upstream");
+                let response = send_request(&gateway, format, number, stream).await;
+                assert_eq!(response.status, status, "{format}");
+                assert_eq!(response.header("x-omniglot-attempts"), "1", "{format}");
+                let upstream = response.header("x-omniglot-upstream");
                 assert_eq!(upstream, format!("first-{format}"));
             }
         }
@@ -135,13 +139,13 @@ async fn a_stream_with_content_is_not_retried() {
         mock.address,
     ));
     for (format, _) in FORMATS {
-        let answer = ask(&gateway, format, 0, true).await;
-        assert_eq!(answer.status, 200, "{format}");
+        let response = send_request(&gateway, format, 0, true).await;
+        assert_eq!(response.status, 200, "{format}");
         assert_eq!(
-            answer.header("x-omniglot-upstream"),
+            response.header("x-omniglot-upstream"),
             format!("first-{format}")
         );
-        assert!(answer.text().contains("The mock broke off"), "{format}");
+        assert!(response.text().contains("The mock broke off"), "{format}");
     }
 }
 
@@ -151,12 +155,16 @@ async fn when_all_upstreams_fail_the_last_error_is_returned() {
     let config = with_fallback(&mock, &["first".to_owned()], free_address());
     let gateway = Gateway::start(&config.replace("model: spare", "model: spare+error=503"));
     for (format, _) in FORMATS {
-        let answer = ask(&gateway, format, 0, false).await;
-        assert_eq!(answer.status, 503, "{format}");
-        assert!(answer.text().contains("overloaded"), "{}", answer.text());
-        assert_eq!(answer.header("x-omniglot-attempts"), "2", "{format}");
+        let response = send_request(&gateway, format, 0, false).await;
+        assert_eq!(response.status, 503, "{format}");
+        assert!(
+            response.text().contains("overloaded"),
+            "{}",
+            response.text()
+        );
+        assert_eq!(response.header("x-omniglot-attempts"), "2", "{format}");
         assert_eq!(
-            answer.header("x-omniglot-upstream"),
+            response.header("x-omniglot-upstream"),
             format!("good-{format}")
         );
     }
@@ -176,10 +184,10 @@ async fn of_two_upstreams_of_one_model_the_healthy_one_serves() {
     let mut passed_over = 0;
     // That the dead one is never drawn first in so many draws does not happen.
     for _ in 0..40 {
-        let answer = ask(&gateway, "chat", 0, false).await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("x-omniglot-upstream"), "good");
-        match answer.header("x-omniglot-attempts") {
+        let response = send_request(&gateway, "chat", 0, false).await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.header("x-omniglot-upstream"), "good");
+        match response.header("x-omniglot-attempts") {
             "1" => {}
             "2" => passed_over += 1,
             other => panic!("{other} attempts at two upstreams"),

@@ -14,7 +14,12 @@ fn config(mock: &Mock) -> String {
     )
 }
 
-async fn ask(gateway: &Gateway, format: &str, query: &str, headers: &[(&str, &str)]) -> Response {
+async fn send_request(
+    gateway: &Gateway,
+    format: &str,
+    query: &str,
+    headers: &[(&str, &str)],
+) -> Response {
     let (path, body) = request(format, &format!("other-{format}"), "mock:echo", false);
     let mut asked = client()
         .post(gateway.url(&format!("{path}{query}")))
@@ -44,8 +49,8 @@ async fn the_clients_key_does_not_reach_an_upstream() {
     ];
     for (format, _) in FORMATS {
         let query = "?key=test-key-of-everything&k%65y=test-key-of-everything&x=y";
-        let answer = ask(&gateway, format, query, &carriers).await;
-        let echo = echoed_request(format, &answer);
+        let response = send_request(&gateway, format, query, &carriers).await;
+        let echo = echoed_request(format, &response);
         let all = echo.to_string();
         assert!(!all.contains(KEY), "{all}");
         let headers = echo["headers"].as_object().expect("headers");
@@ -82,8 +87,8 @@ async fn credentials_may_be_sent_in_a_header_of_any_name() {
     );
     let gateway = Gateway::start(&config);
     for (format, _) in FORMATS {
-        let answer = ask(&gateway, format, "", &[("x-api-key", KEY)]).await;
-        let echo = echoed_request(format, &answer);
+        let response = send_request(&gateway, format, "", &[("x-api-key", KEY)]).await;
+        let echo = echoed_request(format, &response);
         assert_eq!(
             echo["headers"]["x-api-key"], "the-upstreams-own",
             "{format}"
@@ -119,8 +124,8 @@ async fn the_query_passes_without_the_key() {
             "?$alt=json",
         ),
     ] {
-        let answer = ask(&gateway, format, query, &[BEARER]).await;
-        let echo = echoed_request(format, &answer);
+        let response = send_request(&gateway, format, query, &[BEARER]).await;
+        let echo = echoed_request(format, &response);
         let path = echo["path"].as_str().expect("a path");
         let sent = path.find('?').map_or("", |at| &path[at..]);
         assert_eq!(sent, wanted, "{format} {query}");
@@ -133,9 +138,9 @@ async fn the_query_of_a_native_stream_passes() {
     let gateway = Gateway::start(&config(&mock));
     let (path, body) = request("native", "same-native", "mock:echo", true);
     let url = gateway.url(&format!("{path}&x=y&key={KEY}"));
-    let answer = send(client().post(url).json(&body)).await;
-    let text = answer.text();
-    assert_eq!(answer.header("content-type"), "text/event-stream");
+    let response = send(client().post(url).json(&body)).await;
+    let text = response.text();
+    assert_eq!(response.header("content-type"), "text/event-stream");
     assert!(text.contains("streamGenerateContent?alt=sse&x=y"), "{text}");
     assert!(!text.contains(KEY), "{text}");
 }
@@ -157,14 +162,14 @@ async fn headers_of_the_format_pass() {
         ("chat", "openai-beta", "anthropic-beta"),
         ("responses", "openai-beta", "anthropic-version"),
     ] {
-        let answer = ask(&gateway, format, "", &sent).await;
-        let echo = echoed_request(format, &answer);
-        let wanted: Vec<&str> = sent
+        let response = send_request(&gateway, format, "", &sent).await;
+        let echo = echoed_request(format, &response);
+        let expected: Vec<&str> = sent
             .iter()
             .filter(|sent| sent.0 == own)
             .map(|sent| sent.1)
             .collect();
-        assert_eq!(echo["headers"][own], wanted.join(", "), "{format}");
+        assert_eq!(echo["headers"][own], expected.join(", "), "{format}");
         assert_eq!(echo["headers"][foreign], Value::Null, "{format}");
     }
 }
@@ -186,8 +191,8 @@ async fn only_the_content_type_of_an_upstreams_headers_passes() {
                 .post(gateway.url(&path))
                 .bearer_auth(KEY)
                 .json(&body);
-            let answer = send(asked).await;
-            let names = answer.headers.keys().map(|name| name.as_str());
+            let response = send(asked).await;
+            let names = response.headers.keys().map(|name| name.as_str());
             // `connection` is of this hop, not of the upstream's.
             let mut names: Vec<&str> = names.filter(|name| *name != "connection").collect();
             names.sort_unstable();
@@ -212,14 +217,17 @@ async fn only_the_content_type_of_an_upstreams_headers_passes() {
             expected.sort_unstable();
             assert_eq!(names, expected, "{format}");
             if !theirs.is_empty() {
-                assert_eq!(answer.header("request-id"), answer.header("x-request-id"));
+                assert_eq!(
+                    response.header("request-id"),
+                    response.header("x-request-id")
+                );
             }
-            assert_eq!(answer.header("content-type"), kind);
+            assert_eq!(response.header("content-type"), kind);
             assert_eq!(
-                answer.header("x-omniglot-upstream"),
+                response.header("x-omniglot-upstream"),
                 format!("mock-{format}")
             );
-            assert_eq!(answer.header("x-omniglot-attempts"), "1");
+            assert_eq!(response.header("x-omniglot-attempts"), "1");
         }
     }
 }
@@ -231,10 +239,13 @@ async fn every_response_has_its_own_request_id() {
     let mut ids = Vec::new();
     for (format, _) in FORMATS {
         for headers in [&[][..], &[BEARER, ("x-request-id", "req_mine")][..]] {
-            let answer = ask(&gateway, format, "", headers).await;
-            ids.push(answer.header("x-request-id").to_owned());
+            let response = send_request(&gateway, format, "", headers).await;
+            ids.push(response.header("x-request-id").to_owned());
             if format == "messages" && headers.is_empty() {
-                assert_eq!(answer.json()["request_id"], answer.header("x-request-id"));
+                assert_eq!(
+                    response.json()["request_id"],
+                    response.header("x-request-id")
+                );
             }
         }
     }

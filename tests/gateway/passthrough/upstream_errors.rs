@@ -6,18 +6,18 @@ use omniglot_test_support::{
     gateway_with_fixed_responses, post, request, response_head,
 };
 
-async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
+async fn send_request(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
     let (path, body) = request(format, &format!("same-{format}"), prompt, stream);
     post(gateway.url(&path), body.to_string()).await
 }
 
-fn assert_provenance(answer: &Response, format: &str) {
+fn assert_provenance(response: &Response, format: &str) {
     assert_eq!(
-        answer.header("x-omniglot-upstream"),
+        response.header("x-omniglot-upstream"),
         format!("mock-{format}")
     );
-    assert_eq!(answer.header("x-omniglot-attempts"), "1");
-    assert!(answer.header("x-request-id").starts_with("req_"));
+    assert_eq!(response.header("x-omniglot-attempts"), "1");
+    assert!(response.header("x-request-id").starts_with("req_"));
 }
 
 #[tokio::test]
@@ -55,12 +55,12 @@ async fn an_error_about_the_gateways_credentials_is_not_passed_to_the_client() {
         for status in [401, 403] {
             for stream in [false, true] {
                 let prompt = format!("mock:error={status},secret-of-the-upstream-is-bad");
-                let answer = ask(&gateway, format, &prompt, stream).await;
-                assert_eq!(answer.status, 502, "{format} {status}");
-                let message = answer.error(format);
+                let response = send_request(&gateway, format, &prompt, stream).await;
+                assert_eq!(response.status, 502, "{format} {status}");
+                let message = response.error(format);
                 assert!(!message.contains("secret"), "{message}");
                 assert!(message.contains("credentials"), "{message}");
-                assert_provenance(&answer, format);
+                assert_provenance(&response, format);
             }
         }
     }
@@ -73,12 +73,13 @@ async fn an_unreadable_response_is_a_bad_gateway() {
     for (format, _) in FORMATS {
         for word in ["redirect", "html", "empty", "garbage", "cut"] {
             for stream in [false, true] {
-                let answer = ask(&gateway, format, &format!("mock:{word}"), stream).await;
-                let what = format!("{format} {word} {stream}: {}", answer.text());
-                assert_eq!(answer.status, 502, "{what}");
-                answer.error(format);
-                assert_eq!(answer.header("location"), "", "{what}");
-                assert_provenance(&answer, format);
+                let response =
+                    send_request(&gateway, format, &format!("mock:{word}"), stream).await;
+                let what = format!("{format} {word} {stream}: {}", response.text());
+                assert_eq!(response.status, 502, "{what}");
+                response.error(format);
+                assert_eq!(response.header("location"), "", "{what}");
+                assert_provenance(&response, format);
             }
         }
     }
@@ -90,22 +91,22 @@ async fn an_error_under_a_status_of_success_is_an_error() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
-            let answer = ask(&gateway, format, "mock:status_200_error", stream).await;
+            let response = send_request(&gateway, format, "mock:status_200_error", stream).await;
             assert!(
-                [500, 502].contains(&answer.status),
+                [500, 502].contains(&response.status),
                 "{format}: {}",
-                answer.status
+                response.status
             );
-            let message = answer.error(format);
+            let message = response.error(format);
             assert_eq!(message, "The mock broke off, as it was told.", "{format}");
-            assert_provenance(&answer, format);
+            assert_provenance(&response, format);
         }
     }
     let path = "/v1beta/models/same-native:streamGenerateContent";
     let (_, body) = request("native", "", "mock:status_200_error", true);
-    let answer = post(gateway.url(path), body.to_string()).await;
-    assert_eq!(answer.status, 500, "{}", answer.text());
-    answer.error("native");
+    let response = post(gateway.url(path), body.to_string()).await;
+    assert_eq!(response.status, 500, "{}", response.text());
+    response.error("native");
 }
 
 /// The answers to one request to each puppet.
@@ -190,11 +191,11 @@ async fn an_unreachable_upstream_is_a_bad_gateway() {
     let gateway = Gateway::start(&every_format_config(free_address()));
     for (format, _) in FORMATS {
         for stream in [false, true] {
-            let answer = ask(&gateway, format, "hi", stream).await;
-            assert_eq!(answer.status, 502, "{format}");
-            let message = answer.error(format);
+            let response = send_request(&gateway, format, "hi", stream).await;
+            assert_eq!(response.status, 502, "{format}");
+            let message = response.error(format);
             assert!(!message.contains("127.0.0.1"), "{message}");
-            assert_provenance(&answer, format);
+            assert_provenance(&response, format);
         }
     }
 }

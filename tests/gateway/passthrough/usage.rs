@@ -9,8 +9,8 @@ async fn stream(gateway: &Gateway, body: &str) -> Response {
     post(gateway.url("/v1/chat/completions"), body.to_owned()).await
 }
 
-fn chunks(answer: &Response) -> Vec<Value> {
-    let mut events = sse_events(answer.text());
+fn chunks(response: &Response) -> Vec<Value> {
+    let mut events = sse_events(response.text());
     let (_, last) = events.pop().expect("events");
     assert_eq!(last, "[DONE]");
     let parse = |(_, data): (String, String)| serde_json::from_str(&data).expect("JSON");
@@ -74,9 +74,9 @@ async fn usage_is_requested_and_hidden_from_clients_that_did_not_ask() {
             let fill = |shape: &str, model: &str| {
                 shape.replace("REST", &format!(r#""model":"{model}",{MESSAGES}"#))
             };
-            let answer = stream(&gateway, &fill(sent, ours)).await;
-            assert_eq!(answer.status, 200, "{sent}: {}", answer.text());
-            let chunks = chunks(&answer);
+            let response = stream(&gateway, &fill(sent, ours)).await;
+            assert_eq!(response.status, 200, "{sent}: {}", response.text());
+            let chunks = chunks(&response);
             assert_eq!(echoed_body(&chunks), fill(wanted, theirs), "{sent}");
             assert!(!chunks.iter().any(is_usage_only), "{sent}");
             assert!(chunks.iter().all(|chunk| chunk["model"] == ours), "{sent}");
@@ -110,11 +110,11 @@ async fn stream_options_that_are_not_an_object_are_refused() {
         let body = format!(
             r#"{{"model":"same-chat","stream":true,"stream_options":{options},{MESSAGES}}}"#
         );
-        let answer = stream(&gateway, &body).await;
-        assert_eq!(answer.status, 400, "{options}: {}", answer.text());
-        answer.error("chat");
+        let response = stream(&gateway, &body).await;
+        assert_eq!(response.status, 400, "{options}: {}", response.text());
+        response.error("chat");
         assert_eq!(
-            answer.json()["error"]["param"],
+            response.json()["error"]["param"],
             "stream_options",
             "{options}"
         );
@@ -127,11 +127,11 @@ async fn usage_options_are_not_sent_without_a_stream() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for stream_field in ["", r#""stream":false,"#, r#""stream":null,"#] {
         let body = format!(r#"{{{stream_field}"model":"same-chat",{MESSAGES}}}"#);
-        let answer = stream(&gateway, &body).await;
+        let response = stream(&gateway, &body).await;
         assert_eq!(
-            omniglot_test_support::echoed_request("chat", &answer)["body"],
+            omniglot_test_support::echoed_request("chat", &response)["body"],
             body
         );
-        assert_eq!(answer.json()["usage"]["prompt_tokens"], 1);
+        assert_eq!(response.json()["usage"]["prompt_tokens"], 1);
     }
 }

@@ -10,36 +10,36 @@ pub struct ResponseContent {
 }
 
 impl ResponseContent {
-    pub fn from_json(format: &str, reply: &Value) -> ResponseContent {
-        let mut heard = ResponseContent::default();
+    pub fn from_json(format: &str, response: &Value) -> ResponseContent {
+        let mut received = ResponseContent::default();
         match format {
-            "chat" => heard.chat(&reply["choices"][0]["message"]),
-            "messages" => list(&reply["content"]).for_each(|block| heard.block(block)),
-            "native" => heard.native(reply),
-            _ => list(&reply["output"]).for_each(|item| heard.item(item)),
+            "chat" => received.chat(&response["choices"][0]["message"]),
+            "messages" => list(&response["content"]).for_each(|block| received.block(block)),
+            "native" => received.native(response),
+            _ => list(&response["output"]).for_each(|item| received.item(item)),
         }
-        heard
+        received
     }
 
     pub fn from_stream<'p>(
         format: &str,
         pieces: impl Iterator<Item = &'p Value>,
     ) -> ResponseContent {
-        let mut heard = ResponseContent::default();
+        let mut received = ResponseContent::default();
         for piece in pieces {
             match format {
-                "chat" => heard.chat(&piece["choices"][0]["delta"]),
+                "chat" => received.chat(&piece["choices"][0]["delta"]),
                 "messages" => {
-                    heard.block(&piece["content_block"]);
-                    heard.push(&piece["delta"]["text"]);
-                    heard.argue(&piece["delta"]["partial_json"]);
+                    received.block(&piece["content_block"]);
+                    received.push(&piece["delta"]["text"]);
+                    received.argue(&piece["delta"]["partial_json"]);
                 }
-                "native" => heard.native(piece),
-                _ if piece["type"] == "response.output_item.done" => heard.item(&piece["item"]),
+                "native" => received.native(piece),
+                _ if piece["type"] == "response.output_item.done" => received.item(&piece["item"]),
                 _ => {}
             }
         }
-        heard
+        received
     }
 
     /// What the recorded shapes ask for, as text or as the arguments of a call that was forced.
@@ -85,8 +85,8 @@ impl ResponseContent {
         }
     }
 
-    fn native(&mut self, reply: &Value) {
-        for part in list(&reply["candidates"][0]["content"]["parts"]) {
+    fn native(&mut self, response: &Value) {
+        for part in list(&response["candidates"][0]["content"]["parts"]) {
             if part["thought"] != true {
                 self.push(&part["text"]);
             }

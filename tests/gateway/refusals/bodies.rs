@@ -32,11 +32,15 @@ async fn a_body_that_is_not_a_json_object_is_refused() {
     ];
     for (format, _) in FORMATS {
         for body in broken {
-            let answer = post(watched.gateway.url(&path_of(format)), body.to_vec()).await;
+            let response = post(watched.gateway.url(&path_of(format)), body.to_vec()).await;
             let what = String::from_utf8_lossy(body);
-            assert_eq!(answer.status, 400, "{format} {what}: {}", answer.text());
-            answer.error(format);
-            assert_eq!(answer.header("x-omniglot-upstream"), "", "{format} {what}");
+            assert_eq!(response.status, 400, "{format} {what}: {}", response.text());
+            response.error(format);
+            assert_eq!(
+                response.header("x-omniglot-upstream"),
+                "",
+                "{format} {what}"
+            );
         }
     }
     watched.assert_well().await;
@@ -59,9 +63,9 @@ async fn a_model_must_be_named_once_and_by_a_string() {
             r#"{"model":"same-chat","mod\u0065l":"same-chat"}"#,
             r#"{"model":"same-\ud800"}"#,
         ] {
-            let answer = post(watched.gateway.url(&path_of(format)), body).await;
-            assert_eq!(answer.status, 400, "{format} {body}: {}", answer.text());
-            let message = answer.error(format);
+            let response = post(watched.gateway.url(&path_of(format)), body).await;
+            assert_eq!(response.status, 400, "{format} {body}: {}", response.text());
+            let message = response.error(format);
             let named = message.contains("model");
             assert!(
                 named || body.contains("ud800"),
@@ -85,9 +89,9 @@ async fn a_model_that_does_not_exist_is_not_found() {
             "a/b:c",
         ] {
             let (path, body) = request(format, model, "hello", false);
-            let answer = post(watched.gateway.url(&path), body.to_string()).await;
-            assert_eq!(answer.status, 404, "{format} {model}");
-            assert!(answer.error(format).contains(model), "{format} {model}");
+            let response = post(watched.gateway.url(&path), body.to_string()).await;
+            assert_eq!(response.status, 404, "{format} {model}");
+            assert!(response.error(format).contains(model), "{format} {model}");
         }
         if format == "native" {
             continue;
@@ -100,22 +104,22 @@ async fn a_model_that_does_not_exist_is_not_found() {
             "\u{1F600}",
         ] {
             let (path, body) = request(format, model, "hello", false);
-            let answer = post(watched.gateway.url(&path), body.to_string()).await;
-            assert_eq!(answer.status, 404, "{format} {model:?}");
-            answer.error(format);
+            let response = post(watched.gateway.url(&path), body.to_string()).await;
+            assert_eq!(response.status, 404, "{format} {model:?}");
+            response.error(format);
         }
         let long = "m".repeat(1 << 20);
         let (path, body) = request(format, &long, "hello", false);
-        let answer = post(watched.gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 404, "{format}");
+        let response = post(watched.gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 404, "{format}");
         assert!(
-            answer.body.len() < 4096,
+            response.body.len() < 4096,
             "a name is not repeated at any length"
         );
         let body = format!(r#"{{"model":"same-{format}","stream":"{long}"}}"#);
-        let answer = post(watched.gateway.url(&path), body).await;
-        assert_eq!(answer.status, 400, "{format}");
-        assert!(answer.body.len() < 4096, "nor is a value");
+        let response = post(watched.gateway.url(&path), body).await;
+        assert_eq!(response.status, 400, "{format}");
+        assert!(response.body.len() < 4096, "nor is a value");
     }
     watched.assert_well().await;
 }
@@ -141,15 +145,15 @@ async fn a_body_of_another_type_is_refused() {
             let asked = kind
                 .into_iter()
                 .fold(asked, |asked, kind| asked.header("content-type", kind));
-            let answer = send(asked.body(body.to_string())).await;
+            let response = send(asked.body(body.to_string())).await;
             assert_eq!(
-                answer.status,
+                response.status,
                 wanted,
                 "{format} {kind:?}: {}",
-                answer.text()
+                response.text()
             );
             if wanted != 200 {
-                assert!(answer.error(format).contains("application/json"));
+                assert!(response.error(format).contains("application/json"));
             }
         }
     }
@@ -167,34 +171,39 @@ async fn malformed_json_is_refused() {
                 let (open, close) = (open.repeat(depth), close.repeat(depth));
                 let middle = if open.starts_with('{') { "1" } else { "" };
                 let body = format!(r#"{{"model":"{model}","x":{open}{middle}{close}}}"#);
-                let answer = post(watched.gateway.url(&path), body).await;
-                assert_eq!(answer.status, 400, "{format} {depth}: {}", answer.text());
-                answer.error(format);
+                let response = post(watched.gateway.url(&path), body).await;
+                assert_eq!(
+                    response.status,
+                    400,
+                    "{format} {depth}: {}",
+                    response.text()
+                );
+                response.error(format);
             }
             let body = format!(r#"{{"model":"{model}","x":{}"#, open.repeat(200_000));
-            let answer = post(watched.gateway.url(&path), body).await;
-            assert_eq!(answer.status, 400, "{format}");
+            let response = post(watched.gateway.url(&path), body).await;
+            assert_eq!(response.status, 400, "{format}");
         }
         // The deepest that is read, and one level more.
         for (depth, refused) in [(127, false), (128, true)] {
             let (open, close) = ("[".repeat(depth - 1), "]".repeat(depth - 1));
             let body = format!(r#"{{"model":"{model}","x":{open}{close}}}"#);
-            let answer = post(watched.gateway.url(&path), body).await;
-            let text = answer.text();
-            let told = text.contains("recursion") || text.contains("less nesting");
-            assert_eq!(told, refused, "{format} {depth}: {}", answer.text());
+            let response = post(watched.gateway.url(&path), body).await;
+            let text = response.text();
+            let message = text.contains("recursion") || text.contains("less nesting");
+            assert_eq!(message, refused, "{format} {depth}: {}", response.text());
         }
         let mut invalid = format!(r#"{{"model":"{model}","x":""#).into_bytes();
         invalid.extend_from_slice(b"\xff\xfe\"}");
-        let answer = post(watched.gateway.url(&path), invalid).await;
-        assert_eq!(answer.status, 400, "{format}: {}", answer.text());
-        answer.error(format);
+        let response = post(watched.gateway.url(&path), invalid).await;
+        assert_eq!(response.status, 400, "{format}: {}", response.text());
+        response.error(format);
         let body = format!(
             r#"{{"model":"{model}","x":1e999999,"y":-0,"z":{}}}"#,
             "9".repeat(5000)
         );
-        let answer = post(watched.gateway.url(&path), body).await;
-        assert_eq!(answer.status, 400, "{format}: {}", answer.text());
+        let response = post(watched.gateway.url(&path), body).await;
+        assert_eq!(response.status, 400, "{format}: {}", response.text());
     }
     watched.assert_well().await;
 }

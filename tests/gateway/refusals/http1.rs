@@ -243,9 +243,9 @@ async fn bytes_that_are_not_http_get_an_error_or_a_closed_connection() {
         // Nothing more will come, so nothing may be waited for.
         let _ = line.stream.shutdown(std::net::Shutdown::Write);
         while line.more().is_some() {}
-        let said = String::from_utf8_lossy(&line.unread);
-        let good = said.starts_with("HTTP/1.1 200");
-        assert!(!good, "{}: {said}", String::from_utf8_lossy(bytes));
+        let text = String::from_utf8_lossy(&line.unread);
+        let good = text.starts_with("HTTP/1.1 200");
+        assert!(!good, "{}: {text}", String::from_utf8_lossy(bytes));
     }
     watched.assert_well().await;
 }

@@ -2,7 +2,7 @@
 
 use omniglot_test_support::{Gateway, wait_until};
 
-use super::{ScriptedUpstream, ask, config, failure, good, outcome, reply};
+use super::{ScriptedUpstream, config, failure, good, outcome, reply, send_request};
 
 const OPEN_LONG: &str = "breaker: {failures: 2, open_for: 1h}";
 
@@ -12,10 +12,10 @@ async fn after_consecutive_failures_the_next_upstream_is_tried_first() {
     let spare = ScriptedUpstream::start(vec![good()]).await;
     let gateway = Gateway::start(&config(&[&bad, &spare], OPEN_LONG, ""));
     for _ in 0..2 {
-        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+        assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u1"));
     }
     for _ in 0..3 {
-        assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+        assert_eq!(outcome(&send_request(&gateway).await), (200, "1", "u1"));
     }
     assert_eq!(bad.request_count(), 2);
     let open = gateway.metric("omniglot_upstream_breaker_open").await;
@@ -36,10 +36,10 @@ async fn a_probe_finds_an_upstream_that_works_again() {
     let breaker = "breaker: {failures: 2, open_for: 200ms}";
     let gateway = Gateway::start(&config(&[&healing, &spare], breaker, ""));
     for _ in 0..2 {
-        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+        assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u1"));
     }
     wait_until("the first upstream answers again", async || {
-        outcome(&ask(&gateway).await) == (200, "1", "u0")
+        outcome(&send_request(&gateway).await) == (200, "1", "u0")
     })
     .await;
     // What a reply has shown is noted when all of it has gone out.
@@ -56,9 +56,9 @@ async fn the_only_upstream_is_used_with_an_open_breaker() {
     let bad = ScriptedUpstream::start(vec![failure(500), failure(500), failure(500), good()]).await;
     let gateway = Gateway::start(&config(&[&bad], OPEN_LONG, ""));
     for _ in 0..3 {
-        assert_eq!(outcome(&ask(&gateway).await), (500, "1", "u0"));
+        assert_eq!(outcome(&send_request(&gateway).await), (500, "1", "u0"));
     }
-    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "1", "u0"));
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn client_errors_do_not_open_the_breaker() {
     let spare = ScriptedUpstream::start(vec![good()]).await;
     let gateway = Gateway::start(&config(&[&strict, &spare], OPEN_LONG, ""));
     for _ in 0..6 {
-        assert_eq!(outcome(&ask(&gateway).await), (400, "1", "u0"));
+        assert_eq!(outcome(&send_request(&gateway).await), (400, "1", "u0"));
     }
 }
 
@@ -81,9 +81,9 @@ async fn retry_after_of_an_upstream_holds_for_every_request() {
     let polite = ScriptedUpstream::start(vec![busy]).await;
     let spare = ScriptedUpstream::start(vec![good()]).await;
     let gateway = Gateway::start(&config(&[&polite, &spare], "", ""));
-    assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u1"));
     for _ in 0..3 {
-        assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+        assert_eq!(outcome(&send_request(&gateway).await), (200, "1", "u1"));
     }
     assert_eq!(polite.request_count(), 1);
 }
@@ -94,7 +94,7 @@ async fn with_the_breaker_off_every_request_tries_the_upstream() {
     let spare = ScriptedUpstream::start(vec![good()]).await;
     let gateway = Gateway::start(&config(&[&bad, &spare], "breaker: off", ""));
     for _ in 0..8 {
-        assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+        assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u1"));
     }
 }
 
@@ -113,7 +113,7 @@ async fn the_metrics_show_which_upstream_is_down() {
             == [r#"omniglot_upstream_down{upstream="u0"} 1"#]
     })
     .await;
-    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u1"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "1", "u1"));
 
     let well = ScriptedUpstream::start(vec![good()]).await;
     let healed = text.replace(&ill.upstream.base_url(), &well.upstream.base_url());
@@ -124,5 +124,5 @@ async fn the_metrics_show_which_upstream_is_down() {
             == [r#"omniglot_upstream_down{upstream="u0"} 0"#]
     })
     .await;
-    assert_eq!(outcome(&ask(&gateway).await), (200, "1", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "1", "u0"));
 }

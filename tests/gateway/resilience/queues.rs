@@ -7,12 +7,12 @@ use omniglot_test_support::{
 use super::{ScriptedUpstream, config, good, outcome};
 use crate::bodies::CHAT;
 
-fn crowded(mock: &Mock, room: &str) -> Gateway {
+fn start_with_queue(mock: &Mock, room: &str) -> Gateway {
     let base = format!("base_url: \"http://{}/v1\"", mock.address);
     Gateway::start(&single_upstream_config("", &format!("{base}, {room}")))
 }
 
-fn held(name: &str) -> String {
+fn waiting_prompt(name: &str) -> String {
     let (_, body) = request(
         "chat",
         "m",
@@ -33,13 +33,13 @@ async fn until_waiting(gateway: &Gateway, count: usize) {
 #[tokio::test]
 async fn a_queued_request_is_served_later_and_one_beyond_the_queue_is_refused() {
     let mock = Mock::start();
-    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
+    let gateway = start_with_queue(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
     let url = gateway.url(CHAT);
-    let first = tokio::spawn(post(url.clone(), held("first")));
+    let first = tokio::spawn(post(url.clone(), waiting_prompt("first")));
     mock.until_seen("first", "waiting", 1).await;
-    let second = tokio::spawn(post(url.clone(), held("second")));
+    let second = tokio::spawn(post(url.clone(), waiting_prompt("second")));
     until_waiting(&gateway, 1).await;
-    let third = post(url, held("third")).await;
+    let third = post(url, waiting_prompt("third")).await;
     assert_eq!(outcome(&third), (503, "1", "up"), "{}", third.text());
     assert_eq!(third.header("retry-after"), "1");
     assert!(third.error("chat").contains("no more may wait"));
@@ -61,12 +61,12 @@ async fn a_queued_request_is_served_later_and_one_beyond_the_queue_is_refused() 
 #[tokio::test]
 async fn a_request_queued_too_long_is_refused() {
     let mock = Mock::start();
-    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 200ms");
+    let gateway = start_with_queue(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 200ms");
     let url = gateway.url(CHAT);
-    let first = tokio::spawn(post(url.clone(), held("first")));
+    let first = tokio::spawn(post(url.clone(), waiting_prompt("first")));
     mock.until_seen("first", "waiting", 1).await;
     for name in ["late", "later"] {
-        let late = post(url.clone(), held(name)).await;
+        let late = post(url.clone(), waiting_prompt(name)).await;
         assert_eq!(late.status, 503);
         assert!(late.error("chat").contains("the wait was too long"));
         assert_eq!(mock.seen(name, "started").await, 0);
@@ -78,11 +78,11 @@ async fn a_request_queued_too_long_is_refused() {
 #[tokio::test]
 async fn a_client_that_disconnects_leaves_the_queue() {
     let mock = Mock::start();
-    let gateway = crowded(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
+    let gateway = start_with_queue(&mock, "max_in_flight: 1, queue: 1, queue_timeout: 1h");
     let url = gateway.url(CHAT);
-    let first = tokio::spawn(post(url.clone(), held("first")));
+    let first = tokio::spawn(post(url.clone(), waiting_prompt("first")));
     mock.until_seen("first", "waiting", 1).await;
-    let waiting = tokio::spawn(post(url.clone(), held("gone")));
+    let waiting = tokio::spawn(post(url.clone(), waiting_prompt("gone")));
     until_waiting(&gateway, 1).await;
     waiting.abort();
     until_waiting(&gateway, 0).await;
@@ -109,7 +109,7 @@ async fn a_full_upstream_is_skipped_for_one_with_capacity() {
         "[{name: full}, {name: u0, priority: 1}]",
     );
     let gateway = Gateway::start(&text);
-    let first = tokio::spawn(post(gateway.url(CHAT), held("first")));
+    let first = tokio::spawn(post(gateway.url(CHAT), waiting_prompt("first")));
     mock.until_seen("first", "waiting", 1).await;
     let (_, body) = request("chat", "m", "hello", false);
     let second = post(gateway.url(CHAT), body.to_string()).await;
@@ -139,8 +139,8 @@ async fn a_conversation_stays_at_its_upstream() {
             let (_, body) = request("chat", "m", "hello", false);
             let call = client().post(gateway.url(CHAT)).bearer_auth(KEY);
             let call = call.header("x-session-id", format!("session-{session}"));
-            let answer = send(call.json(&body)).await;
-            upstreams.insert(answer.header("x-omniglot-upstream").to_owned());
+            let response = send(call.json(&body)).await;
+            upstreams.insert(response.header("x-omniglot-upstream").to_owned());
         }
         assert_eq!(upstreams.len(), 1, "{upstreams:?}");
         used.extend(upstreams);
@@ -160,10 +160,10 @@ async fn the_attempt_timeout_includes_the_time_in_the_queue() {
          {id: patient, upstreams: [{name: up}]}",
     );
     let gateway = Gateway::start(&text);
-    let body = held("first").replace(r#""model":"m""#, r#""model":"patient""#);
+    let body = waiting_prompt("first").replace(r#""model":"m""#, r#""model":"patient""#);
     let first = tokio::spawn(post(gateway.url(CHAT), body));
     mock.until_seen("first", "waiting", 1).await;
-    let late = post(gateway.url(CHAT), held("late")).await;
+    let late = post(gateway.url(CHAT), waiting_prompt("late")).await;
     assert_eq!(outcome(&late), (503, "1", "up"), "{}", late.text());
     mock.signal("first", 1000).await;
     assert_eq!(first.await.expect("no panic").status, 200);

@@ -16,13 +16,13 @@ fn limited(mock: &Mock, limits: &str) -> Gateway {
     Gateway::start(&text)
 }
 
-async fn ask(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
+async fn send_request(gateway: &Gateway, format: &str, prompt: &str, stream: bool) -> Response {
     let (path, body) = request(format, &format!("same-{format}"), prompt, stream);
     post(gateway.url(&path), body.to_string()).await
 }
 
 /// The headers in which a format tells of requests: limit, remaining.
-fn told(format: &str, unit: &str) -> Option<[String; 2]> {
+fn rate_limit_headers(format: &str, unit: &str) -> Option<[String; 2]> {
     match format {
         "chat" | "responses" => Some([
             format!("x-ratelimit-limit-{unit}"),
@@ -42,14 +42,14 @@ async fn requests_over_the_rate_limit_are_refused_in_the_clients_format() {
     for (format, _) in FORMATS {
         let gateway = limited(&mock, "requests_per_minute: 2");
         for (left, stream) in [("1", false), ("0", true)] {
-            let answer = ask(&gateway, format, "hello", stream).await;
-            assert_eq!(answer.status, 200);
-            if let Some([limit, remaining]) = told(format, "requests") {
-                assert_eq!(answer.header(&limit), "2", "{format}");
-                assert_eq!(answer.header(&remaining), left, "{format}");
+            let response = send_request(&gateway, format, "hello", stream).await;
+            assert_eq!(response.status, 200);
+            if let Some([limit, remaining]) = rate_limit_headers(format, "requests") {
+                assert_eq!(response.header(&limit), "2", "{format}");
+                assert_eq!(response.header(&remaining), left, "{format}");
             }
         }
-        let refused = ask(&gateway, format, "hello", false).await;
+        let refused = send_request(&gateway, format, "hello", false).await;
         assert_eq!(refused.status, 429, "{format}");
         let message = refused.error(format);
         assert!(
@@ -68,10 +68,10 @@ async fn tokens_are_charged_by_the_usage_of_a_response() {
     for stream in [false, true] {
         let gateway = limited(&mock, "tokens_per_minute: 1000");
         let prompt = "mock:usage=700,0,500,0 hello";
-        let answer = ask(&gateway, "chat", prompt, stream).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        let response = send_request(&gateway, "chat", prompt, stream).await;
+        assert_eq!(response.status, 200, "{}", response.text());
         gateway.until_idle().await;
-        let refused = ask(&gateway, "messages", "hello", stream).await;
+        let refused = send_request(&gateway, "messages", "hello", stream).await;
         assert_eq!(refused.status, 429, "{}", refused.text());
         let message = refused.error("messages");
         assert!(message.contains("1000 tokens per minute"), "{message}");
@@ -91,7 +91,7 @@ async fn concurrency_slots_are_released_however_a_request_ends() {
     // A client that goes away in the middle of a stream.
     let gone = waiting("gone");
     mock.until_seen("gone", "waiting", 1).await;
-    let refused = ask(&gateway, "native", "hello", false).await;
+    let refused = send_request(&gateway, "native", "hello", false).await;
     assert_eq!(refused.status, 429);
     assert!(
         refused
@@ -109,14 +109,17 @@ async fn concurrency_slots_are_released_however_a_request_ends() {
         "mock:error=400",
     ] {
         for stream in [false, true] {
-            ask(&gateway, "chat", prompt, stream).await;
+            send_request(&gateway, "chat", prompt, stream).await;
             gateway.until_idle().await;
         }
     }
     let (path, _) = request("chat", "same-chat", "", false);
     assert_eq!(post(gateway.url(&path), "{").await.status, 400);
     gateway.until_idle().await;
-    assert_eq!(ask(&gateway, "chat", "hello", false).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "chat", "hello", false).await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -133,7 +136,7 @@ async fn the_gateway_has_its_own_concurrency_limit() {
     let held = tokio::spawn(post(gateway.url(CHAT), body.to_string()));
     mock.until_seen("held", "waiting", 1).await;
     for (format, _) in FORMATS {
-        let refused = ask(&gateway, format, "hello", false).await;
+        let refused = send_request(&gateway, format, "hello", false).await;
         let expected = if format == "messages" { 529 } else { 503 };
         assert_eq!(refused.status, expected, "{format}");
         assert_eq!(refused.header("retry-after"), "1");
@@ -146,5 +149,8 @@ async fn the_gateway_has_its_own_concurrency_limit() {
     mock.signal("held", 1000).await;
     assert_eq!(held.await.expect("no panic").status, 200);
     gateway.until_idle().await;
-    assert_eq!(ask(&gateway, "chat", "hello", false).await.status, 200);
+    assert_eq!(
+        send_request(&gateway, "chat", "hello", false).await.status,
+        200
+    );
 }

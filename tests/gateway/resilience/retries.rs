@@ -6,7 +6,7 @@ use omniglot_test_support::{
     Gateway, Http1Connection, Mock, http1_post_head, post, request, sse_events,
 };
 
-use super::{ScriptedUpstream, ask, config, failure, good, outcome, reply};
+use super::{ScriptedUpstream, config, failure, good, outcome, reply, send_request};
 use crate::bodies::CHAT;
 
 #[tokio::test]
@@ -17,7 +17,7 @@ async fn the_same_upstream_is_retried_as_often_as_allowed() {
         "",
         "retries: {attempts: 3, backoff: 1ms}",
     ));
-    assert_eq!(outcome(&ask(&gateway).await), (200, "3", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "3", "u0"));
 
     let never = ScriptedUpstream::start(vec![failure(503)]).await;
     let gateway = Gateway::start(&config(
@@ -25,7 +25,7 @@ async fn the_same_upstream_is_retried_as_often_as_allowed() {
         "",
         "retries: {attempts: 3, backoff: 1ms}",
     ));
-    assert_eq!(outcome(&ask(&gateway).await), (503, "3", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (503, "3", "u0"));
     assert_eq!(never.request_count(), 3);
 }
 
@@ -36,7 +36,7 @@ async fn without_the_setting_every_upstream_is_tried_once() {
         ScriptedUpstream::start(vec![failure(502)]).await,
     );
     let gateway = Gateway::start(&config(&[&one, &two], "", ""));
-    assert_eq!(outcome(&ask(&gateway).await), (502, "2", "u1"));
+    assert_eq!(outcome(&send_request(&gateway).await), (502, "2", "u1"));
     assert_eq!((one.request_count(), two.request_count()), (1, 1));
 }
 
@@ -47,7 +47,7 @@ async fn client_errors_are_not_retried() {
         let second = ScriptedUpstream::start(vec![good()]).await;
         let model = "retries: {attempts: 4, backoff: 1ms}";
         let gateway = Gateway::start(&config(&[&first, &second], "", model));
-        assert_eq!(outcome(&ask(&gateway).await), (status, "1", "u0"));
+        assert_eq!(outcome(&send_request(&gateway).await), (status, "1", "u0"));
         assert_eq!(second.request_count(), 0);
     }
 }
@@ -58,18 +58,18 @@ async fn an_exhausted_quota_is_retried_at_another_upstream_only() {
     let model = "retries: {attempts: 4, backoff: 1ms}";
     let alone = ScriptedUpstream::start(vec![reply(429, "", body)]).await;
     let gateway = Gateway::start(&config(&[&alone], "", model));
-    let answer = ask(&gateway).await;
-    assert_eq!(outcome(&answer), (429, "1", "u0"));
+    let response = send_request(&gateway).await;
+    assert_eq!(outcome(&response), (429, "1", "u0"));
     assert!(
-        answer.text().contains("insufficient_quota"),
+        response.text().contains("insufficient_quota"),
         "{}",
-        answer.text()
+        response.text()
     );
 
     let empty = ScriptedUpstream::start(vec![reply(429, "", body)]).await;
     let other = ScriptedUpstream::start(vec![failure(500), good()]).await;
     let gateway = Gateway::start(&config(&[&empty, &other], "", model));
-    assert_eq!(outcome(&ask(&gateway).await), (200, "3", "u1"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "3", "u1"));
     assert_eq!((empty.request_count(), other.request_count()), (1, 2));
 }
 
@@ -78,7 +78,7 @@ async fn refused_credentials_are_not_retried() {
     let alone = ScriptedUpstream::start(vec![failure(401)]).await;
     let model = "retries: {attempts: 4, backoff: 1ms}";
     let gateway = Gateway::start(&config(&[&alone], "", model));
-    assert_eq!(outcome(&ask(&gateway).await), (502, "1", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (502, "1", "u0"));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn retry_after_of_an_upstream_is_respected() {
     let model = "retries: {attempts: 2, backoff: 1ms}";
     let gateway = Gateway::start(&config(&[&polite], "", model));
     let since = Instant::now();
-    assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u0"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u0"));
     assert!(
         since.elapsed() >= Duration::from_millis(990),
         "{:?}",
@@ -109,9 +109,9 @@ async fn a_long_retry_after_is_passed_to_the_client() {
     );
     let polite = ScriptedUpstream::start(vec![busy]).await;
     let gateway = Gateway::start(&config(&[&polite], "", "retries: {attempts: 5}"));
-    let answer = ask(&gateway).await;
-    assert_eq!(outcome(&answer), (429, "1", "u0"));
-    assert_eq!(answer.header("retry-after"), "3600");
+    let response = send_request(&gateway).await;
+    assert_eq!(outcome(&response), (429, "1", "u0"));
+    assert_eq!(response.header("retry-after"), "3600");
 }
 
 #[tokio::test]
@@ -120,13 +120,13 @@ async fn an_attempt_and_all_attempts_have_timeouts() {
     let second = ScriptedUpstream::start(vec![good()]).await;
     let model = "retries: {per_attempt_timeout: 200ms}";
     let gateway = Gateway::start(&config(&[&silent, &second], "", model));
-    assert_eq!(outcome(&ask(&gateway).await), (200, "2", "u1"));
+    assert_eq!(outcome(&send_request(&gateway).await), (200, "2", "u1"));
 
     let model = "retries: {attempts: 20, per_attempt_timeout: 200ms, total_timeout: 500ms}";
     let gateway = Gateway::start(&config(&[&silent], "", model));
-    let answer = ask(&gateway).await;
-    assert_eq!(answer.status, 504, "{}", answer.text());
-    let attempts: u32 = answer
+    let response = send_request(&gateway).await;
+    assert_eq!(response.status, 504, "{}", response.text());
+    let attempts: u32 = response
         .header("x-omniglot-attempts")
         .parse()
         .expect("a number");
@@ -146,12 +146,12 @@ async fn a_stream_that_began_in_time_may_exceed_the_timeouts() {
     );
     let gateway = Gateway::start(&text);
     let (_, body) = request("chat", "m", "mock:events=15 mock:pace=100ms", true);
-    let answer = post(gateway.url(CHAT), body.to_string()).await;
-    assert_eq!(answer.status, 200);
+    let response = post(gateway.url(CHAT), body.to_string()).await;
+    assert_eq!(response.status, 200);
     assert!(
-        answer.text().ends_with("data: [DONE]\n\n"),
+        response.text().ends_with("data: [DONE]\n\n"),
         "{}",
-        answer.text()
+        response.text()
     );
 }
 
@@ -173,12 +173,12 @@ async fn a_stream_beyond_the_total_timeout_ends_with_an_error() {
         true,
     );
     mock.signal("never-signalled", 3).await;
-    let answer = post(gateway.url(CHAT), body.to_string()).await;
-    assert_eq!(answer.status, 200);
-    let events = sse_events(answer.text());
+    let response = post(gateway.url(CHAT), body.to_string()).await;
+    assert_eq!(response.status, 200);
+    let events = sse_events(response.text());
     let last = events.last().expect("events");
     assert!(last.1.contains("\"error\""), "{events:?}");
-    assert!(!answer.text().contains("[DONE]"));
+    assert!(!response.text().contains("[DONE]"));
     gateway.until_idle().await;
 }
 
@@ -187,12 +187,12 @@ async fn a_model_may_have_longer_timeouts_than_its_upstream() {
     let slow = ScriptedUpstream::start(vec![String::new()]).await;
     let model = "timeouts: {first_byte: 100ms}";
     let gateway = Gateway::start(&config(&[&slow], "timeouts: {first_byte: 1h}", model));
-    let answer = ask(&gateway).await;
-    assert_eq!(outcome(&answer), (504, "1", "u0"));
+    let response = send_request(&gateway).await;
+    assert_eq!(outcome(&response), (504, "1", "u0"));
     assert!(
-        answer.text().contains("first_byte 100ms"),
+        response.text().contains("first_byte 100ms"),
         "{}",
-        answer.text()
+        response.text()
     );
 }
 
@@ -204,13 +204,14 @@ async fn a_body_sent_too_slowly_times_out() {
         "admin: ADMIN, timeouts: {body: 500ms, body_idle: 1h}",
     );
     let gateway = Gateway::start(&text);
-    let mut wire = Http1Connection::connect(gateway.address).await;
-    wire.send(http1_post_head(CHAT, "content-length: 1000\r\n"))
+    let mut connection = Http1Connection::connect(gateway.address).await;
+    connection
+        .send(http1_post_head(CHAT, "content-length: 1000\r\n"))
         .await;
-    wire.send("{").await;
+    connection.send("{").await;
     // The first byte has been read and a second one is there, but the whole never comes.
-    wire.send(" ").await;
-    let answer = wire.read_message().await.expect("an answer");
-    assert_eq!(answer.status(), 408, "{}", answer.text());
+    connection.send(" ").await;
+    let response = connection.read_message().await.expect("an answer");
+    assert_eq!(response.status(), 408, "{}", response.text());
     assert_eq!(unasked.request_count(), 0);
 }

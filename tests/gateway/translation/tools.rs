@@ -29,37 +29,42 @@ async fn called(gateway: &Gateway, client: &str, upstream: &str, tool: &Value) -
     for (stream, seen) in [false, true].into_iter().zip(&mut seen) {
         let (path, mut body) = request(client, &format!("same-{upstream}"), "mock:tool", stream);
         body["tools"] = json!([tool]);
-        let answer = post(gateway.url(&path), body.to_string()).await;
-        assert_eq!(answer.status, 200, "{client} {upstream}: {}", answer.text());
+        let response = post(gateway.url(&path), body.to_string()).await;
+        assert_eq!(
+            response.status,
+            200,
+            "{client} {upstream}: {}",
+            response.text()
+        );
         *seen = match stream {
-            false => whole(client, &answer.json()),
-            true => streamed(client, &answer),
+            false => whole(client, &response.json()),
+            true => streamed(client, &response),
         };
-        assert!(seen.is_object(), "{client} {upstream}: {}", answer.text());
+        assert!(seen.is_object(), "{client} {upstream}: {}", response.text());
     }
     seen
 }
 
 /// What names the call and what it says, in the words of the format.
-fn whole(format: &str, reply: &Value) -> Value {
+fn whole(format: &str, response: &Value) -> Value {
     let found = |list: &Value, holds: &dyn Fn(&Value) -> bool| {
         let mut items = list.as_array().into_iter().flatten();
         items.find(|item| holds(item)).cloned().unwrap_or_default()
     };
     match format {
-        "chat" => reply["choices"][0]["message"]["tool_calls"][0].clone(),
-        "messages" => found(&reply["content"], &|block| block["type"] == "tool_use"),
+        "chat" => response["choices"][0]["message"]["tool_calls"][0].clone(),
+        "messages" => found(&response["content"], &|block| block["type"] == "tool_use"),
         "native" => {
-            let parts = &reply["candidates"][0]["content"]["parts"];
+            let parts = &response["candidates"][0]["content"]["parts"];
             found(parts, &|part| part["functionCall"].is_object())["functionCall"].clone()
         }
-        _ => found(&reply["output"], &|item| item["call_id"].is_string()),
+        _ => found(&response["output"], &|item| item["call_id"].is_string()),
     }
 }
 
 /// The call as the pieces of a stream make it up.
-fn streamed(format: &str, answer: &Response) -> Value {
-    let pieces = sse_events(answer.text());
+fn streamed(format: &str, response: &Response) -> Value {
+    let pieces = sse_events(response.text());
     let pieces = pieces.iter().map(|(_, data)| data.as_str());
     let mut call = Value::Null;
     for event in pieces.filter_map(|data| serde_json::from_str::<Value>(data).ok()) {

@@ -8,7 +8,13 @@ use serde_json::{Value, json};
 use super::{config, create};
 use crate::TestStore;
 
-async fn ask(gateway: &Gateway, method: Method, path: &str, secret: &str, body: Value) -> Response {
+async fn send_request(
+    gateway: &Gateway,
+    method: Method,
+    path: &str,
+    secret: &str,
+    body: Value,
+) -> Response {
     let request = client().request(method, gateway.url(path));
     let request = request.bearer_auth(secret);
     send(match body {
@@ -19,14 +25,14 @@ async fn ask(gateway: &Gateway, method: Method, path: &str, secret: &str, body: 
 }
 
 async fn respond(gateway: &Gateway, body: Value) -> Response {
-    ask(gateway, Method::POST, "/v1/responses", KEY, body).await
+    send_request(gateway, Method::POST, "/v1/responses", KEY, body).await
 }
 
-async fn said(gateway: &Gateway, words: &str, previous: &Value) -> Value {
+async fn respond_with_id(gateway: &Gateway, words: &str, previous: &Value) -> Value {
     let body = json!({"model": "chat", "input": words, "previous_response_id": previous, "max_output_tokens": 16});
-    let answer = respond(gateway, body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()["id"].clone()
+    let response = respond(gateway, body).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    response.json()["id"].clone()
 }
 
 /// Ends it as an operator would.
@@ -44,11 +50,11 @@ async fn a_conversation_survives_a_restart(#[case] database: Database) {
     let mock = Mock::start();
     let test_store = TestStore::new(database);
     let gateway = Gateway::start(&config(&mock, &test_store));
-    let first = said(&gateway, "My name is Ada.", &Value::Null).await;
-    let second = said(&gateway, "And Bob.", &first).await;
-    let deleted = said(&gateway, "And nobody.", &second).await;
+    let first = respond_with_id(&gateway, "My name is Ada.", &Value::Null).await;
+    let second = respond_with_id(&gateway, "And Bob.", &first).await;
+    let deleted = respond_with_id(&gateway, "And nobody.", &second).await;
     let path = |id: &Value| format!("/v1/responses/{}", id.as_str().expect("an id"));
-    let gone = ask(&gateway, Method::DELETE, &path(&deleted), KEY, Value::Null).await;
+    let gone = send_request(&gateway, Method::DELETE, &path(&deleted), KEY, Value::Null).await;
     assert_eq!(gone.status, 200, "{}", gone.text());
     let stranger = create(&gateway, &["stranger"]);
     stop(gateway);
@@ -56,8 +62,8 @@ async fn a_conversation_survives_a_restart(#[case] database: Database) {
     let gateway = Gateway::start(&config(&mock, &test_store));
     let echo = json!({"model": "chat", "input": "mock:echo Who is here?",
             "previous_response_id": second, "max_output_tokens": 16});
-    let answer = respond(&gateway, echo).await;
-    let sent = echoed_request("responses", &answer)["body"].to_string();
+    let response = respond(&gateway, echo).await;
+    let sent = echoed_request("responses", &response)["body"].to_string();
     let words = [
         "My name is Ada.",
         "You said: My name is Ada.",
@@ -74,18 +80,18 @@ async fn a_conversation_survives_a_restart(#[case] database: Database) {
     // By its id too, for its own key, and never what was deleted.
     let gateway = Gateway::start(&config(&mock, &test_store));
     let get = async |id: &Value, secret: &str| {
-        ask(&gateway, Method::GET, &path(id), secret, Value::Null).await
+        send_request(&gateway, Method::GET, &path(id), secret, Value::Null).await
     };
     assert_eq!(get(&second, &stranger).await.status, 404);
     let fetched = get(&second, KEY).await;
     assert_eq!(fetched.status, 200, "{}", fetched.text());
     assert_eq!(fetched.json()["previous_response_id"], first);
     let items = format!("{}/input_items", path(&second));
-    let items = ask(&gateway, Method::GET, &items, KEY, Value::Null).await;
+    let items = send_request(&gateway, Method::GET, &items, KEY, Value::Null).await;
     assert!(items.text().contains("My name is Ada."), "{}", items.text());
     assert_eq!(get(&deleted, KEY).await.status, 404);
     // Deleted without ever having been in this process's memory.
-    let gone = ask(&gateway, Method::DELETE, &path(&first), KEY, Value::Null).await;
+    let gone = send_request(&gateway, Method::DELETE, &path(&first), KEY, Value::Null).await;
     assert_eq!(gone.status, 200, "{}", gone.text());
     assert_eq!(get(&first, KEY).await.status, 404);
 }

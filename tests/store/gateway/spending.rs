@@ -4,23 +4,23 @@ use omniglot_test_support::{Database, Gateway, KEY, Mock, Postgres, wait_until};
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{ask, behind, command, config, create, is_up};
+use super::{command, config, create, is_up, send_request, store_behind_proxy};
 use crate::TestStore;
 
 async fn spend(gateway: &Gateway, secret: &str, tokens: u64) {
-    let answer = ask(gateway, "chat", secret, tokens).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = send_request(gateway, "chat", secret, tokens).await;
+    assert_eq!(response.status, 200, "{}", response.text());
 }
 
 /// What a key has left, in thousandths; asked with a request that no key can pay.
 async fn has_left(gateway: &Gateway, secret: &str, thousandths: u64) -> bool {
-    let answer = ask(gateway, "chat", secret, 1_000_000).await;
-    assert_eq!(answer.status, 429, "{}", answer.text());
+    let response = send_request(gateway, "chat", secret, 1_000_000).await;
+    assert_eq!(response.status, 429, "{}", response.text());
     let left = format!("has {} left", thousandths as f64 / 1000.0);
-    answer.error("chat").contains(&left)
+    response.error("chat").contains(&left)
 }
 
-fn leave(mut gateway: Gateway) {
+fn stop(mut gateway: Gateway) {
     gateway.process.signal("TERM");
     assert_eq!(gateway.process.wait().code(), Some(0));
 }
@@ -44,7 +44,7 @@ async fn spending_survives_a_restart(#[case] database: Database) {
     let secret = create(&gateway, &capped);
     spend(&gateway, KEY, 123).await;
     spend(&gateway, &secret, 100).await;
-    leave(gateway);
+    stop(gateway);
 
     let gateway = Gateway::start(&config(&mock, &test_store));
     assert!(has_left(&gateway, KEY, 877).await);
@@ -58,7 +58,7 @@ async fn spending_survives_a_restart(#[case] database: Database) {
     assert!(has_left(&gateway, KEY, 677).await);
     assert!(has_left(&gateway, &secret, 300).await);
     spend(&gateway, &secret, 300).await;
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 429);
     wait_until("the store has it", async || {
         let listed = command(&gateway, &["key", "list", "--json"]);
         let listed: Value = serde_json::from_str(&listed).expect("JSON");
@@ -68,11 +68,11 @@ async fn spending_survives_a_restart(#[case] database: Database) {
     // What this process spends is written down too; that must not count again when its key changes.
     command(&gateway, &["key", "set", "dev", "--cap", "0.9"]);
     wait_until("the higher cap holds", async || {
-        ask(&gateway, "chat", &secret, 100).await.status == 200
+        send_request(&gateway, "chat", &secret, 100).await.status == 200
     })
     .await;
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 429);
-    leave(gateway);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 429);
+    stop(gateway);
     usage(&mock, &test_store);
 }
 
@@ -109,7 +109,7 @@ fn usage(mock: &Mock, test_store: &TestStore) {
 async fn spending_during_an_outage_counts_when_the_store_is_up() {
     let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (proxy, test_store) = behind(postgres).await;
+    let (proxy, test_store) = store_behind_proxy(postgres).await;
     proxy.open().await;
     let gateway = Gateway::start(&config(&mock, &test_store));
     let secret = create(&gateway, &["dev", "--cap", "0.8"]);

@@ -5,7 +5,7 @@ use omniglot_test_support::{
     FORMATS, Gateway, KEY, Mock, Postgres, Stderr, free_address, omniglot, wait_until,
 };
 
-use super::{GUESSED, ask, behind, config, create, is_up};
+use super::{GUESSED, config, create, is_up, send_request, store_behind_proxy};
 use crate::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -13,31 +13,31 @@ use crate::TestStore;
 async fn a_gateway_starts_without_its_store_and_uses_it_when_it_is_up() {
     let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (proxy, test_store) = behind(postgres).await;
+    let (proxy, test_store) = store_behind_proxy(postgres).await;
     let stderr = Stderr::new();
     let gateway = Gateway::start_with(&config(&mock, &test_store), |command| {
         stderr.attach(command)
     });
-    assert_eq!(ask(&gateway, "chat", KEY, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", KEY, 1).await.status, 200);
     for (format, _) in FORMATS {
-        let answer = ask(&gateway, format, GUESSED, 1).await;
+        let response = send_request(&gateway, format, GUESSED, 1).await;
         // 529 is what the messages format has for it.
         let status = if format == "messages" { 529 } else { 503 };
-        assert_eq!(answer.status, status, "{}", answer.text());
-        assert_eq!(answer.header("retry-after"), "1");
-        let message = answer.error(format);
+        assert_eq!(response.status, status, "{}", response.text());
+        assert_eq!(response.header("retry-after"), "1");
+        let message = response.error(format);
         assert_eq!(message, "the API key cannot be looked up now; try again");
         // What was never made by the store is no question for it.
-        assert_eq!(ask(&gateway, format, "wrong", 1).await.status, 401);
+        assert_eq!(send_request(&gateway, format, "wrong", 1).await.status, 401);
     }
     proxy.open().await;
     wait_until("the store is taken up", async || is_up(&gateway, 1).await).await;
     wait_until("a guess is only a guess", async || {
-        ask(&gateway, "chat", GUESSED, 1).await.status == 401
+        send_request(&gateway, "chat", GUESSED, 1).await.status == 401
     })
     .await;
     let secret = create(&gateway, &["dev"]);
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 200);
     let told = stderr.text();
     assert!(told.contains("cannot be reached"), "{told}");
     assert!(!told.contains("not-to-be-seen"), "{told}");
@@ -48,7 +48,7 @@ async fn a_gateway_starts_without_its_store_and_uses_it_when_it_is_up() {
 async fn known_keys_are_served_while_the_store_is_down() {
     let postgres = Postgres::shared();
     let mock = Mock::start();
-    let (proxy, test_store) = behind(postgres).await;
+    let (proxy, test_store) = store_behind_proxy(postgres).await;
     proxy.open().await;
     // Known without ever having been used: keys are held ahead of their first request.
     let store = test_store.open().await;
@@ -59,15 +59,15 @@ async fn known_keys_are_served_while_the_store_is_down() {
         stderr.attach(command)
     });
     let secret = create(&gateway, &["dev"]);
-    let used = ask(&gateway, "chat", &secret, 1).await;
+    let used = send_request(&gateway, "chat", &secret, 1).await;
     assert_eq!(used.status, 200, "{}", used.text());
 
     proxy.close();
     wait_until("the store is away", async || is_up(&gateway, 0).await).await;
     for secret in [KEY, &secret, &unused] {
-        assert_eq!(ask(&gateway, "chat", secret, 1).await.status, 200);
+        assert_eq!(send_request(&gateway, "chat", secret, 1).await.status, 200);
     }
-    assert_eq!(ask(&gateway, "chat", GUESSED, 1).await.status, 503);
+    assert_eq!(send_request(&gateway, "chat", GUESSED, 1).await.status, 503);
 
     // What changes meanwhile holds when it is back.
     let direct = TestStore::at(
@@ -83,16 +83,16 @@ async fn known_keys_are_served_while_the_store_is_down() {
         .revoke_key("dev")
         .await
         .expect("revoked");
-    assert_eq!(ask(&gateway, "chat", &secret, 1).await.status, 200);
+    assert_eq!(send_request(&gateway, "chat", &secret, 1).await.status, 200);
     proxy.open().await;
     wait_until("the revocation holds", async || {
-        ask(&gateway, "chat", &secret, 1).await.status == 401
+        send_request(&gateway, "chat", &secret, 1).await.status == 401
     })
     .await;
-    assert_eq!(ask(&gateway, "chat", &unused, 1).await.status, 200);
-    let told = stderr.text();
-    assert!(told.contains("keys that are known go on"), "{told}");
-    assert!(!told.contains("not-to-be-seen"), "{told}");
+    assert_eq!(send_request(&gateway, "chat", &unused, 1).await.status, 200);
+    let message = stderr.text();
+    assert!(message.contains("keys that are known go on"), "{message}");
+    assert!(!message.contains("not-to-be-seen"), "{message}");
 }
 
 #[tokio::test]
@@ -116,8 +116,8 @@ async fn an_invalid_sqlite_file_stops_the_start() {
         let output = omniglot().args(["run", "-c"]).arg(&written).output();
         let output = output.expect("it runs");
         assert_eq!(output.status.code(), Some(1));
-        let told = String::from_utf8(output.stderr).expect("text");
+        let message = String::from_utf8(output.stderr).expect("text");
         let expected = format!("cannot use the store sqlite:{path}");
-        assert!(told.contains(&expected), "{told}");
+        assert!(message.contains(&expected), "{message}");
     }
 }
