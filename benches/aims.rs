@@ -5,7 +5,7 @@ use std::fmt;
 
 use comfy_table::CellAlignment;
 
-use crate::held;
+use crate::open_streams;
 use crate::table::{NOTHING, table};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,7 +82,7 @@ impl Aim {
             Self::IdleDemo => ("resident memory of the idle demo", 25.0, "MiB"),
             Self::OpenStream => (
                 "memory of an open translated stream beyond bare pingora",
-                held::AIM,
+                open_streams::AIM,
                 "KiB",
             ),
             Self::Start => ("demo: start to first answer", 100.0, "ms"),

@@ -1,4 +1,4 @@
-//! Counts what a thread allocates, so that a cost shows that time alone hides.
+//! Counts the allocations of a thread, which time alone does not show.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

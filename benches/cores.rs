@@ -1,4 +1,4 @@
-//! A process that finds one core only when it starts, and so takes one worker thread; afterwards it may use all.
+//! Starts a process that sees one core only, and so takes one worker thread; afterwards it may use all.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A document as a request in all four formats: written in one, translated to the others.
+//! A document as a request in all four formats: encoded in one, translated to the others.
 
 use omniglot::formats::{Capabilities, RequestHead, UpstreamTarget};
 use omniglot::model::{Format, Losses};

@@ -1,4 +1,4 @@
-//! Memory of open streams: so many at once, each with content and then silent, next to the same through a bare proxy.
+//! Measures the memory of open streams: many at once, each with content and then silent, next to the same through a bare proxy.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use crate::connection::Connection;
-use crate::ground::{Ground, Shape};
-use crate::held::{AIM, Streams};
+use crate::open_streams::{AIM, Streams};
 use crate::process::{free_addresses, load_average, mebibytes};
+use crate::setup::{Ground, Shape};
 use crate::speech::{FORMATS, Format};
 
 /// By how much a stream may raise the memory when it is ten times as long, in KiB.

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::ground::{Ground, Shape};
 use crate::nginx;
 use crate::parts::Terms;
 use crate::process::{Process, free_addresses};
+use crate::setup::{Ground, Shape};
 use crate::speech::{FORMATS, KEY};
 
 /// One upstream for each format, and conversations are kept as they are without a word in the config.

@@ -1,4 +1,4 @@
-//! A process under test: started with its output in a file, measured from outside, killed on the way out.
+//! A process under test: started with its output in a file, measured from outside, killed when dropped.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -1,7 +1,8 @@
-//! What an event of a stream costs on its way through, for every pair of formats, beside a plain parse and write of its payload.
+//! Measures the cost of one event of a stream, for every pair of formats, beside a plain parse and write of its payload.
 
 mod allocations;
-mod contest;
+mod comparison;
+mod response_options;
 mod settings;
 mod streams;
 mod timing;
@@ -15,8 +16,9 @@ use omniglot::model::Format;
 use omniglot::sse::SseFrames;
 use omniglot::translate::{RequestSummary, ResponseTranslator};
 
-use contest::{Outcome, hold, row, table};
-use settings::{MODEL, asked};
+use comparison::{Outcome, hold, row, table};
+use response_options::response_options;
+use settings::MODEL;
 use streams::{Pieces, stream_in};
 use timing::parse_and_write;
 
@@ -67,7 +69,7 @@ impl Options {
 
 /// From an upstream to its client.
 fn relay(from: Format, to: Format, events: &[Bytes], rounds: usize) -> Outcome {
-    let asked = asked(true);
+    let asked = response_options(true);
     let operation = Operation::Stream(asked.framing);
     let wanted = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
     let wanted = wanted.expect("a request");

@@ -1,4 +1,4 @@
-//! Reloads under load: one random config after the other takes over, and no request notices.
+//! Reloads under load: one random config after the other takes effect, and no request fails.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
-use crate::gauges::gauge;
-use crate::ground::{Ground, Shape};
+use crate::metrics::gauge;
+use crate::mixed_load::{Baseline, calm};
 use crate::process::{Process, free_addresses, mebibytes};
+use crate::setup::{Ground, Shape};
 use crate::speech::{Ending, FORMATS, Format, KEY};
-use crate::turmoil::{Baseline, calm};
 
 /// By how much the memory may grow in the second half: until then the heap finds its shape, and one config that is
 /// kept for each reload would be ten times as much.

@@ -1,4 +1,4 @@
-//! The requests of every day in all four formats.
+//! Typical requests in all four formats.
 
 use omniglot::model::Format;
 use serde_json::{Value, json};

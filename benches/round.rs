@@ -1,4 +1,4 @@
-//! Legs against each other: in every round they take turns in short slices, so that what else the machine does meets all alike.
+//! Runs the legs in turns of short slices in every round, so that other load of the machine meets all alike.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::connection::Connection;
 use crate::leg::Target;
 use crate::load::{Crew, Questions};
 use crate::process::Process;
-use crate::spread::Spread;
+use crate::statistics::Spread;
 use crate::work::Request;
 
 /// Those that work when the answer is out; `sqlx-sqlite-worker` as the kernel keeps it.

@@ -1,18 +1,4 @@
-//! What every request and reply of the benches has in common.
+//! The model that the requests of the benches name.
 
-use omniglot::formats::{Framing, ResponseOptions};
-use omniglot::model::TranslationState;
-
+/// Its name in every format.
 pub const MODEL: &str = "bench-model";
-
-pub fn asked(stream: bool) -> ResponseOptions {
-    ResponseOptions {
-        model: MODEL.to_owned(),
-        stream,
-        framing: Framing::Sse,
-        include_usage: true,
-        request_id: "req_0123456789abcdef".to_owned(),
-        created_at: 1_760_000_000,
-        translation_state: TranslationState::default(),
-    }
-}

@@ -1,4 +1,4 @@
-//! An upstream that costs next to nothing: it answers every request with the same reply and reads none of them.
+//! An upstream of minimal cost: it sends the same response to every request and parses none of them.
 
 use std::net::SocketAddr;
 

@@ -1,15 +1,15 @@
-//! What the gateway holds: memory of open streams, and whether anything is left over after hours of trouble.
+//! Measures the memory of open streams, and whether anything leaks in hours of mixed load.
 
 mod bare;
 mod connection;
-mod gauges;
-mod ground;
-mod held;
 mod idle;
+mod metrics;
+mod mixed_load;
+mod open_streams;
 mod process;
 mod reloads;
+mod setup;
 mod speech;
-mod turmoil;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ struct Options {
 #[derive(Subcommand)]
 enum Mode {
     /// Streams of every pair of formats for minutes, with errors and clients that leave
-    Streams(turmoil::Options),
+    Streams(mixed_load::Options),
     /// Memory of open streams, and of a long one
     Memory(idle::Options),
     /// Random configs that take over one after the other
@@ -51,11 +51,11 @@ async fn run(options: &Options) -> Result<()> {
     let directory = TempDir::new()?;
     let directory = directory.path();
     match &options.mode {
-        Some(Mode::Streams(options)) => turmoil::run(options, directory).await,
+        Some(Mode::Streams(options)) => mixed_load::run(options, directory).await,
         Some(Mode::Memory(options)) => idle::run(options, directory).await,
         Some(Mode::Reloads(options)) => reloads::run(options, directory).await,
         None => {
-            turmoil::run(&turmoil::Options::quick(), directory).await?;
+            mixed_load::run(&mixed_load::Options::quick(), directory).await?;
             idle::run(&idle::Options::quick(), directory).await?;
             reloads::run(&reloads::Options::quick(), directory).await
         }

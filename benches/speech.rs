@@ -1,4 +1,4 @@
-//! The four formats as a client speaks them: a conversation as a request, and how its answer may end.
+//! The four formats as a client uses them: a conversation as a request, and the end of its response.
 
 use std::net::SocketAddr;
 

@@ -1,10 +1,10 @@
-//! The same streams in all four formats: written in one, translated to the others.
+//! The same streams in all four formats: encoded in one, translated to the others.
 
 use omniglot::model::Format;
 use omniglot::translate;
 use serde_json::{Value, json};
 
-use crate::settings::asked;
+use crate::response_options::response_options;
 
 /// What the pieces of a stream are pieces of.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,12 @@ pub fn stream_in(format: Format, pieces: Pieces, count: usize) -> Vec<Vec<u8>> {
     wire += "data: [DONE]\n\n";
     let bytes = match format {
         Format::Chat => wire.into_bytes(),
-        _ => translate::stream(Format::Chat, format, wire.as_bytes(), &asked(true)),
+        _ => translate::stream(
+            Format::Chat,
+            format,
+            wire.as_bytes(),
+            &response_options(true),
+        ),
     };
     let text = String::from_utf8(bytes).expect("text");
     text.split_inclusive("\n\n")

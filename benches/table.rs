@@ -1,4 +1,4 @@
-//! Tables as they are printed: words to the left, figures to the right.
+//! Prints tables: words to the left, figures to the right.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};

@@ -1,4 +1,4 @@
-//! Two works in turns and in the same run, timed on their own thread's clock.
+//! Times two functions in turns and in the same run, on the clock of their own thread.
 
 use std::hint::black_box;
 use std::time::Duration;

@@ -1,10 +1,11 @@
-//! What a request and a whole reply cost to translate, for every pair of formats, beside a plain parse and write of the same bytes.
+//! Measures the translation of requests and whole responses, for every pair of formats, beside a plain parse and write.
 
 mod allocations;
-mod contest;
+mod comparison;
 mod documents;
-mod replies;
 mod requests;
+mod response_options;
+mod responses;
 mod settings;
 mod timing;
 
@@ -16,11 +17,12 @@ use omniglot::formats::{Capabilities, Operation};
 use omniglot::model::{Format, Losses};
 use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
-use contest::{Outcome, hold, row, table};
+use comparison::{Outcome, hold, row, table};
 use documents::{head, target, text_request};
-use replies::{realistic_reply, small_reply};
 use requests::{picture_request, realistic_request, small_request};
-use settings::{MODEL, asked};
+use response_options::response_options;
+use responses::{realistic_reply, small_reply};
+use settings::MODEL;
 use timing::parse_and_write;
 
 const MIB: usize = 1 << 20;
@@ -90,7 +92,7 @@ fn request(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
 
 /// From an upstream to its client.
 fn reply(from: Format, to: Format, body: &Bytes, rounds: usize) -> Outcome {
-    let asked = asked(false);
+    let asked = response_options(false);
     let question = small_request(to);
     let wanted = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), &question);
     let wanted = wanted.expect("a request");

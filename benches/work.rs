@@ -1,4 +1,4 @@
-//! The kinds of work: what is asked of every leg, and how a complete answer looks.
+//! The kinds of work: the request for every leg, and the check of a complete response.
 
 use std::net::SocketAddr;
 

@@ -4,10 +4,12 @@
 mod allocations;
 #[path = "../benches/documents.rs"]
 mod documents;
-#[path = "../benches/replies.rs"]
-mod replies;
 #[path = "../benches/requests.rs"]
 mod requests;
+#[path = "../benches/response_options.rs"]
+mod response_options;
+#[path = "../benches/responses.rs"]
+mod responses;
 #[path = "../benches/settings.rs"]
 mod settings;
 #[path = "../benches/streams.rs"]
@@ -20,9 +22,10 @@ use omniglot::translate::{self, RequestSummary, ResponseTranslator};
 
 use allocations::Allocations;
 use documents::{head, target, text_request};
-use replies::{realistic_reply, small_reply};
 use requests::{picture_request, realistic_request, small_request};
-use settings::{MODEL, asked};
+use response_options::response_options;
+use responses::{realistic_reply, small_reply};
+use settings::MODEL;
 use streams::{Pieces, stream_in};
 
 /// What one request costs to translate.
@@ -39,7 +42,7 @@ fn of_request(from: Format, to: Format, body: &[u8]) -> Allocations {
 
 /// What one reply costs to translate, or to pass.
 fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
-    let asked = asked(false);
+    let asked = response_options(false);
     let summary = RequestSummary::new(to.codec(), Operation::Generate, Some(MODEL), b"{}");
     let summary = summary.expect("a request");
     let mut chunk = Some(Bytes::from(body));
@@ -54,7 +57,7 @@ fn of_reply(from: Format, to: Format, body: Vec<u8>) -> Allocations {
 
 /// What a stream of so many pieces costs, one event at a time.
 fn of_stream(from: Format, to: Format, pieces: Pieces, count: usize) -> u64 {
-    let asked = asked(true);
+    let asked = response_options(true);
     let operation = Operation::Stream(asked.framing);
     let summary = RequestSummary::new(to.codec(), operation, Some(MODEL), b"{}");
     let summary = summary.expect("a request");

@@ -1,4 +1,4 @@
-//! Scale: what a request costs with one key, model and upstream, and with ten thousand of each.
+//! Measures a request with one key, model and upstream, and with ten thousand of each.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::Terms;
-use crate::ground::{Ground, Shape, other};
 use crate::leg::{Target, start_mock, start_omniglot};
 use crate::process::mebibytes;
 use crate::round::{Entry, Rounds, measure};
+use crate::setup::{Ground, Shape, other};
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

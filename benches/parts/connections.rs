@@ -1,11 +1,11 @@
-//! Scale: what a request costs over one connection, and over thousands.
+//! Measures a request over one connection, and over thousands.
 
 use anyhow::Result;
 
 use super::Terms;
-use crate::ground::Ground;
 use crate::leg::Field;
 use crate::round::{Entry, measure};
+use crate::setup::Ground;
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

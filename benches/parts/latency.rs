@@ -1,4 +1,4 @@
-//! Added latency: requests at a fixed rate, and how long first bytes and events take on the way through.
+//! Measures added latency: requests at a fixed rate, and the time of first bytes and events.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::ground::Ground;
 use crate::leg::{BARE_MIMALLOC, Field, Target};
 use crate::open_loop::{self, Observation, Schedule};
+use crate::setup::Ground;
 use crate::speech::{FORMATS, Format, KEY};
-use crate::spread::{Spread, percentile};
+use crate::statistics::{Spread, percentile};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};
 

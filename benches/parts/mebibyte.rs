@@ -1,4 +1,4 @@
-//! A request of 1 MiB translated, against a copy, one parse and one write of it, in this very process.
+//! Measures the translation of a request of 1 MiB against a copy, one parse and one write of it, in this process.
 
 use std::hint::black_box;
 

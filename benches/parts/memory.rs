@@ -1,4 +1,4 @@
-//! Memory: of idle processes, of the same under load, and of every open stream.
+//! Measures memory: of idle processes, under load, and of every open stream.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::time::sleep;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::ground::Ground;
-use crate::held::Streams;
 use crate::leg::{BARE_MIMALLOC, Field, Target};
+use crate::open_streams::Streams;
 use crate::process::mebibytes;
 use crate::round::{Entry, measure};
+use crate::setup::Ground;
 use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

@@ -6,9 +6,9 @@ use anyhow::Result;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::ground::Ground;
 use crate::leg::{BARE_MIMALLOC, Field, Target};
 use crate::round::{Entry, Rounds, measure};
+use crate::setup::Ground;
 use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

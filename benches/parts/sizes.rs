@@ -1,11 +1,11 @@
-//! Scale: JSON from 1 KiB to 20 MiB, as a request and as a reply.
+//! Measures JSON from 1 KiB to 20 MiB, as a request and as a response.
 
 use anyhow::Result;
 
 use super::Terms;
-use crate::ground::Ground;
 use crate::leg::Field;
 use crate::round::{Entry, measure};
+use crate::setup::Ground;
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

@@ -1,4 +1,4 @@
-//! From the start to the first answer, the idle demo, and the size of the binary.
+//! Measures the time to the first response, the idle demo, and the size of the binary.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,11 +13,11 @@ use tokio::time::sleep;
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::connection::Connection;
-use crate::ground::Ground;
 use crate::leg::{SHAPE, start_mock};
 use crate::process::{Process, free_addresses, mebibytes};
+use crate::setup::Ground;
 use crate::speech::{Format, KEY, Question};
-use crate::spread::Spread;
+use crate::statistics::Spread;
 use crate::table::{figure, table};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_omniglot");

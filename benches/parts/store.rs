@@ -1,4 +1,4 @@
-//! What money adds: a cap and prices; with them receipts in a journal; and, when answers are out, rows in a database.
+//! Measures what accounting adds: a cap and prices; usage records in a journal; and rows in a database.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use anyhow::Result;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::ground::{Ground, Shape};
 use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
 use crate::round::{Entry, Rounds, Sample, measure_with_rest};
+use crate::setup::{Ground, Shape};
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
 use crate::work::{Request, Work};

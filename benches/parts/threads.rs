@@ -1,4 +1,4 @@
-//! Scale: one worker thread against one for each core.
+//! Measures one worker thread against one for each core.
 
 use std::net::SocketAddr;
 
@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 
 use super::Terms;
 use crate::cores::OneCore;
-use crate::ground::Ground;
 use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
 use crate::round::{Entry, measure};
+use crate::setup::Ground;
 use crate::sink::Sink;
 use crate::speech::{Format, KEY};
 use crate::table::{figure, table};

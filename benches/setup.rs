@@ -1,4 +1,4 @@
-//! What a run stands on: the mock and the gateway as processes of their own, with keys, limits, a cap and prices.
+//! Starts the mock and the gateway as processes, with keys, limits, a spending cap and prices.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Some values, their middle, and the span that they cover.
+//! The median and the range of some values, and percentiles.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {

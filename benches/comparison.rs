@@ -1,4 +1,4 @@
-//! Our work against a plain `serde_json` parse and write of the same bytes, in time and in allocations.
+//! Compares a translation with a plain `serde_json` parse and write of the same bytes, in time and in allocations.
 
 use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};

@@ -1,4 +1,4 @@
-//! What an open stream holds: so many at once, each with content and then nearly silent.
+//! Opens many streams at once, each with content and then nearly silent, to measure their memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::connection::Connection;
-use crate::ground::{Ground, Shape};
 use crate::process::free_addresses;
+use crate::setup::{Ground, Shape};
 use crate::speech::Format;
 
 /// What a translated stream may hold beyond what it holds in the bare proxy, in KiB.

@@ -1,4 +1,4 @@
-//! What the gateway says of itself on its admin port.
+//! Reads a metric from the gateway's admin port.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The soak itself: streams of every pair of formats, of which some fail and some are left by their clients.
+//! The load of the soak: streams of every pair of formats, of which some fail and some are cancelled by their clients.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep, timeout, timeout_at};
 
 use crate::connection::Connection;
-use crate::gauges::gauge;
-use crate::ground::{Ground, Shape};
+use crate::metrics::gauge;
 use crate::process::{Process, Vitals, free_addresses, load_average, mebibytes};
+use crate::setup::{Ground, Shape};
 use crate::speech::{Ending, FORMATS, Format};
 
 /// By how much the memory may grow after the first minute.

@@ -1,10 +1,10 @@
-//! The same whole replies in all four formats: written in one, translated to the others.
+//! The same whole responses in all four formats: encoded in one, translated to the others.
 
 use omniglot::model::{Format, Losses};
 use omniglot::translate;
 use serde_json::{Value, json};
 
-use crate::settings::asked;
+use crate::response_options::response_options;
 
 /// Some paragraphs, two calls, usage.
 pub fn realistic_reply(format: Format) -> Vec<u8> {
@@ -56,7 +56,7 @@ fn reply_in(format: Format, said: &Value, finish: &str) -> Vec<u8> {
         Format::Chat,
         format,
         &body,
-        &asked(false),
+        &response_options(false),
         &mut Losses::default(),
     )
     .expect("every format can say it")
