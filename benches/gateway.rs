@@ -5,7 +5,7 @@ mod bare;
 mod connection;
 mod cores;
 mod documents;
-mod leg;
+mod formats;
 mod load;
 mod nginx;
 mod open_loop;
@@ -16,9 +16,9 @@ mod round;
 mod settings;
 mod setup;
 mod sink;
-mod speech;
 mod statistics;
 mod table;
+mod targets;
 mod timing;
 mod work;
 
@@ -149,7 +149,7 @@ impl Options {
         let quick = self.is_quick();
         Ok(Terms {
             directory: TempDir::new()?,
-            bare_mimalloc: leg::build_bare_mimalloc()?,
+            bare_mimalloc: targets::build_bare_mimalloc()?,
             rounds: if quick { 1 } else { self.rounds },
             time: if quick { QUICK } else { self.seconds },
             connections: if quick { 4 } else { self.connections },
@@ -223,7 +223,7 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        bare::run(listen, upstream, speech::KEY);
+        bare::run(listen, upstream, formats::KEY);
     }
     process::allow_descriptors(options.descriptors())?;
     let cores = std::thread::available_parallelism()?.get();

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use crate::connection::Connection;
+use crate::formats::{FORMATS, Format};
 use crate::open_streams::{AIM, Streams};
 use crate::process::{free_addresses, load_average, mebibytes};
 use crate::setup::{Ground, Shape};
-use crate::speech::{FORMATS, Format};
 
 /// By how much a stream may raise the memory when it is ten times as long, in KiB.
 const AIM_OF_LENGTH: u64 = 4 * 1024;

@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, sleep, timeout, timeout_at};
 
 use crate::connection::Connection;
+use crate::formats::{Ending, FORMATS, Format};
 use crate::metrics::gauge;
 use crate::process::{Process, Vitals, free_addresses, load_average, mebibytes};
 use crate::setup::{Ground, Shape};
-use crate::speech::{Ending, FORMATS, Format};
 
 /// By how much the memory may grow after the first minute.
 const AIM: f64 = 0.05;

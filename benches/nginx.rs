@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::Result;
 use nix::unistd::Uid;
 
+use crate::formats::KEY;
 use crate::process::Process;
-use crate::speech::KEY;
 
 const PLACES: [&str; 3] = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
 

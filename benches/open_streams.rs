@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::connection::Connection;
+use crate::formats::Format;
 use crate::process::free_addresses;
 use crate::setup::{Ground, Shape};
-use crate::speech::Format;
 
 /// What a translated stream may hold beyond what it holds in the bare proxy, in KiB.
 pub const AIM: f64 = 24.0;

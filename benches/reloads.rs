@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
+use crate::formats::{Ending, FORMATS, Format, KEY};
 use crate::metrics::gauge;
 use crate::mixed_load::{Baseline, calm};
 use crate::process::{Process, free_addresses, mebibytes};
 use crate::setup::{Ground, Shape};
-use crate::speech::{Ending, FORMATS, Format, KEY};
 
 /// By how much the memory may grow in the second half: until then the heap finds its shape, and one config that is
 /// kept for each reload would be ten times as much.

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, ensure};
 use tokio::time::sleep;
 
 use crate::connection::Connection;
-use crate::leg::Target;
 use crate::load::{Crew, Questions};
 use crate::process::Process;
 use crate::statistics::Spread;
+use crate::targets::Target;
 use crate::work::Request;
 
 /// Those that work when the answer is out; `sqlx-sqlite-worker` as the kernel keeps it.

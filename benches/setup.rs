@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::formats::{FORMATS, Format, KEY};
 use crate::process::Process;
-use crate::speech::{FORMATS, Format, KEY};
 
 /// So generous that no run reaches them, but every request is counted.
 const LIMITS: &str = "limits: {requests_per_minute: 1000000000, \

@@ -2,6 +2,7 @@
 
 mod bare;
 mod connection;
+mod formats;
 mod idle;
 mod metrics;
 mod mixed_load;
@@ -9,7 +10,6 @@ mod open_streams;
 mod process;
 mod reloads;
 mod setup;
-mod speech;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -76,7 +76,7 @@ async fn run_until_stopped(options: &Options) -> Result<()> {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     if let Some(&[listen, upstream]) = options.bare.as_deref() {
-        bare::run(listen, upstream, speech::KEY);
+        bare::run(listen, upstream, formats::KEY);
     }
     process::allow_descriptors(DESCRIPTORS)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::speech::{Ending, Format, KEY, Question, post};
+use crate::formats::{Ending, Format, KEY, Question, post};
 
 const SYSTEM: &str = "You are the assistant of a small library. Answer in plain sentences, name the shelf when you know \
     it, and say so when you do not.";

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::Terms;
-use crate::leg::{Target, start_mock, start_omniglot};
+use crate::formats::{Format, KEY};
 use crate::process::mebibytes;
 use crate::round::{Entry, Rounds, measure};
 use crate::setup::{Ground, Shape, other};
-use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::{Target, start_mock, start_omniglot};
 use crate::work::{Request, Work};
 
 const ONE: Shape = Shape {

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::leg::{BARE_MIMALLOC, Field, Target};
+use crate::formats::{FORMATS, Format, KEY};
 use crate::open_loop::{self, Observation, Schedule};
 use crate::setup::Ground;
-use crate::speech::{FORMATS, Format, KEY};
 use crate::statistics::{Spread, percentile};
 use crate::table::{figure, table};
+use crate::targets::{BARE_MIMALLOC, Field, Target};
 use crate::work::{Request, Work};
 
 /// Requests per second.

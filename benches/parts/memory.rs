@@ -8,13 +8,13 @@ use tokio::time::sleep;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::leg::{BARE_MIMALLOC, Field, Target};
+use crate::formats::{FORMATS, Format, KEY};
 use crate::open_streams::Streams;
 use crate::process::mebibytes;
 use crate::round::{Entry, measure};
 use crate::setup::Ground;
-use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::{BARE_MIMALLOC, Field, Target};
 use crate::work::{Request, Work};
 
 /// Between two looks at a process under load.

@@ -6,11 +6,11 @@ use anyhow::Result;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::leg::{BARE_MIMALLOC, Field, Target};
+use crate::formats::{FORMATS, Format, KEY};
 use crate::round::{Entry, Rounds, measure};
 use crate::setup::Ground;
-use crate::speech::{FORMATS, Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::{BARE_MIMALLOC, Field, Target};
 use crate::work::{Request, Work};
 
 /// What was found of all legs that end at upstreams of one format.

@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use super::Terms;
-use crate::leg::Field;
+use crate::formats::{Format, KEY};
 use crate::round::{Entry, measure};
 use crate::setup::Ground;
-use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::Field;
 use crate::work::{Request, Work};
 
 const KIB: usize = 1024;

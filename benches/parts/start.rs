@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use super::Terms;
 use crate::aims::{Aim, Aims};
 use crate::connection::Connection;
-use crate::leg::{SHAPE, start_mock};
+use crate::formats::{Format, KEY, Question};
 use crate::process::{Process, free_addresses, mebibytes};
 use crate::setup::Ground;
-use crate::speech::{Format, KEY, Question};
 use crate::statistics::Spread;
 use crate::table::{figure, table};
+use crate::targets::{SHAPE, start_mock};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_omniglot");
 

@@ -7,11 +7,11 @@ use anyhow::Result;
 
 use super::Terms;
 use crate::aims::{Aim, Aims};
-use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
+use crate::formats::{Format, KEY};
 use crate::round::{Entry, Rounds, Sample, measure_with_rest};
 use crate::setup::{Ground, Shape};
-use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::{SHAPE, Target, start_bare, start_mock, start_omniglot};
 use crate::work::{Request, Work};
 
 /// Receipts gather for half a second before they are carried to the database.

@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 
 use super::Terms;
 use crate::cores::OneCore;
-use crate::leg::{SHAPE, Target, start_bare, start_mock, start_omniglot};
+use crate::formats::{Format, KEY};
 use crate::round::{Entry, measure};
 use crate::setup::Ground;
 use crate::sink::Sink;
-use crate::speech::{Format, KEY};
 use crate::table::{figure, table};
+use crate::targets::{SHAPE, Target, start_bare, start_mock, start_omniglot};
 use crate::work::{Request, Work};
 
 /// So many that to translate them is nearly all there is to do.

@@ -7,17 +7,17 @@ import types
 
 import pytest
 
-import speak_chat
-import speak_messages
-import speak_native
-import speak_responses
+import client_chat
+import client_messages
+import client_native
+import client_responses
 import stage as processes
 
 SPEAKERS = {
-    "chat": speak_chat,
-    "messages": speak_messages,
-    "native": speak_native,
-    "responses": speak_responses,
+    "chat": client_chat,
+    "messages": client_messages,
+    "native": client_native,
+    "responses": client_responses,
 }
 
 # Which client format meets which upstream format: every one meets every one.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from things import PAPER, PARAMETERS, PICTURE, SOUND, TOOLS, Recipe
+from samples import PAPER, PARAMETERS, PICTURE, SOUND, TOOLS, Recipe
 
 DECLARED = [(name, PARAMETERS) for name in TOOLS]
 # How everything begins that carries an upstream's proof through another format.

@@ -1,4 +1,4 @@
-//! The legs: no proxy, the bare proxies, nginx and the gateway without and with a store, each in a process of its own.
+//! Starts the targets of a run, each as a process: no proxy, the bare proxies, nginx, and the gateway without and with a store.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::formats::{FORMATS, KEY};
 use crate::nginx;
 use crate::parts::Terms;
 use crate::process::{Process, free_addresses};
 use crate::setup::{Ground, Shape};
-use crate::speech::{FORMATS, KEY};
 
 /// One upstream for each format, and conversations are kept as they are without a word in the config.
 pub const SHAPE: Shape = Shape {

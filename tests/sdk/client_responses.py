@@ -3,16 +3,16 @@
 import base64
 import json
 
-import speak_chat
+import client_chat
 
-connect, connect_async = speak_chat.connect, speak_chat.connect_async
-ERROR, ERRORS, KINDS = speak_chat.ERROR, speak_chat.ERRORS, speak_chat.KINDS
+connect, connect_async = client_chat.connect, client_chat.connect_async
+ERROR, ERRORS, KINDS = client_chat.ERROR, client_chat.ERRORS, client_chat.KINDS
 status, error_headers, error_kind = (
-    speak_chat.status,
-    speak_chat.error_headers,
-    speak_chat.error_kind,
+    client_chat.status,
+    client_chat.error_headers,
+    client_chat.error_kind,
 )
-list_models, get_model = speak_chat.list_models, speak_chat.get_model
+list_models, get_model = client_chat.list_models, client_chat.get_model
 
 
 def user(prompt, picture=None, paper=None):
