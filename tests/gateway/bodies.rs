@@ -60,7 +60,11 @@ pub fn http2() -> reqwest::Client {
 }
 
 pub fn start_gateway(mock: &Mock, server: &str) -> Gateway {
-    let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
+    // A machine that copies hundreds of megabytes may be late to accept a connection.
+    let upstream = format!(
+        "base_url: \"http://{}/v1\", timeouts: {{connect: 30s}}",
+        mock.address
+    );
     Gateway::start(&single_upstream_config(server, &upstream))
 }
 

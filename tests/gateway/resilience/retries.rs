@@ -161,7 +161,7 @@ async fn a_stream_beyond_the_total_timeout_ends_with_an_error() {
     let text = omniglot_test_support::single_upstream_config(
         "",
         &format!(
-            "base_url: \"http://{}/v1\", timeouts: {{total: 300ms}}",
+            "base_url: \"http://{}/v1\", timeouts: {{total: 3s}}",
             mock.address
         ),
     );
