@@ -139,12 +139,20 @@ pub trait Codec: Sync {
             false => Operation::Generate,
         }
     }
-    /// Returns the query that a request needs after its translation into this format.
-    fn upstream_query(&self, _stream: bool) -> Option<&'static str> {
+    /// Returns the query that an operation needs at an upstream of this format.
+    fn upstream_query(&self, _operation: Operation) -> Option<&'static str> {
         None
     }
-    /// Returns the header that upstreams of this format require, for clients of other formats.
-    fn required_header(&self, _capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
+    /// Returns the pairs of a client's query that pass through to an upstream of this format.
+    fn passthrough_query(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// Returns the header that upstreams of this format require, for clients that do not send it.
+    /// Without capabilities: for a body that the client wrote in this format.
+    fn required_header(
+        &self,
+        _capabilities: Option<&Capabilities>,
+    ) -> Option<(HeaderName, &'static str)> {
         None
     }
     /// Returns the request headers of the format that pass through to an upstream of it.

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use percent_encoding::percent_decode_str;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 
@@ -16,14 +15,19 @@ use crate::access::KEY_PARAMETER;
 use crate::config::OnUnsupported;
 use crate::formats::{Operation, RequestHead, UpstreamTarget};
 use crate::json::{ChunkedBytes, splice};
-use crate::model::{Action, ApiError, ApiErrorKind, Losses, Signature, TranslationState};
-use crate::runtime::{Attempt, Conversations, Upstream, key_hash};
+use crate::model::{
+    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Signature, TranslationState, truncated,
+};
+use crate::runtime::{Attempt, Conversations, Upstream};
 use crate::translate::{self, RequestSummary, TranslatedRequest};
 
 pub(super) const USER_AGENT_VALUE: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
 
 /// Room for the headers that upstreams commonly get.
 const HEADERS: usize = 16;
+
+/// The query parameters that the gateway itself reads: the key, and the framing of a native stream.
+const READ_PARAMETERS: [&str; 2] = [KEY_PARAMETER, "alt"];
 
 /// A header with the fields that every request to this upstream has: credentials and configured headers.
 pub(super) fn upstream_header(method: Method, upstream: &Upstream) -> Result<RequestHeader> {
@@ -85,8 +89,11 @@ pub(super) fn set_headers(
                 headers.append(name.clone(), value.clone());
             }
         }
-    } else if let Some((name, value)) = codec.required_header(&attempt.settings.capabilities)
-        && !is_configured(&name)
+    }
+    // Also where a client of the same format left it out.
+    let capabilities = (!is_passthrough).then_some(&attempt.settings.capabilities);
+    if let Some((name, value)) = codec.required_header(capabilities)
+        && !headers.contains_key(&name)
     {
         headers.append(name, HeaderValue::from_static(value));
     }
@@ -98,11 +105,10 @@ pub(super) fn set_headers(
 pub(super) fn set_target_and_length(
     client: &RequestHeader,
     header: RequestHeader,
-    ctx: &RequestContext,
+    ctx: &mut RequestContext,
     length: usize,
 ) -> Result<RequestHeader> {
-    let attempt = ctx.route.current().ok_or_else(no_attempt)?;
-    let target = target(ctx, attempt, client.uri.query())?;
+    let target = target(ctx, client.uri.query())?;
     let mut parts: http::request::Parts = header.into();
     let uri = target.parse();
     parts.uri = uri.map_err(|error| invalid_header("upstream address", error))?;
@@ -110,39 +116,41 @@ pub(super) fn set_target_and_length(
     Ok(parts.into())
 }
 
-fn target(ctx: &RequestContext, attempt: &Attempt, query: Option<&str>) -> Result<String> {
+/// The request target: the path of the operation, and the query. Of the client's query only what its
+/// format needs goes to an upstream of the same format: a parameter such as `fields` could take the
+/// usage out of a response. The rest is reported as dropped.
+fn target(ctx: &mut RequestContext, client_query: Option<&str>) -> Result<String> {
+    let attempt = ctx.route.current().ok_or_else(no_attempt)?;
     let request = ctx.route.request().ok_or_else(no_attempt)?;
     let codec = attempt.upstream.format.codec();
-    let (operation, query) = if attempt.upstream.format == ctx.client.format() {
-        let key = ctx.client.key().map(|key| key.hash());
-        let query = query.and_then(|query| without_key(query, key));
-        (request.operation, query)
-    } else {
-        let query = codec.upstream_query(request.stream);
-        let operation = ctx.attempt.operation().unwrap_or(request.operation);
-        (operation, query.map(str::to_owned))
+    let is_passthrough = attempt.upstream.format == ctx.client.format();
+    let operation = match is_passthrough {
+        true => request.operation,
+        false => ctx.attempt.operation().unwrap_or(request.operation),
     };
     let mut target = attempt.upstream.base.prefix.clone();
     target.push_str(&codec.upstream_path(operation, &attempt.model));
-    if let Some(query) = query {
-        target.push('?');
-        target.push_str(&query);
+    let allowed = ctx.client.codec().passthrough_query();
+    let client_pairs = client_query.unwrap_or_default().split('&');
+    let passed = client_pairs.clone().filter(|pair| allowed.contains(pair));
+    let passed = passed.filter(|_| is_passthrough);
+    for (number, pair) in codec
+        .upstream_query(operation)
+        .into_iter()
+        .chain(passed)
+        .enumerate()
+    {
+        target.push(if number == 0 { '?' } else { '&' });
+        target.push_str(pair);
+    }
+    for pair in client_pairs.filter(|pair| !pair.is_empty() && !allowed.contains(pair)) {
+        let name = pair.split('=').next().unwrap_or(pair);
+        if !READ_PARAMETERS.contains(&name) {
+            let path = format!("?{}", truncated(name));
+            ctx.attempt.losses.dropped(FieldLocation::Path(path.into()));
+        }
     }
     Ok(target)
-}
-
-/// The client's query without the key that may stand in it, under whatever name.
-fn without_key(query: &str, key: Option<[u8; 32]>) -> Option<String> {
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = percent_decode_str(name).decode_utf8_lossy();
-            let value: Cow<'_, [u8]> = percent_decode_str(value).into();
-            !pair.is_empty() && name != KEY_PARAMETER && Some(key_hash(&value)) != key
-        })
-        .collect();
-    (!kept.is_empty()).then(|| kept.join("&"))
 }
 
 impl Gateway {

@@ -154,10 +154,18 @@ impl Codec for Messages {
         .to_owned()
     }
 
-    fn required_header(&self, capabilities: &Capabilities) -> Option<(HeaderName, &'static str)> {
-        let version = match capabilities.messages_version {
-            MessagesVersion::First => "2023-06-01",
-            MessagesVersion::Second => "2026-10-21",
+    /// The SDKs mark requests of their beta interface so.
+    fn passthrough_query(&self) -> &'static [&'static str] {
+        &["beta=true"]
+    }
+
+    fn required_header(
+        &self,
+        capabilities: Option<&Capabilities>,
+    ) -> Option<(HeaderName, &'static str)> {
+        let version = match capabilities.map(|capabilities| capabilities.messages_version) {
+            None | Some(MessagesVersion::First) => "2023-06-01",
+            Some(MessagesVersion::Second) => "2026-10-21",
         };
         Some((HeaderName::from_static("anthropic-version"), version))
     }

@@ -42,9 +42,9 @@ use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Codec, InterruptedStream, Observation, Operation, OutputLimit, RequestHead, ResponseObserver,
-    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule,
-    UpstreamTarget,
+    Codec, Framing, InterruptedStream, Observation, Operation, OutputLimit, RequestHead,
+    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
+    ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -194,8 +194,8 @@ impl Codec for Native {
         format!("/v1beta/models/{model}:{method}")
     }
 
-    fn upstream_query(&self, stream: bool) -> Option<&'static str> {
-        stream.then_some("alt=sse")
+    fn upstream_query(&self, operation: Operation) -> Option<&'static str> {
+        (operation == Operation::Stream(Framing::Sse)).then_some("alt=sse")
     }
 
     fn passthrough_headers(&self) -> &'static [HeaderName] {

@@ -54,7 +54,8 @@ async fn the_clients_key_does_not_reach_an_upstream() {
         let all = echo.to_string();
         assert!(!all.contains(KEY), "{all}");
         let headers = echo["headers"].as_object().expect("headers");
-        let names: Vec<&str> = headers.keys().map(String::as_str).collect();
+        let names = headers.keys().map(String::as_str);
+        let names: Vec<&str> = names.filter(|name| *name != "anthropic-version").collect();
         assert_eq!(
             names,
             [
@@ -98,42 +99,43 @@ async fn credentials_may_be_sent_in_a_header_of_any_name() {
 }
 
 #[tokio::test]
-async fn the_query_passes_without_the_key() {
+async fn of_a_query_only_what_the_format_needs_passes() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
-    for (format, query, wanted) in [
-        ("chat", "?beta=true", "?beta=true"),
-        ("messages", "?beta=true", "?beta=true"),
+    for (format, query, passed, dropped) in [
+        ("chat", "?beta=true", "", "?beta"),
+        ("messages", "?beta=true", "?beta=true", ""),
+        ("messages", "?beta=false", "", "?beta"),
         (
             "messages",
-            "?beta=true&key=1&a=%20b&a=c",
-            "?beta=true&a=%20b&a=c",
-        ),
-        // The key itself, under a name of another house.
-        (
-            "chat",
-            "?api_key=test-key-of%2Deverything&beta=true",
+            "?a=%20b&beta=true&key=1&a=c",
             "?beta=true",
+            "?a",
         ),
-        ("responses", "?key=x", ""),
-        ("responses", "?", ""),
-        ("native", "?x=y&alt=json&monkey=1", "?x=y&alt=json&monkey=1"),
+        // The key itself, under a name of another vendor.
+        ("chat", "?api_key=test-key-of%2Deverything", "", "?api_key"),
+        ("responses", "?key=x", "", ""),
+        ("responses", "?", "", ""),
+        // These would leave the usage out of the response, or replace the upstream's credentials.
         (
             "native",
-            "?key=test-key-of-everything&$alt=json",
-            "?$alt=json",
+            "?fields=candidates&alt=json&access_token=x",
+            "",
+            "?fields, ?access_token",
         ),
     ] {
         let response = send_request(&gateway, format, query, &[BEARER]).await;
         let echo = echoed_request(format, &response);
         let path = echo["path"].as_str().expect("a path");
         let sent = path.find('?').map_or("", |at| &path[at..]);
-        assert_eq!(sent, wanted, "{format} {query}");
+        assert_eq!(sent, passed, "{format} {query}");
+        let reported = response.header("x-omniglot-dropped");
+        assert_eq!(reported, dropped, "{format} {query}");
     }
 }
 
 #[tokio::test]
-async fn the_query_of_a_native_stream_passes() {
+async fn a_native_stream_is_asked_for_as_events() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     let (path, body) = request("native", "same-native", "mock:echo", true);
@@ -141,8 +143,21 @@ async fn the_query_of_a_native_stream_passes() {
     let response = send(client().post(url).json(&body)).await;
     let text = response.text();
     assert_eq!(response.header("content-type"), "text/event-stream");
-    assert!(text.contains("streamGenerateContent?alt=sse&x=y"), "{text}");
+    assert!(text.contains("streamGenerateContent?alt=sse\\\""), "{text}");
     assert!(!text.contains(KEY), "{text}");
+}
+
+#[tokio::test]
+async fn a_version_is_sent_for_clients_that_leave_it_out() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for (sent, expected) in [(None, "2023-06-01"), (Some("2099-01-01"), "2099-01-01")] {
+        let version = sent.map(|version| ("anthropic-version", version));
+        let headers: Vec<(&str, &str)> = [BEARER].into_iter().chain(version).collect();
+        let response = send_request(&gateway, "messages", "", &headers).await;
+        let echo = echoed_request("messages", &response);
+        assert_eq!(echo["headers"]["anthropic-version"], expected);
+    }
 }
 
 #[tokio::test]
