@@ -1,8 +1,8 @@
 //! The rule for tool names of a format, and replacements for names that break it.
 
-use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::RenamedTool;
+use sha2::{Digest as _, Sha256};
 
 /// The characters that a tool's name may have, besides letters, digits, underscores and dashes, and
 /// its length.
@@ -23,30 +23,32 @@ impl ToolNameRule {
         }
     }
 
-    /// Returns the names of a request that must change. No two tools get the same name.
+    /// Returns the names of a request that must change, and what they change to. No two tools get
+    /// the same name.
     pub fn replacements<'n>(
         &self,
         names: impl Iterator<Item = &'n str> + Clone,
-    ) -> Vec<RenamedTool> {
-        let mut renamed: Vec<RenamedTool> = Vec::new();
-        for name in names.clone().filter(|name| !self.allows(name)) {
-            if renamed.iter().any(|known| known.client == name) {
+    ) -> BTreeMap<&'n str, String> {
+        let mut renamed = BTreeMap::new();
+        let mut illegal = names.clone().filter(|name| !self.allows(name)).peekable();
+        if illegal.peek().is_none() {
+            return renamed;
+        }
+        let mut taken: BTreeSet<String> = names.map(str::to_owned).collect();
+        for name in illegal {
+            if renamed.contains_key(name) {
                 continue;
             }
             let plain = self.legal_name(name, usize::MAX);
-            let taken = names.clone().any(|other| other == plain)
-                || renamed.iter().any(|known| known.upstream == plain);
-            let upstream = if taken || plain.len() > self.max_length {
+            let upstream = if taken.contains(&plain) || plain.len() > self.max_length {
                 let digest = Sha256::digest(name);
                 let suffix = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
                 self.legal_name(name, self.max_length - suffix.len()) + &suffix
             } else {
                 plain
             };
-            renamed.push(RenamedTool {
-                client: name.to_owned(),
-                upstream,
-            });
+            taken.insert(upstream.clone());
+            renamed.insert(name, upstream);
         }
         renamed
     }
@@ -91,9 +93,8 @@ impl ToolNameRule {
 mod tests {
     use super::*;
 
-    fn of(renamed: &[RenamedTool], name: &str) -> String {
-        let found = renamed.iter().find(|known| known.client == name);
-        found.map_or(name, |known| &known.upstream).to_owned()
+    fn of(renamed: &BTreeMap<&str, String>, name: &str) -> String {
+        renamed.get(name).map_or(name, |known| known).to_owned()
     }
 
     #[test]

@@ -129,10 +129,15 @@ pub enum ImageSetting {
     PartialImages,
 }
 
+/// The losses of a request or a response, each once, and no more of them than a header can name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses(pub Vec<Loss>);
 
 impl Losses {
+    /// How many losses are recorded. A body may lose something at every element, and those who read
+    /// the list want the first ones.
+    const LIMIT: usize = 500;
+
     pub fn dropped(&mut self, location: FieldLocation) {
         self.note(Action::Dropped, location);
     }
@@ -153,9 +158,12 @@ impl Losses {
     }
 
     fn note(&mut self, action: Action, location: FieldLocation) {
-        let lost = Loss { action, location };
-        if !self.0.contains(&lost) {
-            self.0.push(lost);
+        if self.0.len() >= Losses::LIMIT {
+            return;
+        }
+        let loss = Loss { action, location };
+        if !self.0.contains(&loss) {
+            self.0.push(loss);
         }
     }
 }

@@ -37,7 +37,7 @@ pub use signature::{Issuer, Signature};
 pub use signed_parts::{SignatureLookup, SignedPart, SignedParts};
 pub use spending::Spending;
 pub use text::{Detail, Json, Media, Source, Text, split_data_url, truncated};
-pub use translation_state::{ConversationState, NamespacedTool, RenamedTool, TranslationState};
+pub use translation_state::{ConversationState, TranslationState};
 pub use usage_record::UsageRecord;
 
 /// The wire formats of clients and upstreams.

@@ -1,15 +1,19 @@
 //! What the translation of a request changed, so that the response uses the client's names.
 
-use super::{Tool, ToolKind};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+
+use super::{Tool, ToolKind};
 
 /// The changes of a request's translation; empty for most requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TranslationState {
-    pub renamed_tools: Vec<RenamedTool>,
+    /// The client's names of tools that the upstream knows by another name, by that name.
+    pub renamed_tools: BTreeMap<String, String>,
     /// The client's names of custom tools, which not every format has.
-    pub custom_tools: Vec<String>,
-    pub namespaced_tools: Vec<NamespacedTool>,
+    pub custom_tools: BTreeSet<String>,
+    /// The namespaces of tools that the client declared inside of one, by their full names.
+    pub namespaced_tools: BTreeMap<String, String>,
     /// The upstream writes its reasoning into the text, between `<think>` tags.
     pub think_tags: bool,
     /// The request edits images.
@@ -27,33 +31,17 @@ pub struct ConversationState {
     pub input_range: Range<usize>,
 }
 
-/// A tool name that the upstream's format does not allow, and its replacement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RenamedTool {
-    pub client: String,
-    pub upstream: String,
-}
-
-/// A tool that the client declared inside of a namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamespacedTool {
-    /// The full name, with the namespace.
-    pub name: String,
-    pub namespace: String,
-}
-
 impl TranslationState {
     pub fn of_tools(tools: &[Tool<'_>]) -> TranslationState {
         let mut state = TranslationState::default();
         for tool in tools {
             if tool.kind == ToolKind::Custom {
-                state.custom_tools.push(tool.name.clone().into_owned());
+                state.custom_tools.insert(tool.name.clone().into_owned());
             }
             if let Some(namespace) = &tool.namespace {
-                state.namespaced_tools.push(NamespacedTool {
-                    name: tool.name.clone().into_owned(),
-                    namespace: namespace.clone().into_owned(),
-                });
+                let (name, namespace) = (tool.name.clone(), namespace.clone());
+                let namespaces = &mut state.namespaced_tools;
+                namespaces.insert(name.into_owned(), namespace.into_owned());
             }
         }
         state
@@ -66,20 +54,14 @@ impl TranslationState {
 
     /// The client's name of a tool that the upstream calls; `None`: the same.
     pub fn client_name(&self, upstream: &str) -> Option<&str> {
-        let renamed = self
-            .renamed_tools
-            .iter()
-            .find(|name| name.upstream == upstream);
-        renamed.map(|name| name.client.as_str())
+        self.renamed_tools.get(upstream).map(String::as_str)
     }
 
     pub fn is_custom(&self, client_name: &str) -> bool {
-        self.custom_tools.iter().any(|name| name == client_name)
+        self.custom_tools.contains(client_name)
     }
 
     pub fn namespace_of(&self, client_name: &str) -> Option<&str> {
-        let mut namespaced = self.namespaced_tools.iter();
-        let found = namespaced.find(|tool| tool.name == client_name);
-        found.map(|tool| tool.namespace.as_str())
+        self.namespaced_tools.get(client_name).map(String::as_str)
     }
 }

@@ -141,15 +141,12 @@ impl NameRestorer {
 mod tests {
     use super::*;
     use crate::formats::Framing;
-    use crate::model::{Choice, Finish, Fold, Part, RenamedTool};
+    use crate::model::{Choice, Finish, Fold, Part};
 
     fn state() -> TranslationState {
         TranslationState {
-            renamed_tools: vec![RenamedTool {
-                client: "a.b".into(),
-                upstream: "a_b".into(),
-            }],
-            custom_tools: vec!["a.b".into()],
+            renamed_tools: [("a_b".to_owned(), "a.b".to_owned())].into(),
+            custom_tools: ["a.b".to_owned()].into(),
             ..TranslationState::default()
         }
     }

@@ -1,9 +1,9 @@
 //! Renames tools whose names the upstream does not accept, everywhere in a request.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::formats::ToolNameRule;
-use crate::model::{
-    FieldLocation, Losses, PartKind, RenamedTool, Request, Text, ToolChoice, TranslationState,
-};
+use crate::model::{FieldLocation, Losses, PartKind, Request, Text, ToolChoice, TranslationState};
 
 /// Renames the tools of a request. Returns the state that restores the names in the response.
 pub(super) fn rename_tools(
@@ -12,9 +12,17 @@ pub(super) fn rename_tools(
     losses: &mut Losses,
 ) -> TranslationState {
     let mut translation_state = TranslationState::of_tools(&request.tools);
-    translation_state.renamed_tools = rule.replacements(tool_names(request));
-    if !translation_state.renamed_tools.is_empty() {
-        apply(request, &translation_state.renamed_tools, losses);
+    let renamed = rule.replacements(tool_names(request));
+    if !renamed.is_empty() {
+        let renamed = renamed
+            .into_iter()
+            .map(|(client, upstream)| (client.to_owned(), upstream));
+        let renamed = renamed.collect();
+        apply(request, &renamed, losses);
+        let by_upstream = renamed
+            .into_iter()
+            .map(|(client, upstream)| (upstream, client));
+        translation_state.renamed_tools = by_upstream.collect();
     }
     translation_state
 }
@@ -37,14 +45,17 @@ fn tool_names<'r>(request: &'r Request<'_>) -> impl Iterator<Item = &'r str> + C
     declared.chain(called).chain(chosen).map(|name| &**name)
 }
 
-fn apply(request: &mut Request<'_>, renamed: &[RenamedTool], losses: &mut Losses) {
+/// Renames by the client's names.
+fn apply(request: &mut Request<'_>, renamed: &BTreeMap<String, String>, losses: &mut Losses) {
     let change = |name: &mut Text<'_>| {
-        let found = renamed.iter().find(|known| known.client == **name);
-        if let Some(known) = found {
-            *name = known.upstream.clone().into();
+        let upstream = renamed.get(&**name);
+        if let Some(upstream) = upstream {
+            *name = upstream.clone().into();
         }
-        found.is_some()
+        upstream.is_some()
     };
+    let declared = request.tools.iter().map(|tool| tool.name.to_string());
+    let declared: BTreeSet<String> = declared.collect();
     for tool in &mut request.tools {
         if change(&mut tool.name) {
             losses.approximated(FieldLocation::Tool { tool: tool.at });
@@ -54,9 +65,9 @@ fn apply(request: &mut Request<'_>, renamed: &[RenamedTool], losses: &mut Losses
         for part in &mut turn.parts {
             match &mut part.kind {
                 PartKind::Call(call) => {
-                    let is_changed = change(&mut call.name);
                     // The loss of a declared tool is recorded with its declaration.
-                    if is_changed && request.tools.iter().all(|tool| tool.name != call.name) {
+                    let is_declared = declared.contains(&*call.name);
+                    if change(&mut call.name) && !is_declared {
                         losses.approximated(FieldLocation::Part {
                             turn: turn.at,
                             part: part.at,

@@ -1,5 +1,6 @@
 //! The rules of JSON Schemas that an upstream enforces strictly.
 
+use crate::formats::closed_object::is_closed_object;
 use crate::model::{FieldLocation, Json, Losses};
 
 /// Turns `strict` off for a schema that breaks the rules: upstreams answer such a request with an error.
@@ -71,10 +72,7 @@ fn is_closed(schema: &Json<'_>) -> bool {
     if !names_object && properties.is_none() {
         return true;
     }
-    let required = schema.get("required").as_array().unwrap_or_default();
-    let is_required = |name: &str| required.iter().any(|known| known.as_str() == Some(name));
-    schema.get("additionalProperties").as_bool() == Some(false)
-        && properties.is_none_or(|properties| properties.keys().all(is_required))
+    is_closed_object(schema)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::reasoning::{AssistantReasoning, decode_reasoning};
 use super::role::{MessageRole, ROLES};
 use super::text::append_text;
 use crate::formats::UpstreamTarget;
+use crate::formats::keyed_queue::KeyedQueue;
 use crate::json::Fields;
 use crate::model::{
     ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, Request, Role, Text,
@@ -170,7 +171,7 @@ pub(super) fn encode_turns<'a>(
         messages: Vec::with_capacity(request.turns.len()),
         uses_developer_role: target.capabilities.chat_developer_role,
         returns_reasoning: target.capabilities.chat_returns_reasoning,
-        open_calls: Vec::new(),
+        open_calls: KeyedQueue::default(),
         result_media: Vec::new(),
         delayed: Vec::new(),
         losses,
@@ -214,7 +215,7 @@ struct MessageEncoder<'a, 'l> {
     uses_developer_role: bool,
     returns_reasoning: bool,
     /// Ids of the calls whose results are still to come.
-    open_calls: Vec<Cow<'a, str>>,
+    open_calls: KeyedQueue<Cow<'a, str>, ()>,
     /// Media of tool results, which only a user message can hold.
     result_media: Vec<ChatContentPart<'a>>,
     /// Messages between calls and their results: nothing may stand there.
@@ -313,12 +314,11 @@ impl<'a> MessageEncoder<'a, '_> {
         result: &'a ToolResult<'_>,
         location: &FieldLocation,
     ) -> Result<(), ApiError> {
-        let answered = |id: &Cow<'_, str>| Some(&**id) == result.id.as_deref();
-        let Some(at) = self.open_calls.iter().position(answered) else {
+        let answered = result.id.as_deref().and_then(|id| self.open_calls.take(id));
+        if answered.is_none() {
             self.losses.dropped(location.clone());
             return Ok(());
-        };
-        self.open_calls.remove(at);
+        }
         if result.failed {
             self.losses.dropped(location.field(PartField::Failure));
         }
@@ -419,7 +419,7 @@ impl<'a> MessageEncoder<'a, '_> {
         ordinal: usize,
     ) -> ChatToolCall<'a> {
         let id = id_in_history(call, turn, ordinal);
-        self.open_calls.push(id.clone());
+        self.open_calls.push(id.clone(), ());
         encode_call_in_history(call, id)
     }
 

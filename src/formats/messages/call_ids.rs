@@ -1,6 +1,7 @@
 //! Ids of tool calls, in the characters that the format accepts.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +24,8 @@ pub(super) fn response_call_id<'a>(
 /// The call ids of one request: the client's id and the encoded id of each call.
 #[derive(Default)]
 pub(super) struct CallIds<'a> {
-    encoded: Vec<(&'a str, Cow<'a, str>)>,
+    encoded: HashMap<&'a str, Cow<'a, str>>,
+    taken: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> CallIds<'a> {
@@ -31,16 +33,17 @@ impl<'a> CallIds<'a> {
     /// illegal characters the first gets no suffix, so that the ids of a conversation stay the same
     /// while it grows.
     pub(super) fn encode(&mut self, id: &'a str) -> Cow<'a, str> {
-        if let Some((_, known)) = self.encoded.iter().find(|(client, _)| *client == id) {
+        if let Some(known) = self.encoded.get(id) {
             return known.clone();
         }
         let mut legal = legal(id);
-        if self.encoded.iter().any(|(_, known)| *known == legal) {
+        if self.taken.contains(&legal) {
             let digest = Sha256::digest(id);
             let suffix = format!("_{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]);
             legal.to_mut().push_str(&suffix);
         }
-        self.encoded.push((id, legal.clone()));
+        self.taken.insert(legal.clone());
+        self.encoded.insert(id, legal.clone());
         legal
     }
 }

@@ -12,6 +12,7 @@ use super::thinking_blocks::{
 };
 use super::turn_order::{DraftBlock, MessagesRole};
 use crate::formats::ids;
+use crate::formats::keyed_queue::KeyedQueue;
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, ToolResult,
@@ -112,7 +113,7 @@ fn decode_tool_result<'a>(
 pub(super) struct BlockEncoder<'a, 'l> {
     ids: CallIds<'a>,
     /// Calls without an id whose results have not come yet: their names and the ids they got.
-    pending: Vec<(&'a str, String)>,
+    pending: KeyedQueue<&'a str, String>,
     pub(super) losses: &'l mut Losses,
 }
 
@@ -120,7 +121,7 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
     pub(super) fn new(losses: &'l mut Losses) -> BlockEncoder<'a, 'l> {
         BlockEncoder {
             ids: CallIds::default(),
-            pending: Vec::new(),
+            pending: KeyedQueue::default(),
             losses,
         }
     }
@@ -187,7 +188,7 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
             }
             None => {
                 let id = ids::past_call_id(turn, ordinal, &call.name);
-                self.pending.push((&call.name, id.clone()));
+                self.pending.push(&*call.name, id.clone());
                 Cow::Owned(id)
             }
         };
@@ -214,8 +215,7 @@ impl<'a, 'l> BlockEncoder<'a, 'l> {
             Some(id) => self.ids.encode(id),
             None => {
                 let name = result.name.as_deref().unwrap_or_default();
-                let call = self.pending.iter().position(|(known, _)| *known == name);
-                Cow::Owned(call.map_or_else(String::new, |at| self.pending.remove(at).1))
+                Cow::Owned(self.pending.take(name).unwrap_or_default())
             }
         };
         let mut blocks = Vec::new();

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::blocks::{ContentBlock, MessagesContent};
+use crate::formats::keyed_queue::KeyedQueue;
 use crate::model::{FieldLocation, Losses};
 
 /// One of the `messages` of a request to an upstream.
@@ -189,13 +190,13 @@ fn calls_of(draft: Option<&TurnDraft<'_>>) -> Vec<(String, FieldLocation)> {
 }
 
 /// Brings the results of a turn into line with the calls of the turn before it.
-fn match_turn(
-    draft: &mut TurnDraft<'_>,
-    mut calls: Vec<(String, FieldLocation)>,
-    losses: &mut Losses,
-) {
+fn match_turn(draft: &mut TurnDraft<'_>, calls: Vec<(String, FieldLocation)>, losses: &mut Losses) {
     if calls.is_empty() && !draft.blocks.iter().any(DraftBlock::is_result) {
         return;
+    }
+    let mut unanswered = KeyedQueue::default();
+    for (id, location) in &calls {
+        unanswered.push(id.as_str(), (id, location));
     }
     let (mut results, mut rest) = (Vec::new(), Vec::new());
     for block in draft.blocks.drain(..) {
@@ -203,18 +204,16 @@ fn match_turn(
             rest.push(block);
             continue;
         };
-        match calls.iter().position(|(id, _)| id == tool_use_id) {
-            Some(at) => {
-                calls.remove(at);
-                results.push(block);
-            }
+        match unanswered.take(&**tool_use_id) {
+            Some(_) => results.push(block),
             None => losses.dropped(block.location),
         }
     }
-    for (id, location) in calls {
+    for (id, location) in unanswered.into_rest() {
+        let location = location.clone();
         losses.approximated(location.clone());
         let block = ContentBlock::ToolResult {
-            tool_use_id: Cow::Owned(id),
+            tool_use_id: Cow::Owned(id.clone()),
             content: Some(MessagesContent::Text(NO_RESULT)),
             is_error: true,
         };

@@ -1,10 +1,12 @@
 //! `functionCall` and `functionResponse` in the contents of a request.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json_borrow::ObjectAsVec;
+use smallvec::SmallVec;
 
 use super::field_names;
 use super::media::{MediaPayload, decode_file_data, decode_inline_data, encode_media};
@@ -287,23 +289,18 @@ fn as_json_object<'a>(text: &Text<'a>) -> Option<Cow<'a, RawValue>> {
     }
 }
 
-/// The calls of a conversation so far: results of other formats name their call only by its id.
+/// The calls of a conversation so far, by their ids: results of other formats name their call only by it.
 #[derive(Default)]
-pub(super) struct CallNames<'a>(Vec<NamedCall<'a>>);
+pub(super) struct CallNames<'a>(HashMap<&'a str, UnansweredNames<'a>>);
 
-struct NamedCall<'a> {
-    id: &'a str,
-    name: &'a str,
-    answered: bool,
-}
+/// The names of the calls of one id that have no result so far, the latest last.
+type UnansweredNames<'a> = SmallVec<[&'a str; 1]>;
 
 impl<'a> CallNames<'a> {
     pub(super) fn add(&mut self, call: &'a Call<'_>) {
-        self.0.extend(call.id.as_deref().map(|id| NamedCall {
-            id,
-            name: &call.name,
-            answered: false,
-        }));
+        if let Some(id) = call.id.as_deref() {
+            self.0.entry(id).or_default().push(&call.name);
+        }
     }
 
     /// Finds the name of the call that a result answers, and marks the call as answered. `None` if
@@ -313,14 +310,9 @@ impl<'a> CallNames<'a> {
         result: &'a ToolResult<'_>,
         location: &FieldLocation,
     ) -> Result<Option<&'a str>, ApiError> {
-        let same_id = |call: &NamedCall<'_>| Some(call.id) == result.id.as_deref();
-        let mut latest = self.0.iter_mut().rev();
-        if let Some(call) = latest.find(|call| same_id(call) && !call.answered) {
-            call.answered = true;
-            return Ok(Some(call.name));
-        }
-        if self.0.iter().any(same_id) {
-            return Ok(None);
+        let known = result.id.as_deref().and_then(|id| self.0.get_mut(id));
+        if let Some(unanswered) = known {
+            return Ok(unanswered.pop());
         }
         result.name.as_deref().map(Some).ok_or_else(|| {
             let message = "the tool result answers no call of this conversation";

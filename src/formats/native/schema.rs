@@ -4,6 +4,9 @@
 //! a property may be called `type`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json_borrow::ObjectAsVec;
 
 use super::json_schema::encode_json_schema;
 use super::schema_builder::{NotExpressible, SHARED_KEYWORDS, SchemaBuilder};
@@ -103,15 +106,8 @@ fn decode_keyword<'a>(
     losses: &mut Losses,
 ) -> Json<'a> {
     match (keyword, value) {
-        ("properties" | "patternProperties" | "$defs" | "definitions", Json::Object(mut named)) => {
-            let names: Vec<String> = named.keys().map(str::to_owned).collect();
-            for name in names {
-                if let Some(schema) = named.get_mut(&name) {
-                    let path = Path::Key(path, &name);
-                    *schema = to_json_schema(std::mem::take(schema), &path, losses);
-                }
-            }
-            Json::Object(named)
+        ("properties" | "patternProperties" | "$defs" | "definitions", Json::Object(named)) => {
+            decode_named_schemas(named, path, losses)
         }
         ("anyOf" | "oneOf" | "allOf" | "prefixItems", Json::Array(schemas)) => {
             let decode = |(at, schema)| to_json_schema(schema, &Path::Index(path, at), losses);
@@ -128,6 +124,43 @@ fn decode_keyword<'a>(
         },
         (_, value) => value,
     }
+}
+
+/// How many members of an object are looked up one by one.
+const MAX_LOOKED_UP: usize = 64;
+
+/// Decodes the schemas of an object, each under its name.
+fn decode_named_schemas<'a>(
+    mut named: ObjectAsVec<'a>,
+    path: &Path<'_>,
+    losses: &mut Losses,
+) -> Json<'a> {
+    let mut names = named.as_vec().iter().map(|(name, _)| &name.0);
+    if names.all(|name| matches!(name, Cow::Borrowed(_))) {
+        let schemas = named
+            .into_vec()
+            .into_iter()
+            .filter_map(|(name, schema)| match name {
+                Cow::Borrowed(name) => {
+                    let schema = to_json_schema(schema, &Path::Key(path, name), losses);
+                    Some((name, schema))
+                }
+                Cow::Owned(_) => None,
+            });
+        return Json::Object(schemas.collect());
+    }
+    if named.len() > MAX_LOOKED_UP {
+        losses.approximated(FieldLocation::Path(path.to_string().into()));
+        return Json::Object(named);
+    }
+    let names: Vec<String> = named.keys().map(str::to_owned).collect();
+    for name in names {
+        if let Some(schema) = named.get_mut(&name) {
+            let path = Path::Key(path, &name);
+            *schema = to_json_schema(std::mem::take(schema), &path, losses);
+        }
+    }
+    Json::Object(named)
 }
 
 /// Decodes `type`, which clients write in upper case.
@@ -185,6 +218,7 @@ pub(super) fn encode_schema<'a>(schema: &'a Json<'a>) -> EncodedSchema<'a> {
     let mut encoder = SchemaEncoder {
         root: schema,
         references: Vec::new(),
+        members: HashMap::new(),
         schemas: 0,
         depth: 0,
         exact: true,
@@ -213,6 +247,8 @@ struct SchemaEncoder<'a> {
     root: &'a Json<'a>,
     /// The references that are being resolved.
     references: Vec<&'a str>,
+    /// The members of large objects that references point into, by the reference of the object.
+    members: HashMap<&'a str, HashMap<&'a str, &'a Json<'a>>>,
     schemas: usize,
     depth: usize,
     exact: bool,
@@ -351,10 +387,16 @@ impl<'a> SchemaEncoder<'a> {
         }
         let steps = reference.strip_prefix("#/").ok_or(NotExpressible)?;
         let mut found = self.root;
+        let mut walked = 1;
         for step in steps.split('/') {
             let name = step.replace("~1", "/").replace("~0", "~");
+            let parent = &reference[..walked];
+            walked += 1 + step.len();
             found = match found {
-                Json::Object(object) => object.get(&name).ok_or(NotExpressible)?,
+                Json::Object(object) => {
+                    let member = self.member(parent, object, &name);
+                    member.ok_or(NotExpressible)?
+                }
                 Json::Array(items) => {
                     let at: usize = name.parse().map_err(|_| NotExpressible)?;
                     items.get(at).ok_or(NotExpressible)?
@@ -366,6 +408,26 @@ impl<'a> SchemaEncoder<'a> {
         let encoded = self.encode_schema(found)?;
         self.references.pop();
         Ok(encoded)
+    }
+
+    /// Finds a member of an object; of a large one, without a search through all of them.
+    fn member(
+        &mut self,
+        reference: &'a str,
+        object: &'a ObjectAsVec<'a>,
+        name: &str,
+    ) -> Option<&'a Json<'a>> {
+        if object.len() <= MAX_LOOKED_UP {
+            return object.get(name);
+        }
+        let members = self.members.entry(reference).or_insert_with(|| {
+            let mut members = HashMap::with_capacity(object.len());
+            for (name, member) in object.iter() {
+                members.entry(name).or_insert(member);
+            }
+            members
+        });
+        members.get(name).copied()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ids of tool calls: which output answers which call, and the id that both have at the upstream.
 
 use crate::formats::ids::{past_call_id, replaced_call_id};
+use crate::formats::keyed_queue::KeyedQueue;
 use crate::model::{Call, PartKind, Text, ToolKind, Turn};
 
 /// The calls and the outputs of a conversation, each in the order of the turns.
@@ -20,40 +21,34 @@ pub(super) struct PairedCall<'r> {
     pub replaced: bool,
 }
 
-/// A call without an output so far, as the client identifies it.
-struct PendingCall<'r> {
-    index: usize,
-    id: Option<&'r str>,
-    name: &'r str,
-}
-
 impl<'r> CallPairs<'r> {
     /// Pairs the calls of a conversation with their outputs: by id, or by name where an output has no id.
     pub(super) fn of(turns: &'r [Turn<'_>]) -> CallPairs<'r> {
         let mut pairs = CallPairs::default();
-        let mut pending: Vec<PendingCall<'r>> = Vec::new();
+        let mut by_id: KeyedQueue<&'r str, usize> = KeyedQueue::default();
+        let mut by_name: KeyedQueue<&'r str, usize> = KeyedQueue::default();
         for turn in turns {
             let mut ordinal = 0;
             for part in &turn.parts {
                 match &part.kind {
                     PartKind::Call(call) => {
-                        pending.push(PendingCall {
-                            index: pairs.calls.len(),
-                            id: nonempty(&call.id),
-                            name: &call.name,
-                        });
+                        let index = pairs.calls.len();
+                        if let Some(id) = nonempty(&call.id) {
+                            by_id.push(id, index);
+                        }
+                        by_name.push(&*call.name, index);
                         let position = turn.at.unwrap_or_default();
                         pairs.calls.push(assign_id(call, position, ordinal));
                         ordinal += 1;
                     }
                     PartKind::Result(result) => {
                         let (id, name) = (nonempty(&result.id), result.name.as_deref());
-                        let is_answered = |call: &PendingCall<'_>| match id {
-                            Some(_) => call.id == id,
-                            None => Some(call.name) == name,
+                        let (calls, key) = match id {
+                            Some(id) => (&mut by_id, id),
+                            None => (&mut by_name, name.unwrap_or_default()),
                         };
-                        let found = pending.iter().position(is_answered);
-                        let found = found.map(|at| pending.remove(at).index);
+                        let mut of_key = std::iter::from_fn(|| calls.take(key));
+                        let found = of_key.find(|call| !pairs.calls[*call].answered);
                         if let Some(call) = found {
                             pairs.calls[call].answered = true;
                         }

@@ -1,5 +1,6 @@
 //! JSON Schema: the rules that this format has for strict schemas.
 
+use crate::formats::closed_object::is_closed_object;
 use crate::model::Json;
 
 /// Keywords that a strict schema must not use.
@@ -33,7 +34,7 @@ fn follows_rules(schema: &Json<'_>) -> bool {
         "items" => follows_rules(value),
         "anyOf" => matches!(value, Json::Array(options) if options.iter().all(follows_rules)),
         _ => !FORBIDDEN_KEYWORDS.contains(&keyword),
-    }) && (!is_object(schema) || is_closed(schema))
+    }) && (!is_object(schema) || is_closed_object(schema))
 }
 
 /// Says whether a schema describes objects.
@@ -44,24 +45,6 @@ fn is_object(schema: &Json<'_>) -> bool {
         _ => false,
     };
     has_type || field(schema, "properties").is_some()
-}
-
-/// Says whether a schema forbids other properties and requires its own.
-fn is_closed(schema: &Json<'_>) -> bool {
-    let closed = matches!(
-        field(schema, "additionalProperties"),
-        Some(Json::Bool(false))
-    );
-    let required = match field(schema, "required") {
-        Some(Json::Array(names)) => names.as_slice(),
-        _ => &[],
-    };
-    let is_required = |name: &str| required.iter().any(|known| known.as_str() == Some(name));
-    let complete = match field(schema, "properties") {
-        Some(Json::Object(properties)) => properties.keys().all(is_required),
-        _ => true,
-    };
-    closed && complete
 }
 
 fn field<'s, 'a>(schema: &'s Json<'a>, key: &str) -> Option<&'s Json<'a>> {

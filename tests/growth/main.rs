@@ -1,0 +1,4 @@
+//! The work for a request grows with its size, not with the square of it: every shape of body, in every pair of formats.
+
+mod measure;
+mod requests;
