@@ -1,9 +1,11 @@
 //! Puts interleaved blocks in sequence: at most one block of a choice is open at a time.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use crate::model::{Block, Delta, Event};
 
 /// The block of a choice that a delta belongs to, as the format numbers them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::formats) enum BlockKey {
     Text,
     Refusal,
@@ -30,7 +32,11 @@ pub(in crate::formats) struct BlockSequencer {
 struct ChoiceBlocks {
     open: Option<BlockKey>,
     /// The blocks that came while another was open, in their order.
-    buffered: Vec<BufferedBlock>,
+    buffered: VecDeque<BufferedBlock>,
+    /// How many buffered blocks were sent.
+    sent: usize,
+    /// The last buffered block of a key that is not complete, counted with those that were sent.
+    incomplete: BTreeMap<BlockKey, usize>,
 }
 
 #[derive(Debug)]
@@ -81,12 +87,9 @@ impl BlockSequencer {
         out: &mut dyn FnMut(Event<'_>),
     ) {
         let state = self.choice(choice);
-        let mut buffered = state.buffered.iter_mut();
         if state.open == Some(key) {
             out(Event::Delta { choice, delta });
-        } else if let Some(buffered) =
-            buffered.find(|buffered| buffered.key == key && !buffered.complete)
-        {
+        } else if let Some(buffered) = state.incomplete(key) {
             buffered.deltas.push(delta.into_owned());
         }
     }
@@ -100,18 +103,17 @@ impl BlockSequencer {
     ) {
         let state = self.choice(choice);
         if state.open != Some(key) {
-            let mut buffered = state.buffered.iter_mut();
-            if let Some(buffered) =
-                buffered.find(|buffered| buffered.key == key && !buffered.complete)
-            {
+            if let Some(buffered) = state.incomplete(key) {
                 buffered.complete = true;
+                state.incomplete.remove(&key);
             }
             return;
         }
         out(Event::Close { choice });
         state.open = None;
-        while state.open.is_none() && !state.buffered.is_empty() {
-            let mut buffered = state.buffered.remove(0);
+        while state.open.is_none()
+            && let Some(mut buffered) = state.next_buffered()
+        {
             // The block after a text has ended it.
             buffered.complete |= !buffered.key.ends_explicitly() && !state.buffered.is_empty();
             state.open = buffered.send(choice, out);
@@ -128,8 +130,7 @@ impl BlockSequencer {
     /// Tells whether a block is open or buffered.
     pub(in crate::formats) fn is_open(&mut self, choice: u32, key: BlockKey) -> bool {
         let state = self.choice(choice);
-        let is_buffered = |buffered: &BufferedBlock| buffered.key == key && !buffered.complete;
-        state.open == Some(key) || state.buffered.iter().any(is_buffered)
+        state.open == Some(key) || state.incomplete.contains_key(&key)
     }
 
     fn choice(&mut self, choice: u32) -> &mut ChoiceBlocks {
@@ -148,25 +149,36 @@ impl ChoiceBlocks {
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
     ) {
-        let last = self.buffered.len().saturating_sub(1);
-        let is_same = |at: usize, buffered: &BufferedBlock| {
-            buffered.key == key && !buffered.complete && (key.ends_explicitly() || at == last)
-        };
-        let at = (0..)
-            .zip(&self.buffered)
-            .find_map(|(at, buffered)| is_same(at, buffered).then_some(at))
-            .unwrap_or_else(|| {
-                self.buffered.push(BufferedBlock {
-                    key,
-                    block: block().into_owned(),
-                    deltas: Vec::new(),
-                    complete: false,
-                });
-                self.buffered.len() - 1
+        // Text goes on only where nothing came after it.
+        let is_last = self.buffered.back().is_some_and(|last| last.key == key);
+        let is_known = is_last || key.ends_explicitly();
+        if !is_known || self.incomplete(key).is_none() {
+            let at = self.sent + self.buffered.len();
+            self.incomplete.insert(key, at);
+            self.buffered.push_back(BufferedBlock {
+                key,
+                block: block().into_owned(),
+                deltas: Vec::new(),
+                complete: false,
             });
-        self.buffered[at]
-            .deltas
-            .extend(delta.map(Delta::into_owned));
+        }
+        if let (Some(buffered), Some(delta)) = (self.incomplete(key), delta) {
+            buffered.deltas.push(delta.into_owned());
+        }
+    }
+
+    fn incomplete(&mut self, key: BlockKey) -> Option<&mut BufferedBlock> {
+        let at = self.incomplete.get(&key)?;
+        self.buffered.get_mut(at - self.sent)
+    }
+
+    fn next_buffered(&mut self) -> Option<BufferedBlock> {
+        let buffered = self.buffered.pop_front()?;
+        if self.incomplete.get(&buffered.key) == Some(&self.sent) {
+            self.incomplete.remove(&buffered.key);
+        }
+        self.sent += 1;
+        Some(buffered)
     }
 }
 

@@ -55,7 +55,7 @@ struct Validation<'b> {
 impl Validation<'_> {
     fn stop<E: serde::de::Error>(&mut self, api_error: ApiError) -> E {
         self.api_error = Some(api_error);
-        E::custom("a rule is violation")
+        E::custom("a rule is violated")
     }
 }
 

@@ -97,7 +97,7 @@ pub fn blocked_prompt(words: &str) -> Option<&str> {
 }
 
 /// A source for a range of the text of a choice, in characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Citation<'a> {
     pub url: Text<'a>,
     pub title: Option<Text<'a>>,

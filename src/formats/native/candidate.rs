@@ -3,9 +3,10 @@
 use serde::Serialize;
 use smallvec::SmallVec;
 
+use super::cited_text::CitedText;
 use super::finish_reason::{decode_finish_reason, encode_finish_reason, report_decoded_reason};
 use super::grounding::{
-    EncodedGrounding, TextRun, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
+    EncodedGrounding, UpstreamCitationMetadata, UpstreamGrounding, encode_grounding,
 };
 use super::logprobs::{LogprobsResult, UpstreamLogprobs, average_logprob, encode_logprobs};
 use super::reasoning::push_reasoning;
@@ -51,16 +52,16 @@ impl<'a> UpstreamCandidate<'a> {
         for (index, part) in content.into_iter().flatten().enumerate() {
             decoder.decode_part(index, part, losses);
         }
-        let PartsDecoder { parts, runs } = decoder;
+        let PartsDecoder { parts, mut text } = decoder;
         let has_calls = parts
             .iter()
             .any(|part| matches!(part.kind, PartKind::Call(_)));
         let mut citations = Vec::new();
         if let Some(grounding) = self.grounding_metadata {
-            citations.extend(grounding.citations(&runs));
+            citations.extend(grounding.citations(&text.indexed()));
         }
         if let Some(metadata) = self.citation_metadata {
-            citations.extend(metadata.citations(&runs));
+            citations.extend(metadata.citations(&text.indexed()));
         }
         let logprobs = self.logprobs_result.into_iter();
         let reason = self.finish_reason.unwrap_or_default();
@@ -104,7 +105,7 @@ impl<'a> UpstreamCandidate<'a> {
 struct PartsDecoder<'a> {
     parts: Vec<Part<'a>>,
     /// The text parts, by the indexes that grounding refers to.
-    runs: Vec<TextRun<'a>>,
+    text: CitedText<'a>,
 }
 
 impl<'a> PartsDecoder<'a> {
@@ -120,10 +121,7 @@ impl<'a> PartsDecoder<'a> {
             }
             UpstreamPayload::Text(text) => {
                 let is_bare_signature = text.is_empty() && signature.is_some();
-                self.runs.push(TextRun {
-                    part: index,
-                    text: text.clone(),
-                });
+                self.text.push(index, text.clone());
                 (!is_bare_signature).then_some(PartKind::Text(text))
             }
             UpstreamPayload::Media(media) => Some(PartKind::Media(media)),
@@ -221,14 +219,11 @@ pub(super) fn encode_candidate<'a>(
             _ => parts.push(encoded),
         }
     }
-    let text_parts = parts.iter().enumerate().filter(|(_, part)| part.is_text());
-    let runs: Vec<TextRun<'_>> = text_parts
-        .map(|(index, part)| TextRun {
-            part: index,
-            text: part.text.as_deref().unwrap_or_default().into(),
-        })
-        .collect();
-    let grounding_metadata = encode_grounding(&runs, &choice.citations);
+    let mut text = CitedText::default();
+    for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.is_text()) {
+        text.push(index, part.text.as_deref().unwrap_or_default().into());
+    }
+    let grounding_metadata = encode_grounding(&text.indexed(), &choice.citations);
     let (finish_reason, finish_message) = encode_finish_reason(&choice.finish);
     ClientCandidate {
         content: ClientContent::new(parts),

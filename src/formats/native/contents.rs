@@ -13,7 +13,7 @@ use super::media::{MediaPayload, encode_media};
 use super::parts::{NativePart, NativePayload, SignedContentParts, decode_part};
 use super::reasoning::encode_own_signature;
 use crate::formats::Capabilities;
-use crate::json::Fields;
+use crate::json::{Fields, Path};
 use crate::model::{ApiError, FieldLocation, Losses, Part, PartField, PartKind, Role, Turn};
 
 /// The signature that models which require one accept for calls they did not make.
@@ -58,17 +58,23 @@ pub(super) fn decode_content<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Turn<'a>, ApiError> {
-    let role = match field_names::take_enum(&mut fields, &["role"], ROLES) {
-        Some("model") => Role::Model,
+    let name = field_names::take_enum(&mut fields, &["role"], ROLES);
+    let role = match name {
+        Some(MODEL) => Role::Model,
         _ => Role::User,
     };
     let mut parts = Vec::new();
     fields.each("parts", |at, node| {
         node.fields(|fields| decode_part(role, at, fields, &mut parts, losses))
     })?;
+    let is_result = |part: &Part<'_>| matches!(part.kind, PartKind::Result(_));
+    if !matches!(name, None | Some(USER | MODEL)) && !parts.iter().all(is_result) {
+        let path = Path::Key(&fields.path, "role");
+        return Err(path.wrong("user or model, as not all parts are function responses"));
+    }
     fields.finish(losses);
     // Other formats require the results first; here text may stand before and between them.
-    parts.sort_by_key(|part| !matches!(part.kind, PartKind::Result(_)));
+    parts.sort_by_key(|part| !is_result(part));
     Ok(Turn {
         role,
         parts,

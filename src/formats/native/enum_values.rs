@@ -1,7 +1,9 @@
 //! The enum values of request fields, as the API reference lists them.
 
 /// `contents[].role`
-pub(super) const ROLES: &[&str] = &["user", "model"];
+/// `function` and `tool` are for contents that hold nothing but function responses: some clients name
+/// the user so.
+pub(super) const ROLES: &[&str] = &["user", "model", "function", "tool"];
 /// `toolConfig.functionCallingConfig.mode`
 pub(super) const FUNCTION_CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 /// `generationConfig.thinkingConfig.thinkingLevel`

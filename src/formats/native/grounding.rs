@@ -3,27 +3,13 @@
 //! The format counts in bytes of a part; the model of the gateway counts in characters of the whole
 //! text.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
+use super::cited_text::{IndexedText, TextSegment};
 use crate::json::{Present, from_json};
 use crate::model::{Citation, FieldLocation, Losses, Text};
-
-/// A part of the answer that holds text, and its index among all parts.
-pub(super) struct TextRun<'a> {
-    pub(super) part: usize,
-    pub(super) text: Text<'a>,
-}
-
-/// Appends streamed text to the run of its part.
-pub(super) fn push_text(runs: &mut Vec<TextRun<'static>>, part: usize, text: &str) {
-    match runs.last_mut() {
-        Some(run) if run.part == part => run.text.to_mut().push_str(text),
-        _ => runs.push(TextRun {
-            part,
-            text: text.to_owned().into(),
-        }),
-    }
-}
 
 from_json! {
     pub(super) struct UpstreamGrounding<'a> {
@@ -101,15 +87,15 @@ impl<'a> UpstreamSource<'a> {
 
 impl<'a> UpstreamGrounding<'a> {
     /// Decodes one citation for each source of each segment.
-    pub(super) fn citations(&self, runs: &[TextRun<'_>]) -> Vec<Citation<'a>> {
+    pub(super) fn citations(&self, text: &IndexedText<'_>) -> Vec<Citation<'a>> {
         let mut citations = Vec::new();
         for support in self.grounding_supports.iter().flatten() {
             let Some(segment) = &support.segment else {
                 continue;
             };
             let part = segment.part_index.unwrap_or_default();
-            let start = character_index(runs, part, segment.start_index.unwrap_or_default());
-            let end = character_index(runs, part, segment.end_index.unwrap_or_default());
+            let start = text.character_in_part(part, segment.start_index.unwrap_or_default());
+            let end = text.character_in_part(part, segment.end_index.unwrap_or_default());
             for &number in support.grounding_chunk_indices.iter().flatten() {
                 let source = self.source(number);
                 citations.extend(source.and_then(|source| source.cite(start, end)));
@@ -167,11 +153,11 @@ impl<'a> UpstreamGrounding<'a> {
 
 impl<'a> UpstreamCitationMetadata<'a> {
     /// Decodes one citation for each source, whose indexes count through all of the text.
-    pub(super) fn citations(self, runs: &[TextRun<'_>]) -> Vec<Citation<'a>> {
+    pub(super) fn citations(self, text: &IndexedText<'_>) -> Vec<Citation<'a>> {
         let sources = self.citation_sources.into_iter().flatten();
         let cite = |cited: UpstreamCitationSource<'a>| {
-            let start = character_index(runs, usize::MAX, cited.start_index.unwrap_or_default());
-            let end = character_index(runs, usize::MAX, cited.end_index.unwrap_or_default());
+            let start = text.character(cited.start_index.unwrap_or_default());
+            let end = text.character(cited.end_index.unwrap_or_default());
             let source = UpstreamSource {
                 uri: cited.uri,
                 title: cited.title,
@@ -189,30 +175,6 @@ impl<'a> UpstreamCitationMetadata<'a> {
             losses.dropped(FieldLocation::Path(path.into()));
         }
     }
-}
-
-/// Converts the index of a byte in a part to the index of a character in the whole text. Where the
-/// part has no such byte, the index counts through all of the text.
-fn character_index(runs: &[TextRun<'_>], part: usize, byte: usize) -> u64 {
-    let inside = |run: &TextRun<'_>| run.part == part && byte <= run.text.len();
-    let first = runs.iter().position(inside);
-    let before = &runs[..first.unwrap_or_default()];
-    let mut count: usize = before
-        .iter()
-        .map(|run| count_characters(&run.text, usize::MAX))
-        .sum();
-    let mut rest = byte;
-    for run in &runs[before.len()..] {
-        count += count_characters(&run.text, rest);
-        rest = rest.saturating_sub(run.text.len());
-    }
-    count as u64
-}
-
-/// Counts the characters that begin within the first `bytes` bytes.
-fn count_characters(text: &str, bytes: usize) -> usize {
-    let bytes = &text.as_bytes()[..bytes.min(text.len())];
-    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 /// The `groundingMetadata` of a response to a client.
@@ -249,34 +211,37 @@ struct GroundingSegment {
     part_index: Option<usize>,
     start_index: usize,
     end_index: usize,
-    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
+
+/// How many times the text may be repeated in its citations. The indexes say the same, and a response
+/// must not grow with the product of its text and its citations.
+const MAX_REPETITIONS: usize = 4;
 
 /// Encodes citations: one chunk for each address, one support for each citation that refers to text.
 pub(super) fn encode_grounding<'a>(
-    runs: &[TextRun<'_>],
+    text: &IndexedText<'_>,
     citations: &'a [Citation<'_>],
 ) -> Option<EncodedGrounding<'a>> {
     let mut chunks: Vec<GroundingChunk<'a>> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut supports = Vec::new();
+    let mut repeatable = text.len() * MAX_REPETITIONS;
     for citation in citations {
-        let known = chunks
-            .iter()
-            .position(|chunk| chunk.web.uri == citation.url);
-        let number = known.unwrap_or(chunks.len());
-        if known.is_none() {
+        let number = *numbers.entry(&citation.url).or_insert_with(|| {
             let web = WebSource {
                 uri: &citation.url,
                 title: citation.title.as_deref(),
             };
             chunks.push(GroundingChunk { web });
-        }
-        supports.extend(
-            find_segment(runs, citation).map(|segment| GroundingSupport {
-                segment,
-                grounding_chunk_indices: [number],
-            }),
-        );
+            chunks.len() - 1
+        });
+        let segment = text.segment(citation.start, citation.end);
+        supports.extend(segment.map(|segment| GroundingSupport {
+            segment: encode_segment(&segment, &mut repeatable),
+            grounding_chunk_indices: [number],
+        }));
     }
     (!chunks.is_empty()).then_some(EncodedGrounding {
         grounding_chunks: chunks,
@@ -284,63 +249,38 @@ pub(super) fn encode_grounding<'a>(
     })
 }
 
-/// Finds the segment of a citation. It ends with the part in which it begins, as a segment cannot
-/// reach into the next part.
-fn find_segment(runs: &[TextRun<'_>], citation: &Citation<'_>) -> Option<GroundingSegment> {
-    let mut start = usize::try_from(citation.start).ok()?;
-    let length = usize::try_from(citation.end.checked_sub(citation.start)?).ok()?;
-    for run in runs {
-        let characters = run.text.chars().count();
-        if start < characters {
-            let start_index = byte_index(&run.text, start);
-            let rest = &run.text[start_index..];
-            let text = &rest[..byte_index(rest, length)];
-            return (!text.is_empty()).then(|| GroundingSegment {
-                part_index: (run.part > 0).then_some(run.part),
-                start_index,
-                end_index: start_index + text.len(),
-                text: text.to_owned(),
-            });
-        }
-        start -= characters;
+fn encode_segment(segment: &TextSegment<'_>, repeatable: &mut usize) -> GroundingSegment {
+    let rest = repeatable.checked_sub(segment.text.len());
+    *repeatable = rest.unwrap_or(*repeatable);
+    GroundingSegment {
+        part_index: (segment.part > 0).then_some(segment.part),
+        start_index: segment.start,
+        end_index: segment.start + segment.text.len(),
+        text: rest.map(|_| segment.text.to_owned()),
     }
-    None
-}
-
-fn byte_index(text: &str, character: usize) -> usize {
-    text.char_indices()
-        .nth(character)
-        .map_or(text.len(), |(byte, _)| byte)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn runs() -> Vec<TextRun<'static>> {
-        [(1, "Café."), (3, "Über")]
-            .map(|(part, text)| TextRun {
-                part,
-                text: text.into(),
-            })
-            .into()
-    }
+    use crate::formats::native::cited_text::CitedText;
 
     #[test]
-    fn a_byte_of_a_part_becomes_a_character_of_the_text() {
-        let runs = runs();
-        assert_eq!(character_index(&runs, 1, 0), 0);
-        assert_eq!(character_index(&runs, 1, 6), 5);
-        assert_eq!(character_index(&runs, 3, 2), 6);
-        assert_eq!(character_index(&runs, 3, 5), 9);
-    }
-
-    #[test]
-    fn an_index_into_no_text_part_counts_through_all_of_the_text() {
-        let runs = runs();
-        assert_eq!(character_index(&runs, 0, 6), 5);
-        assert_eq!(character_index(&runs, 0, 8), 6);
-        assert_eq!(character_index(&runs, 0, 999), 9);
-        assert_eq!(character_index(&[], 0, 3), 0);
+    fn a_text_cited_whole_by_many_citations_is_repeated_a_few_times_only() {
+        let mut text = CitedText::default();
+        text.push(0, "Paris is large.".into());
+        let citation = Citation {
+            url: "https://a.example".into(),
+            title: None,
+            start: 0,
+            end: 15,
+        };
+        let citations = vec![citation; 100];
+        let encoded = encode_grounding(&text.indexed(), &citations).expect("citations");
+        let repeated = encoded.grounding_supports.iter();
+        let repeated = repeated.filter(|support| support.segment.text.is_some());
+        assert_eq!(repeated.count(), MAX_REPETITIONS);
+        assert_eq!(encoded.grounding_supports.len(), citations.len());
+        assert_eq!(encoded.grounding_chunks.len(), 1);
     }
 }

@@ -4,6 +4,7 @@
 mod call_ids;
 mod calls;
 mod candidate;
+mod cited_text;
 mod contents;
 mod count_tokens;
 mod enum_values;

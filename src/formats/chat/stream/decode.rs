@@ -1,6 +1,6 @@
 //! Decodes the chunks of an upstream into events.
 
-use super::nesting::Nesting;
+use super::decoded_calls::DecodedCalls;
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
 use crate::formats::chat::calls::CallFragment;
 use crate::formats::chat::completion::{Completion, CompletionChoice};
@@ -28,19 +28,10 @@ pub(in crate::formats::chat) struct ChatStreamDecoder {
 struct DecodedChoice {
     has_plain_reasoning: bool,
     summary: ChoiceSummary,
-    calls: Vec<DecodedCall>,
+    calls: DecodedCalls,
     images: u32,
     is_begun: bool,
     is_finished: bool,
-}
-
-/// The state of one call.
-#[derive(Debug)]
-struct DecodedCall {
-    index: Option<u32>,
-    id: Option<String>,
-    arguments: Nesting,
-    is_closed: bool,
 }
 
 impl StreamDecoder for ChatStreamDecoder {
@@ -177,7 +168,7 @@ const MAX_CHOICES: usize = 128;
 struct ChoiceDecoder<'w, 'o> {
     number: u32,
     blocks: &'w mut BlockSequencer,
-    calls: &'w mut Vec<DecodedCall>,
+    calls: &'w mut DecodedCalls,
     images: &'w mut u32,
     summary: &'w mut ChoiceSummary,
     out: EventSink<'o>,
@@ -231,14 +222,13 @@ impl ChoiceDecoder<'_, '_> {
 
     fn call(&mut self, call: CallFragment<'_>) {
         self.summary.has_calls = true;
-        let at = self.position(&call);
-        let progress = &mut self.calls[at];
-        if progress.is_closed {
+        let at = self.calls.position(&call);
+        if self.calls.is_closed(at) {
             return;
         }
         let arguments = call.arguments.to_text();
         if call.kind == ToolKind::Function {
-            progress.arguments.push(&arguments);
+            self.calls.push_arguments(at, &arguments);
         }
         let key = BlockKey::Call(at as u32);
         let block = || Block::Call {
@@ -250,29 +240,6 @@ impl ChoiceDecoder<'_, '_> {
         self.push(key, block, delta);
     }
 
-    /// The position of the call that a fragment belongs to. Some backends send no index, or the same
-    /// one for every call: then a new id is a new call.
-    fn position(&mut self, call: &CallFragment<'_>) -> usize {
-        let is_same = |known: &DecodedCall| match (call.id.as_deref(), call.index) {
-            (None, None) => true,
-            (None, index) => known.index == index,
-            (Some(id), index) => {
-                (index.is_none() || known.index == index)
-                    && known.id.as_deref().is_none_or(|known| known == id)
-            }
-        };
-        if let Some(at) = self.calls.iter().rposition(is_same) {
-            return at;
-        }
-        self.calls.push(DecodedCall {
-            index: call.index,
-            id: call.id.as_deref().map(str::to_owned),
-            arguments: Nesting::default(),
-            is_closed: false,
-        });
-        self.calls.len() - 1
-    }
-
     /// Adds a delta to a block. Calls whose arguments are complete are closed first, so that the block
     /// does not wait for their end.
     fn push<'a>(
@@ -281,12 +248,13 @@ impl ChoiceDecoder<'_, '_> {
         block: impl FnOnce() -> Block<'a>,
         delta: Option<Delta<'a>>,
     ) {
-        for (at, call) in (0..).zip(&mut *self.calls) {
-            let is_other = key != BlockKey::Call(at);
-            if is_other && call.arguments.is_complete() && !call.is_closed {
-                call.is_closed = true;
-                self.blocks.close(self.number, BlockKey::Call(at), self.out);
-            }
+        let current = match key {
+            BlockKey::Call(at) => Some(at as usize),
+            _ => None,
+        };
+        while let Some(at) = self.calls.next_to_close(current) {
+            let key = BlockKey::Call(at as u32);
+            self.blocks.close(self.number, key, self.out);
         }
         self.blocks.push(self.number, key, block, delta, self.out);
     }

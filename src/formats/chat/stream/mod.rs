@@ -2,6 +2,7 @@
 
 mod chunk;
 mod decode;
+mod decoded_calls;
 mod encode;
 mod nesting;
 

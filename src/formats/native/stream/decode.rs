@@ -3,16 +3,16 @@
 //! The format has no blocks: the kinds of the parts imply them. The finish reason may be repeated
 //! and more parts may follow it, so its event is sent at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use smallvec::SmallVec;
 
 use super::framing::DONE;
 use super::partial_call::PartialCall;
 use crate::formats::native::candidate::UpstreamCandidate;
+use crate::formats::native::cited_text::CitedText;
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{decode_finish_reason, report_decoded_reason};
-use crate::formats::native::grounding::{TextRun, push_text};
 use crate::formats::native::response::NativeUpstreamResponse;
 use crate::formats::native::response_calls::UpstreamFunctionCall;
 use crate::formats::native::response_parts::UpstreamPayload;
@@ -122,11 +122,11 @@ struct CandidateDecoder {
     partial_call: Option<PartialCall>,
     has_calls: bool,
     /// The text so far, which citations refer to.
-    runs: Vec<TextRun<'static>>,
+    text: CitedText<'static>,
     /// The number of parts so far; neighbours of one kind count as one.
     parts: usize,
     /// The citations so far: later chunks may repeat them.
-    citations: Vec<Citation<'static>>,
+    citations: HashSet<Citation<'static>>,
     /// Whether the open text block has a signature.
     has_signature: bool,
     /// The signature of the open text block: it follows the block, as it would split it otherwise.
@@ -180,27 +180,25 @@ impl CandidateDecoder {
         for logprob in logprobs.flat_map(|logprobs| logprobs.decode()) {
             out.delta(Delta::Logprob(logprob));
         }
-        let known = self.citations.len();
+        let mut citations = Vec::new();
         if let Some(grounding) = candidate.grounding_metadata.take() {
-            self.send_citations(known, grounding.citations(&self.runs), out);
+            citations.extend(grounding.citations(&self.text.indexed()));
         }
         if let Some(metadata) = candidate.citation_metadata.take() {
-            self.send_citations(known, metadata.citations(&self.runs), out);
+            citations.extend(metadata.citations(&self.text.indexed()));
         }
+        self.send_citations(citations, out);
     }
 
-    /// Sends the citations that are not among the first `known` ones.
-    fn send_citations(
-        &mut self,
-        known: usize,
-        citations: Vec<Citation<'_>>,
-        out: &mut ChoiceEvents<'_>,
-    ) {
+    /// Sends the citations that no chunk before had.
+    fn send_citations(&mut self, mut citations: Vec<Citation<'_>>, out: &mut ChoiceEvents<'_>) {
+        citations.retain(|citation| !self.citations.contains(citation));
+        let owned = citations
+            .iter()
+            .map(|citation| citation.clone().into_owned());
+        self.citations.extend(owned);
         for citation in citations {
-            if !self.citations[..known].contains(&citation) {
-                self.citations.push(citation.clone().into_owned());
-                out.delta(Delta::Citation(citation));
-            }
+            out.delta(Delta::Citation(citation));
         }
     }
 
@@ -300,7 +298,7 @@ impl CandidateDecoder {
             return;
         }
         self.open_block(OpenBlock::Text, out);
-        push_text(&mut self.runs, self.parts - 1, &text);
+        self.text.extend(self.parts - 1, &text);
         out.delta(Delta::Text(text));
     }
 

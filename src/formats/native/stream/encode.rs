@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::framing::ChunkFramer;
 use crate::formats::json_bytes::to_json_bytes;
 use crate::formats::native::candidate::{ClientCandidate, ClientContent};
+use crate::formats::native::cited_text::CitedText;
 use crate::formats::native::error;
 use crate::formats::native::finish_reason::{encode_finish_reason, is_cut_off};
-use crate::formats::native::grounding::{TextRun, encode_grounding, push_text};
+use crate::formats::native::grounding::encode_grounding;
 use crate::formats::native::logprobs::{average_logprob, encode_logprobs};
 use crate::formats::native::response::{ClientResponse, PromptFeedback, ResponseIdentity};
 use crate::formats::native::response_calls::encode_args;
@@ -203,16 +204,18 @@ impl NativeStreamEncoder {
         }
         let mut candidates = self.candidates.values();
         let block_reason = candidates.find_map(CandidateEncoder::block_reason);
-        let block_reason = block_reason.filter(|_| is_blocked);
+        let block_reason = block_reason.filter(|_| is_blocked).map(str::to_owned);
         let candidates = self
             .candidates
-            .iter()
+            .iter_mut()
             .map(|(index, candidate)| candidate.encode_end(*index));
         let chunk = ClientResponse {
             candidates: block_reason
                 .is_none()
                 .then(|| candidates.collect::<Vec<_>>()),
-            prompt_feedback: block_reason.map(|block_reason| PromptFeedback { block_reason }),
+            prompt_feedback: block_reason
+                .as_deref()
+                .map(|block_reason| PromptFeedback { block_reason }),
             usage_metadata: self.usage.map(UsageMetadata::from),
         };
         let ChunkWriter {
@@ -279,7 +282,7 @@ struct CandidateEncoder {
     call: Option<Call<'static>>,
     /// A refusal that may turn out to be the reason why the prompt was blocked.
     held_refusal: Option<String>,
-    runs: Vec<TextRun<'static>>,
+    text: CitedText<'static>,
     /// The number of parts so far, as a client counts them that joins neighbouring text.
     parts: usize,
     last_part: Option<ClientBlock>,
@@ -336,11 +339,11 @@ impl CandidateEncoder {
 
     fn add_text(&mut self, text: &str) {
         self.count_part(Some(ClientBlock::Text));
-        push_text(&mut self.runs, self.parts - 1, text);
+        self.text.extend(self.parts - 1, text);
     }
 
     /// Encodes the candidate of the last chunk.
-    fn encode_end(&self, index: u32) -> ClientCandidate<'_, [ClientPart<'_>; 1]> {
+    fn encode_end(&mut self, index: u32) -> ClientCandidate<'_, [ClientPart<'_>; 1]> {
         let finish = self.finish.as_ref().unwrap_or(&Finish::Other);
         let (finish_reason, finish_message) = encode_finish_reason(finish);
         ClientCandidate {
@@ -348,7 +351,7 @@ impl CandidateEncoder {
             finish_reason: Some(finish_reason),
             finish_message,
             index,
-            grounding_metadata: encode_grounding(&self.runs, &self.citations),
+            grounding_metadata: encode_grounding(&self.text.indexed(), &self.citations),
             avg_logprobs: average_logprob(&self.logprobs),
             logprobs_result: encode_logprobs(&self.logprobs),
         }
