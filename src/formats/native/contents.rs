@@ -68,7 +68,8 @@ pub(super) fn decode_content<'a>(
         node.fields(|fields| decode_part(role, at, fields, &mut parts, losses))
     })?;
     let is_result = |part: &Part<'_>| matches!(part.kind, PartKind::Result(_));
-    if !matches!(name, None | Some(USER | MODEL)) && !parts.iter().all(is_result) {
+    let only_results = !parts.is_empty() && parts.iter().all(is_result);
+    if !matches!(name, None | Some(USER | MODEL)) && !only_results {
         let path = Path::Key(&fields.path, "role");
         return Err(path.wrong("user or model, as not all parts are function responses"));
     }
