@@ -131,7 +131,13 @@ fn parse_line<'a>(frame: &mut SseFrame<'a>, line: &'a [u8], at: usize) {
             };
             frame.data = Some(match frame.data.take() {
                 None => value,
-                Some(before) => Cow::Owned(format!("{before}\n{value}")),
+                // Appended to, since an event may have many lines.
+                Some(before) => {
+                    let mut lines = before.into_owned();
+                    lines.push('\n');
+                    lines.push_str(&value);
+                    Cow::Owned(lines)
+                }
             });
         }
         _ => {}

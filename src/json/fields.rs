@@ -7,6 +7,7 @@ use serde_json_borrow::ObjectAsVec;
 use super::from_json::decode_json;
 use super::path::Path;
 use super::rules::{NotedField, ObjectRules};
+use super::tree::is_limit;
 use super::validate_tree::validate_tree;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Text};
 
@@ -97,7 +98,11 @@ impl<'a> Fields<'a, 'static> {
         let wrong =
             |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
         let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
-        match decode_json(text).map_err(|error| wrong(&error))? {
+        let decoded = decode_json(text).map_err(|error| match is_limit(&error) {
+            true => ApiError::invalid(format!("the body has too many parts: {error}")),
+            false => wrong(&error),
+        });
+        match decoded? {
             Json::Object(object) => Ok(Fields::new(object, Path::Root)),
             _ => Err(ApiError::invalid("the body must be a JSON object")),
         }

@@ -37,6 +37,12 @@ pub struct JsonError {
     column: usize,
 }
 
+impl JsonError {
+    pub(super) const fn expected(&self) -> &'static str {
+        self.expected
+    }
+}
+
 impl fmt::Display for JsonError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let JsonError {

@@ -5,18 +5,28 @@ use std::borrow::Cow;
 use serde_json_borrow::ObjectAsVec;
 
 use super::from_json::FromJson;
-use super::reader::{DecodeResult, JsonReader};
+use super::reader::{DecodeResult, JsonError, JsonReader};
 use crate::model::Json;
 
 /// The tree borrows its keys from the text, so that keys with escapes need another way.
 const PLAIN_KEY: &str = "a key without escapes";
 
+/// The values of a tree, each of which takes far more memory than its text.
+const MAX_VALUES: usize = 1_000_000;
+const FEWER_VALUES: &str = "at most 1000000 values";
+
+/// The keys of one object.
+const MAX_KEYS: usize = 10_000;
+const FEWER_KEYS: &str = "at most 10000 keys in an object";
+
 impl<'a> FromJson<'a> for Json<'a> {
     fn decode(&mut self, reader: &mut JsonReader<'a>) -> DecodeResult {
         let start = reader.clone();
-        let outcome = fill(self, reader);
+        let outcome = TreeDecoder::default().fill(self, reader);
         if outcome.is_err() && reader.is_stopped_for(PLAIN_KEY) {
-            // Rare: the slower deserializer of the tree, which copies keys.
+            // Rare: the slower deserializer of the tree, which copies keys and knows no limits.
+            *reader = start.clone();
+            TreeDecoder::default().count(reader)?;
             *reader = start;
             let tree = serde_json::from_str(reader.raw()?);
             *self = tree.map_err(|_| reader.stop("a value that can be read"))?;
@@ -26,40 +36,88 @@ impl<'a> FromJson<'a> for Json<'a> {
     }
 }
 
-fn fill<'a>(target: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
-    *target = match reader.peek() {
-        Some(b'"') => Json::Str(reader.text()?),
-        Some(b'{') => {
-            let mut object = ObjectAsVec::default();
-            reader.entries(|reader, key| match key {
-                Cow::Borrowed(key) => {
-                    fill(object.insert_unchecked_and_get_mut(key, Json::Null), reader)
-                }
-                Cow::Owned(_) => Err(reader.stop(PLAIN_KEY)),
-            })?;
-            Json::Object(object)
+/// Tells whether an error is about one of the limits of a tree.
+pub(super) fn is_limit(error: &JsonError) -> bool {
+    [FEWER_VALUES, FEWER_KEYS].contains(&error.expected())
+}
+
+/// Decodes one tree.
+#[derive(Default)]
+struct TreeDecoder {
+    values: usize,
+}
+
+impl TreeDecoder {
+    fn fill<'a>(&mut self, target: &mut Json<'a>, reader: &mut JsonReader<'a>) -> DecodeResult {
+        self.count_value(reader)?;
+        *target = match reader.peek() {
+            Some(b'"') => Json::Str(reader.text()?),
+            Some(b'{') => {
+                let mut object = ObjectAsVec::default();
+                let mut keys = 0;
+                reader.entries(|reader, key| {
+                    count_key(&mut keys, reader)?;
+                    let Cow::Borrowed(key) = key else {
+                        return Err(reader.stop(PLAIN_KEY));
+                    };
+                    self.fill(object.insert_unchecked_and_get_mut(key, Json::Null), reader)
+                })?;
+                Json::Object(object)
+            }
+            Some(b'[') => {
+                let mut items = Vec::new();
+                reader.array(|reader| {
+                    let mut item = Json::Null;
+                    self.fill(&mut item, reader)?;
+                    items.push(item);
+                    Ok(())
+                })?;
+                Json::Array(items)
+            }
+            Some(b't' | b'f') => Json::Bool(reader.flag()?),
+            Some(b'-' | b'0'..=b'9') => {
+                let number = number(reader.number()?);
+                number.ok_or_else(|| reader.stop("a number within range"))?
+            }
+            _ => match reader.null()? {
+                true => Json::Null,
+                false => return Err(reader.stop("a value")),
+            },
+        };
+        Ok(())
+    }
+
+    /// Reads a value only to see whether it is within the limits.
+    fn count(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
+        self.count_value(reader)?;
+        match reader.peek() {
+            Some(b'{') => {
+                let mut keys = 0;
+                reader.object(|reader, _| {
+                    count_key(&mut keys, reader)?;
+                    self.count(reader)
+                })
+            }
+            Some(b'[') => reader.array(|reader| self.count(reader)),
+            _ => reader.skip(),
         }
-        Some(b'[') => {
-            let mut items = Vec::new();
-            reader.array(|reader| {
-                let mut item = Json::Null;
-                fill(&mut item, reader)?;
-                items.push(item);
-                Ok(())
-            })?;
-            Json::Array(items)
+    }
+
+    fn count_value(&mut self, reader: &mut JsonReader<'_>) -> DecodeResult {
+        self.values += 1;
+        match self.values <= MAX_VALUES {
+            true => Ok(()),
+            false => Err(reader.stop(FEWER_VALUES)),
         }
-        Some(b't' | b'f') => Json::Bool(reader.flag()?),
-        Some(b'-' | b'0'..=b'9') => {
-            let number = number(reader.number()?);
-            number.ok_or_else(|| reader.stop("a number within range"))?
-        }
-        _ => match reader.null()? {
-            true => Json::Null,
-            false => return Err(reader.stop("a value")),
-        },
-    };
-    Ok(())
+    }
+}
+
+fn count_key(keys: &mut usize, reader: &mut JsonReader<'_>) -> DecodeResult {
+    *keys += 1;
+    match *keys <= MAX_KEYS {
+        true => Ok(()),
+        false => Err(reader.stop(FEWER_KEYS)),
+    }
 }
 
 /// An integer where that is exact, else the nearest float. `None`: the number is out of range.
@@ -73,6 +131,33 @@ fn number(written: &str) -> Option<Json<'static>> {
         _ => {
             let number: f64 = written.parse().ok()?;
             number.is_finite().then(|| Json::Number(number.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::decode_json;
+
+    fn problem(text: &str) -> Option<String> {
+        let decoded: Result<Json<'_>, JsonError> = decode_json(text);
+        decoded.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_tree_has_a_limit_of_values_and_of_keys() {
+        let values = |count: usize| vec!["0"; count].join(",");
+        let keys = |count: usize| vec!["\"a\":0"; count].join(",");
+        // The second one has a key with an escape, which is decoded in another way.
+        for before in ["", r#"{"\u0061":0},"#] {
+            let within = MAX_VALUES - 1 - 2 * usize::from(!before.is_empty());
+            assert_eq!(problem(&format!("[{before}{}]", values(within))), None);
+            let found = problem(&format!("[{before}{}]", values(within + 1)));
+            assert!(found.is_some_and(|found| found.contains(FEWER_VALUES)));
+            assert_eq!(problem(&format!("[{before}{{{}}}]", keys(MAX_KEYS))), None);
+            let found = problem(&format!("[{before}{{{}}}]", keys(MAX_KEYS + 1)));
+            assert!(found.is_some_and(|found| found.contains(FEWER_KEYS)));
         }
     }
 }

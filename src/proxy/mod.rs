@@ -40,6 +40,7 @@ mod gateway;
 mod health_check;
 mod image_files;
 mod image_tasks;
+mod large_body;
 mod listener;
 mod local;
 mod request_body;

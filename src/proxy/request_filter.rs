@@ -12,7 +12,7 @@ use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
-use super::{billing, image_tasks, local};
+use super::{billing, image_tasks, large_body, local};
 use crate::access::{self, KeyLookup};
 use crate::config::{Balance, Limits};
 use crate::formats::{HeaderFields, Operation};
@@ -205,19 +205,26 @@ impl Gateway {
     ) -> Result<(), ApiError> {
         let conversations = &self.runtime.conversations;
         let client = &session.req_header().headers;
-        let routed = route(conversations, ctx, client, operation, path_model);
+        let size = ctx.route.body.len();
+        let routed = large_body::process(size, || {
+            route(conversations, ctx, client, operation, path_model)
+        });
         if let Some(store) = self.conversation_store.as_deref()
             && ctx.route.conversation.misses_a_response()
             && Box::pin(restore_conversation(conversations, store, ctx)).await
         {
-            return route(conversations, ctx, client, operation, path_model);
+            return large_body::process(size, || {
+                route(conversations, ctx, client, operation, path_model)
+            });
         }
         routed
     }
 
     /// Reserves what the request may cost; where another gateway has leased the rest of the cap, this waits for it.
     pub(super) async fn reserve(&self, ctx: &mut RequestContext) -> Result<(), ApiError> {
-        if let Some(waiting) = billing::reserve(self.leases.as_deref(), ctx)? {
+        let size = ctx.route.body.len();
+        let reserve = || billing::reserve(self.leases.as_deref(), ctx);
+        if let Some(waiting) = large_body::process(size, reserve)? {
             let reservation = Box::pin(waiting.wait()).await?;
             ctx.billing.set_reservation(Some(reservation));
         }

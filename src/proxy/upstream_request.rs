@@ -11,6 +11,7 @@ use pingora_http::RequestHeader;
 use super::context::RequestContext;
 use super::downstream;
 use super::gateway::Gateway;
+use super::large_body;
 use crate::access::KEY_PARAMETER;
 use crate::config::OnUnsupported;
 use crate::formats::{Operation, RequestHead, UpstreamTarget};
@@ -157,7 +158,8 @@ impl Gateway {
     /// Translates the client's body for the upstream of the attempt under way. The first chunk is
     /// returned, the others stay in the attempt's state.
     pub(super) fn translate_request(&self, ctx: &mut RequestContext) -> Result<Bytes> {
-        match translated_body(&self.runtime.conversations, ctx) {
+        let translate = || translated_body(&self.runtime.conversations, ctx);
+        match large_body::process(ctx.route.body.len(), translate) {
             Ok((mut body, losses, translated)) => {
                 ctx.attempt.set_translated(
                     losses,

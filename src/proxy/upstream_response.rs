@@ -10,6 +10,7 @@ use pingora_http::ResponseHeader;
 use super::context::{RequestContext, is_retryable};
 use super::downstream;
 use super::gateway::Gateway;
+use super::large_body;
 use super::upstream::{redact, response_header};
 use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::metrics::FailureCause;
@@ -66,7 +67,12 @@ impl Gateway {
             return Ok(());
         };
         let mode = translator.mode();
-        let translated = translator.translate_chunk(body, end);
+        // Until all of a document is there, its chunks are only collected.
+        let size = match (mode, end) {
+            (ResponseMode::Json, false) => 0,
+            _ => translator.buffered() + body.as_ref().map_or(0, Bytes::len),
+        };
+        let translated = large_body::process(size, || translator.translate_chunk(body, end));
         let observed = translator.observer();
         let (begun, sent_error) = (observed.has_content, observed.api_error.clone());
         if let (Some(_), Some(attempt), Some(chunk)) = (&sent_error, ctx.route.current(), &*body)

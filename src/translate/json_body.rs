@@ -84,6 +84,10 @@ impl JsonBody {
         self.buffer = BodyBuffer::with_expected_length(length);
     }
 
+    pub(super) fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
     pub(super) fn is_translated(&self) -> bool {
         match self.mode {
             JsonBodyMode::Passthrough(..) => false,

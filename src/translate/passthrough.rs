@@ -36,6 +36,10 @@ impl SsePassthrough {
     }
 
     /// Returns the model id of the client.
+    pub(super) fn buffered(&self) -> usize {
+        self.frames.buffered()
+    }
+
     pub(super) fn model(&self) -> &str {
         &self.model
     }

@@ -27,6 +27,7 @@ pub fn request(
     losses: &mut Losses,
 ) -> Result<TranslatedRequest, ApiError> {
     let mut request = from.codec().decode_request(head, body, losses)?;
+    check_counts(&request).map_err(|api_error| with_client_path(from, api_error))?;
     if let Some(recall) = head.recall {
         signatures::restore(&mut request, to, recall);
     }
@@ -55,6 +56,28 @@ pub fn request(
             Err(with_client_path(from, api_error))
         }
     }
+}
+
+/// As many messages as any upstream takes.
+const MAX_TURNS: usize = 100_000;
+
+/// As many tools as any upstream takes.
+const MAX_TOOLS: usize = 10_000;
+
+/// Checks that a request has no more of anything than some upstream could take.
+fn check_counts(request: &Request<'_>) -> Result<(), ApiError> {
+    let (turns, tools) = (request.turns.len(), request.tools.len());
+    let (what, count, most, location) = if turns > MAX_TURNS {
+        let turn = request.turns[MAX_TURNS].at;
+        ("messages", turns, MAX_TURNS, FieldLocation::Turn { turn })
+    } else if tools > MAX_TOOLS {
+        let tool = MAX_TOOLS as u32;
+        ("tools", tools, MAX_TOOLS, FieldLocation::Tool { tool })
+    } else {
+        return Ok(());
+    };
+    let message = format!("{count} {what} are too many: at most {most} are accepted");
+    Err(ApiError::invalid(message).at_location(location))
 }
 
 /// Replaces a setting by the field that the client set, where a format has several for it.

@@ -104,6 +104,16 @@ impl ResponseTranslator {
         }
     }
 
+    /// Returns how many bytes wait for the rest of their document or event.
+    pub fn buffered(&self) -> usize {
+        match &self.handler {
+            ResponseHandler::Json(body) => body.buffered(),
+            ResponseHandler::Passthrough(stream) => stream.buffered(),
+            ResponseHandler::Stream(stream) => stream.buffered(),
+            ResponseHandler::ArrayPassthrough(_) | ResponseHandler::UnexpectedJson(_) => 0,
+        }
+    }
+
     /// Returns how much of the response must have come before any of it may be sent.
     pub fn mode(&self) -> ResponseMode {
         match self.handler {

@@ -54,6 +54,10 @@ impl StreamTranslator {
         }
     }
 
+    pub(super) fn buffered(&self) -> usize {
+        self.frames.buffered()
+    }
+
     /// Translates one chunk of the upstream's stream.
     pub(super) fn translate_chunk(
         &mut self,

@@ -11,12 +11,14 @@ use crate::responses::{MODEL, options};
 const COUNT: usize = 500;
 
 /// What there may be many of in a stream.
-const SHAPES: [&str; 5] = [
+const SHAPES: [&str; 7] = [
     "texts",
     "calls",
     "interleaved calls",
     "reasoning",
     "unknown events",
+    "citations",
+    "lines of one event",
 ];
 
 fn event(name: &str, data: &str) -> String {
@@ -54,6 +56,15 @@ fn chat(shape: &str, count: usize) -> String {
                     "null",
                 )
             }
+            "citations" => {
+                wire += &chunk(
+                    &format!(
+                        r#""content":"A","annotations":[{{"type":"url_citation","url_citation":{{"start_index":{number},"end_index":{},"url":"https://a.example/{number}","title":"T"}}}}]"#,
+                        number + 1
+                    ),
+                    "null",
+                )
+            }
             _ => wire += &chunk(&format!(r#""unknown{number}":1"#), "null"),
         }
     }
@@ -77,7 +88,7 @@ fn messages(shape: &str, count: usize) -> String {
     );
     let start = |number: usize| {
         let block = match shape {
-            "texts" => r#"{"type":"text","text":""}"#.to_owned(),
+            "texts" | "citations" => r#"{"type":"text","text":""}"#.to_owned(),
             "reasoning" => r#"{"type":"thinking","thinking":"","signature":""}"#.to_owned(),
             "unknown events" => format!(r#"{{"type":"unknown{number}"}}"#),
             _ => format!(
@@ -92,7 +103,11 @@ fn messages(shape: &str, count: usize) -> String {
         )
     };
     let delta = |number: usize| {
+        let citation = format!(
+            r#"{{"type":"citations_delta","citation":{{"type":"web_search_result_location","url":"https://a.example/{number}","title":"T","encrypted_index":"i","cited_text":"A"}}}}"#
+        );
         let delta = match shape {
+            "citations" => citation.as_str(),
             "texts" => r#"{"type":"text_delta","text":"A"}"#,
             "reasoning" => r#"{"type":"thinking_delta","thinking":"t"}"#,
             "unknown events" => r#"{"type":"unknown_delta"}"#,
@@ -132,17 +147,28 @@ fn messages(shape: &str, count: usize) -> String {
     wire + &event("message_stop", r#"{"type":"message_stop"}"#)
 }
 
+fn grounding(shape: &str, number: usize) -> String {
+    if shape != "citations" {
+        return String::new();
+    }
+    format!(
+        r#","groundingMetadata":{{"groundingChunks":[{{"web":{{"uri":"https://a.example/{number}","title":"T"}}}}],"groundingSupports":[{{"segment":{{"startIndex":{number},"endIndex":{}}},"groundingChunkIndices":[0]}}]}}"#,
+        number + 1
+    )
+}
+
 fn native(shape: &str, count: usize) -> String {
     let mut wire = String::new();
     for number in 0..count {
         let part = match shape {
-            "texts" => r#"{"text":"A"}"#.to_owned(),
+            "texts" | "citations" => r#"{"text":"A"}"#.to_owned(),
             "reasoning" => r#"{"text":"t","thought":true,"thoughtSignature":"c2ln"}"#.to_owned(),
             "unknown events" => format!(r#"{{"unknown{number}":1}}"#),
             _ => format!(r#"{{"functionCall":{{"name":"t{number}","args":{{}}}}}}"#),
         };
         wire += &format!(
-            "data: {{\"candidates\":[{{\"index\":0,\"content\":{{\"role\":\"model\",\"parts\":[{part}]}}}}]}}\n\n"
+            "data: {{\"candidates\":[{{\"index\":0,\"content\":{{\"role\":\"model\",\"parts\":[{part}]}}{}}}]}}\n\n",
+            grounding(shape, number)
         );
     }
     wire + "data: {\"candidates\":[{\"index\":0,\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":1,\"candidatesTokenCount\":1,\"totalTokenCount\":2}}\n\n"
@@ -150,6 +176,11 @@ fn native(shape: &str, count: usize) -> String {
 
 /// The responses format is what the gateway itself makes of a stream of the chat format.
 fn stream(format: Format, shape: &str, count: usize) -> Vec<u8> {
+    if shape == "lines of one event" {
+        let wire = String::from_utf8(stream(format, "texts", 1)).expect("text");
+        let lines = "\ndata: ".repeat(count * 10);
+        return wire.replacen('{', &format!("{{{lines}"), 1).into_bytes();
+    }
     let wire = match format {
         Format::Chat => chat(shape, count),
         Format::Messages => messages(shape, count),

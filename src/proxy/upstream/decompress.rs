@@ -49,11 +49,12 @@ impl Decompressor {
             Decompressor::Identity => return Ok(chunk),
             _ => chunk.unwrap_or_default(),
         };
-        let decompressed = match self {
-            Decompressor::Identity => return Ok(None),
+        // A small chunk may expand to a lot, while other requests of the thread must go on.
+        let decompressed = tokio::task::block_in_place(|| match self {
+            Decompressor::Identity => Ok(bytes),
             Decompressor::Gzip(decoder) => decode_gzip(decoder, &bytes, end),
             Decompressor::Brotli(decoder) => decode_brotli(decoder, &bytes, end),
-        };
+        });
         let decompressed =
             decompressed.map_err(|error| unreadable(format!("compressed: {error}")))?;
         Ok((!decompressed.is_empty()).then_some(decompressed))
