@@ -75,6 +75,10 @@ pub struct ServerConfig {
     pub timeouts: ClientTimeouts,
     /// Maximum number of requests in flight over all keys; absent: no limit.
     pub max_in_flight: Option<u64>,
+    /// Maximum number of client connections; absent: as many as the open files allow.
+    pub max_connections: Option<u64>,
+    /// Absent: no limit of its own.
+    pub max_connections_per_address: Option<u64>,
     /// Absent: conversations are not stored.
     pub conversations: Option<ConversationsConfig>,
 }

@@ -3,21 +3,30 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use pingora_core::Result;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
+use pingora_core::listeners::PreTlsProcess;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::H2Options;
-use pingora_core::protocols::{ALPN, Stream};
+use pingora_core::protocols::l4::stream::Stream as TcpStream;
+use pingora_core::protocols::raw_connect::ProxyDigest;
+use pingora_core::protocols::{ALPN, GetProxyDigest as _, GetSocketDigest as _, Peek as _, Stream};
 use pingora_core::server::ShutdownWatch;
 use pingora_core::server::configuration::ServerConf;
+use pingora_core::{Error, ErrorType};
+use pingora_http::ResponseHeader;
 use pingora_proxy::{HttpProxy, http_proxy};
 use tokio::time::timeout;
 
+use super::connection_limits::{ConnectionLimits, ConnectionPermit, MaxConnections};
 use super::gateway::Gateway;
 use super::timer::ReusableTimer;
 use crate::metrics::Metrics;
@@ -40,7 +49,7 @@ tokio::task_local! {
 /// What the task of a connection shares with the request that it serves.
 #[derive(Default)]
 struct Connection {
-    /// Whether a request header, or the preface of HTTP/2, is being waited for.
+    /// Whether a request header of HTTP/1 is being waited for.
     is_awaited: Cell<bool>,
     /// Used for the header, then by the request.
     timer: RefCell<ReusableTimer>,
@@ -67,9 +76,15 @@ fn set_awaited(is_awaited: bool) {
     let _ = CONNECTION.try_with(|connection| connection.is_awaited.set(is_awaited));
 }
 
-/// Runs a future of this connection; `None`: the header was not there in time.
+/// Tells whether a request header of HTTP/1 is being waited for.
+fn is_awaited() -> bool {
+    CONNECTION.with(|connection| connection.is_awaited.get())
+}
+
+/// Runs a future of this connection; `None`: at the deadline, a header was still being waited for.
 async fn within_header_timeout<T>(
     limit: Duration,
+    is_awaited: impl Fn() -> bool,
     mut serving: Pin<&mut impl Future<Output = Option<T>>>,
 ) -> Option<T> {
     let deadline = Instant::now() + limit;
@@ -79,7 +94,7 @@ async fn within_header_timeout<T>(
         }
         let has_passed = |connection: &Connection| {
             let mut timer = connection.timer.borrow_mut();
-            connection.is_awaited.get() && timer.poll_until(deadline, context).is_ready()
+            is_awaited() && timer.poll_until(deadline, context).is_ready()
         };
         match CONNECTION.with(has_passed) {
             true => Poll::Ready(None),
@@ -92,8 +107,10 @@ async fn within_header_timeout<T>(
 /// Accepts connections. pingora would tell the protocols apart too, but would wait for the first
 /// bytes for as long as it takes: a client that sends none would be kept for ever.
 pub struct Listener {
-    service: Arc<HttpService>,
-    runtime: Arc<Runtime>,
+    proxy: Arc<HttpProxy<Gateway>>,
+    options: HttpServerOptions,
+    h2_options: H2Options,
+    admission: ConnectionAdmission,
     metrics: Arc<Metrics>,
 }
 
@@ -104,37 +121,38 @@ impl Listener {
         conf: &Arc<ServerConf>,
         options: HttpServerOptions,
         h2_options: H2Options,
+        admission: ConnectionAdmission,
     ) -> Listener {
-        let (runtime, metrics) = (gateway.runtime.clone(), gateway.metrics.clone());
-        let service = HttpService {
+        let metrics = gateway.metrics.clone();
+        Listener {
             proxy: Arc::new(http_proxy(conf, gateway)),
             options,
             h2_options,
-        };
-        Listener {
-            service: Arc::new(service),
-            runtime,
+            admission,
             metrics,
         }
     }
 
-    fn header_timeout(&self) -> Duration {
-        self.runtime.snapshot().server.timeouts.header
-    }
-
     async fn serve(&self, mut stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
-        let limit = self.header_timeout();
+        let limit = self.admission.header_timeout();
         let is_http2 = if stream.get_ssl_digest().is_some() {
             matches!(stream.selected_alpn_proto(), Some(ALPN::H2))
         } else {
             let mut first = [0; HTTP2_PREFACE.len()];
             let peeked = timeout(limit, stream.try_peek(&mut first)).await;
             peeked.ok()?.ok()?;
-            self.service.options.h2c && first == *HTTP2_PREFACE
+            self.options.h2c && first == *HTTP2_PREFACE
         };
         if is_http2 {
-            let serving = pin!(self.service.process_new(stream, shutdown));
-            within_header_timeout(limit, serving).await;
+            let connection = Arc::new(Http2Connection {
+                proxy: self.proxy.clone(),
+                options: self.options.clone(),
+                h2_options: self.h2_options.clone(),
+                has_request: AtomicBool::new(false),
+            });
+            let is_awaited = || !connection.has_request.load(Ordering::Relaxed);
+            let serving = pin!(connection.process_new(stream, shutdown));
+            within_header_timeout(limit, is_awaited, serving).await;
             return None;
         }
         self.serve_http1(stream, shutdown).await
@@ -143,22 +161,22 @@ impl Listener {
     /// Serves all requests of a connection of HTTP/1.1; `None`: it has ended, as all do.
     async fn serve_http1(&self, stream: Stream, shutdown: &ShutdownWatch) -> Option<()> {
         let mut session = ServerSession::new_http1(stream);
-        let mut limit = self.header_timeout();
+        let mut limit = self.admission.header_timeout();
         loop {
             session.set_keepalive(NO_KEEP_ALIVE_TIMER);
             // Without it a client that sends its next request early, or an empty line after its
             // body, is taken for one that has gone wrong, and loses the response it is waiting for.
             session.set_pipelining_enabled(true);
             set_awaited(true);
-            let serving = pin!(self.service.proxy.process_new_http(session, shutdown));
-            let reused = within_header_timeout(limit, serving).await?;
+            let serving = pin!(self.proxy.process_new_http(session, shutdown));
+            let reused = within_header_timeout(limit, is_awaited, serving).await?;
             let (stream, settings) = reused.consume();
             session = ServerSession::new_http1(stream);
             if let Some(settings) = settings {
                 settings.apply_to_session(&mut session);
             }
             // The next request may be a while in coming.
-            limit = KEEP_ALIVE + self.header_timeout();
+            limit = KEEP_ALIVE + self.admission.header_timeout();
         }
     }
 }
@@ -171,43 +189,103 @@ impl ServerApp for Listener {
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
         self.metrics.set_service_runtime();
+        // Over TLS it was counted before the handshake.
+        let permit = match stream.get_ssl_digest() {
+            Some(_) => None,
+            None => {
+                let peer = stream.get_socket_digest();
+                let peer = peer.and_then(|digest| digest.peer_addr()?.as_inet().copied());
+                Some(self.admission.admit(peer)?)
+            }
+        };
         let serving = self.serve(stream, shutdown);
         CONNECTION.scope(Connection::default(), serving).await;
+        drop(permit);
         None
     }
 
     /// The listeners are closed: connections that wait for a request end.
     async fn cleanup(&self) {
-        self.service.http_cleanup().await;
+        self.proxy.http_cleanup().await;
     }
 }
 
-/// pingora's proxy, with the options of its HTTP/2 connections.
-pub struct HttpService {
+/// Decides which connections are served.
+#[derive(Clone)]
+pub struct ConnectionAdmission {
+    runtime: Arc<Runtime>,
+    limits: Arc<ConnectionLimits>,
+    default_max: u64,
+}
+
+impl ConnectionAdmission {
+    /// `default_max` holds where the config has no `server.max_connections`.
+    pub fn new(runtime: Arc<Runtime>, default_max: u64) -> ConnectionAdmission {
+        ConnectionAdmission {
+            runtime,
+            limits: Arc::default(),
+            default_max,
+        }
+    }
+
+    fn admit(&self, peer: Option<SocketAddr>) -> Option<ConnectionPermit> {
+        let snapshot = self.runtime.snapshot();
+        let max = MaxConnections {
+            total: snapshot.server.max_connections.unwrap_or(self.default_max),
+            per_address: snapshot.server.max_connections_per_address,
+        };
+        self.limits.admit(peer, max)
+    }
+
+    fn header_timeout(&self) -> Duration {
+        self.runtime.snapshot().server.timeouts.header
+    }
+}
+
+/// What happens to a connection before its TLS handshake, for which pingora allows a minute.
+#[async_trait]
+impl PreTlsProcess for ConnectionAdmission {
+    async fn process(&self, stream: &mut TcpStream) -> Result<()> {
+        let peer = stream.get_socket_digest();
+        let peer = peer.and_then(|digest| digest.peer_addr()?.as_inet().copied());
+        let refused = || Error::explain(ErrorType::ConnectionClosed, "too many connections");
+        let permit = self.admit(peer).ok_or_else(refused)?;
+        // The stream keeps the permit, so that it counts as long as the connection is open.
+        let header = Box::new(ResponseHeader::build(200, None)?);
+        stream.set_proxy_digest(ProxyDigest::new(header, Some(Box::new(permit))));
+        let silent = || Error::explain(ErrorType::ReadTimedout, "no TLS handshake was begun");
+        match timeout(self.header_timeout(), stream.try_peek(&mut [0])).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(silent()),
+        }
+    }
+}
+
+/// One connection of HTTP/2: pingora's proxy, and its options.
+struct Http2Connection {
     proxy: Arc<HttpProxy<Gateway>>,
     options: HttpServerOptions,
     h2_options: H2Options,
+    /// Whether the header of a request has arrived.
+    has_request: AtomicBool,
 }
 
 #[async_trait]
-impl HttpServerApp for HttpService {
+impl HttpServerApp for Http2Connection {
     async fn process_new_http(
         self: &Arc<Self>,
         session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
+        self.has_request.store(true, Ordering::Relaxed);
         self.proxy.process_new_http(session, shutdown).await
     }
 
-    /// pingora asks for these when it is about to wait for the preface of HTTP/2 …
     fn h2_options(&self) -> Option<H2Options> {
-        set_awaited(true);
         Some(self.h2_options.clone())
     }
 
-    /// … and for these when that has arrived.
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        set_awaited(false);
         Some(&self.options)
     }
 

@@ -30,6 +30,7 @@
 
 mod access_log;
 mod billing;
+mod connection_limits;
 mod context;
 mod conversation;
 mod conversation_store;
@@ -67,7 +68,7 @@ pub use context::RequestContext;
 pub use conversation_store::ConversationStore;
 pub use gateway::Gateway;
 pub use health_check::HealthChecks;
-pub use listener::{HttpService, Listener};
+pub use listener::{ConnectionAdmission, Listener};
 pub use upstream::pool::UpstreamPool;
 
 #[async_trait]

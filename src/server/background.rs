@@ -40,15 +40,15 @@ impl BackgroundService for ImageTaskService {
     }
 }
 
-/// A small axum server beside the gateway: the admin port, or the mock.
-pub(super) struct AxumService {
+/// The mock backend of the demo.
+pub(super) struct MockService {
     listener: Mutex<Option<TcpListener>>,
     router: axum::Router,
 }
 
-impl AxumService {
-    pub(super) fn new(listener: TcpListener, router: axum::Router) -> AxumService {
-        AxumService {
+impl MockService {
+    pub(super) fn new(listener: TcpListener, router: axum::Router) -> MockService {
+        MockService {
             listener: Mutex::new(Some(listener)),
             router,
         }
@@ -56,9 +56,8 @@ impl AxumService {
 }
 
 #[async_trait]
-impl BackgroundService for AxumService {
+impl BackgroundService for MockService {
     async fn start(&self, _shutdown: ShutdownWatch) {
-        // It stays up while the gateway drains, so that monitoring sees it.
         let taken = self
             .listener
             .lock()
@@ -68,7 +67,7 @@ impl BackgroundService for AxumService {
             return;
         };
         if let Err(error) = axum::serve(listener, self.router.clone()).await {
-            log::error!("the admin or mock listener failed: {error}");
+            log::error!("the listener of the mock backend failed: {error}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Starts the process: pingora's server, the listeners, and the services beside them.
 
+mod admin_service;
 mod background;
 pub(crate) mod fd_limit;
 mod journal_service;
@@ -28,7 +29,8 @@ use pingora::services::listening::Service;
 use pingora::tls;
 use tokio::sync::{Notify, Semaphore};
 
-use background::{AxumService, HealthCheckService, ImageTaskService};
+use admin_service::AdminService;
+use background::{HealthCheckService, ImageTaskService, MockService};
 use lifecycle::{Lifecycle, ShutdownSignals};
 use limits_service::LimitsService;
 use reload::Reload;
@@ -39,7 +41,7 @@ use crate::config::{AccessLogConfig, Config, Listen, TlsFiles};
 use crate::images::{FileStore, TaskQueue, TaskStore};
 use crate::metrics::Metrics;
 use crate::mock;
-use crate::proxy::{AccessLog, Gateway, HealthChecks, Listener, UpstreamPool};
+use crate::proxy::{AccessLog, ConnectionAdmission, Gateway, HealthChecks, Listener, UpstreamPool};
 use crate::runtime::Runtime;
 
 /// Maximum number of idle upstream connections in the pool, enough for thousands of concurrent clients. Never more than
@@ -52,7 +54,10 @@ const H2_STREAM_WINDOW: u32 = 1 << 20;
 const H2_CONNECTION_WINDOW: u32 = 8 << 20;
 /// Above the gateway's own limit, so that a longer header gets a response instead of a reset.
 const H2_HEADER_LIMIT: u32 = 256 << 10;
-const H2_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// As long as an idle connection of HTTP/1.1 is kept.
+const H2_IDLE_TIMEOUT: Duration = Duration::from_secs(75);
+/// Files that are neither client nor upstream connections: the admin port, the store, the journal, the log.
+const OTHER_FILES: usize = 64;
 
 /// What a run of the gateway starts from.
 pub struct StartOptions {
@@ -113,10 +118,12 @@ pub fn run(start: StartOptions) -> Result<()> {
     let stop = Arc::new(Notify::new());
     let armed = Arc::new(Semaphore::new(0));
 
-    let conf = server_conf(server_settings.drain_timeout);
+    let open_files = fd_limit::raise();
+    let conf = server_conf(server_settings.drain_timeout, open_files);
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
     let conf = server.configuration.clone();
+    let header_timeout = server_settings.timeouts.header;
     let stopped = Arc::new(AtomicBool::new(false));
     let tasks = store_service
         .as_ref()
@@ -148,7 +155,9 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("image tasks", image_tasks));
     let gateway = gateway();
-    server.add_service(public_service(gateway, &conf, &server_settings.listen)?);
+    let admission = ConnectionAdmission::new(runtime.clone(), default_max_connections(open_files));
+    let service = public_service(gateway, &conf, &server_settings.listen, admission)?;
+    server.add_service(service);
     server.add_service(background_service(
         "lifecycle",
         Lifecycle {
@@ -177,17 +186,14 @@ pub fn run(start: StartOptions) -> Result<()> {
     };
     server.add_service(background_service("reload", reload));
     if let Some(listener) = admin_listener {
-        let router = admin::router(admin);
-        server.add_service(background_service(
-            "admin",
-            AxumService::new(listener, router),
-        ));
+        let service = AdminService::new(listener, admin::router(admin), header_timeout);
+        server.add_service(background_service("admin", service));
     }
     if let Some(listener) = start.mock {
         let router = mock::router();
         server.add_service(background_service(
             "mock",
-            AxumService::new(listener, router),
+            MockService::new(listener, router),
         ));
     }
     server.run(RunArgs {
@@ -196,9 +202,14 @@ pub fn run(start: StartOptions) -> Result<()> {
     Ok(())
 }
 
-fn server_conf(drain_timeout: Duration) -> ServerConf {
+/// How many client connections there may be by default: each request also needs an upstream connection.
+fn default_max_connections(open_files: usize) -> u64 {
+    (open_files.saturating_sub(OTHER_FILES) / 2).max(16) as u64
+}
+
+fn server_conf(drain_timeout: Duration, open_files: usize) -> ServerConf {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let pooled = MAX_IDLE_CONNECTIONS.min(fd_limit::raise() / 4);
+    let pooled = MAX_IDLE_CONNECTIONS.min(open_files / 4);
     ServerConf {
         threads,
         // pingora counts this per thread.
@@ -214,6 +225,7 @@ fn public_service(
     gateway: Gateway,
     conf: &Arc<ServerConf>,
     listen: &[Listen],
+    admission: ConnectionAdmission,
 ) -> Result<Service<Listener>> {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
@@ -222,8 +234,10 @@ fn public_service(
     h2_options.initial_window_size(H2_STREAM_WINDOW);
     h2_options.initial_connection_window_size(H2_CONNECTION_WINDOW);
     h2_options.max_header_list_size(H2_HEADER_LIMIT);
-    let app = Listener::new(gateway, conf, options, h2_options);
+    let before_tls = Arc::new(admission.clone());
+    let app = Listener::new(gateway, conf, options, h2_options, admission);
     let mut service = Service::new("gateway".to_owned(), app);
+    service.endpoints().set_pre_tls_callback(before_tls);
     for Listen { addr, tls } in listen {
         let buffer = L4BufferSettings::default().read(READ_BUFFER_SIZE);
         let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);

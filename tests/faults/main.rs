@@ -3,6 +3,7 @@
 mod clients;
 mod fault_table;
 mod faulty_upstream;
+mod held_connections;
 mod killed_upstream;
 mod matrix;
 mod mock_responses;

@@ -44,6 +44,8 @@ pub fn default() -> ServerConfig {
         access_log: AccessLogConfig::Off,
         timeouts: DEFAULT_TIMEOUTS,
         max_in_flight: None,
+        max_connections: None,
+        max_connections_per_address: None,
         conversations: Some(DEFAULT_CONVERSATIONS),
     }
 }
@@ -84,6 +86,9 @@ pub fn parse(
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_client_timeouts(reader, field));
     let max_in_flight = reader.optional(&mut table, "max_in_flight", values::count);
+    let max_connections = reader.optional(&mut table, "max_connections", values::count);
+    let name = "max_connections_per_address";
+    let max_connections_per_address = reader.optional(&mut table, name, values::count);
     let kept = table.take("conversations");
     let kept = kept.and_then(|field| parse_conversations(reader, field));
     reader.finish(table);
@@ -97,6 +102,8 @@ pub fn parse(
         access_log: access_log.unwrap_or(default.access_log),
         timeouts: timeouts.unwrap_or(default.timeouts),
         max_in_flight,
+        max_connections,
+        max_connections_per_address,
         conversations: kept.unwrap_or(default.conversations),
     }
 }

@@ -1,0 +1,79 @@
+//! The admin port: it has its own few connections, so that it answers when clients have taken all theirs.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+/// More than any monitoring needs at once.
+const MAX_CONNECTIONS: usize = 32;
+
+/// How long the port rests after an error, such as too many open files.
+const REST: Duration = Duration::from_millis(100);
+
+/// Serves the admin port.
+pub(super) struct AdminService {
+    listener: Mutex<Option<TcpListener>>,
+    router: axum::Router,
+    header_timeout: Duration,
+}
+
+impl AdminService {
+    pub(super) fn new(
+        listener: TcpListener,
+        router: axum::Router,
+        header_timeout: Duration,
+    ) -> AdminService {
+        AdminService {
+            listener: Mutex::new(Some(listener)),
+            router,
+            header_timeout,
+        }
+    }
+
+    async fn serve(stream: TcpStream, router: axum::Router, header_timeout: Duration) {
+        let serving = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(header_timeout)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        if let Err(error) = serving.await {
+            log::debug!("a connection of the admin port: {error}");
+        }
+    }
+}
+
+#[async_trait]
+impl BackgroundService for AdminService {
+    /// It stays up while the gateway drains, so that monitoring sees it.
+    async fn start(&self, _shutdown: ShutdownWatch) {
+        let taken = self.listener.lock();
+        let taken = taken.unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Ok(listener)) = taken.map(tokio::net::TcpListener::from_std) else {
+            return;
+        };
+        let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        while let Ok(permit) = connections.clone().acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let (router, header_timeout) = (self.router.clone(), self.header_timeout);
+                    tokio::spawn(async move {
+                        AdminService::serve(stream, router, header_timeout).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    log::warn!("the admin port accepts no connection: {error}");
+                    tokio::time::sleep(REST).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Clients that open connections and send no request: each is closed in time, and all of them together are limited.
+
+use omniglot_test_support::{
+    CertificateAuthority, Gateway, KEY, Mock, TIMEOUT, every_format_config, new_client, request,
+    wait_until,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+/// The frame announces 100 bytes of headers, of which three come.
+const PARTIAL_HEADERS: &[u8] = &[0, 0, 100, 1, 4, 0, 0, 0, 1, 0x82, 0x86, 0x84];
+
+fn start(mock: &Mock, server: &str) -> Gateway {
+    let config = every_format_config(mock.address);
+    Gateway::start(&config.replace("server: {", &format!("server: {{{server}, ")))
+}
+
+async fn connect(address: std::net::SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.expect("a connection")
+}
+
+/// Sends this and nothing more, and waits until the other side has closed the connection.
+async fn assert_closed(mut stream: TcpStream, sent: &[u8]) {
+    stream.write_all(sent).await.expect("it is sent");
+    let mut said = Vec::new();
+    let closed = timeout(TIMEOUT, stream.read_to_end(&mut said)).await;
+    // Closed or reset, but over.
+    assert!(closed.is_ok(), "still open after {sent:?}");
+}
+
+async fn status(gateway: &Gateway) -> Option<u16> {
+    let (path, body) = request("chat", "same-chat", "one two", false);
+    let asked = new_client()
+        .post(gateway.url(&path))
+        .bearer_auth(KEY)
+        .json(&body);
+    let answer = asked.send().await.ok()?;
+    Some(answer.status().as_u16())
+}
+
+#[tokio::test]
+async fn a_connection_of_http2_without_a_request_is_closed() {
+    let mock = Mock::start();
+    let gateway = start(&mock, "timeouts: {header: 300ms}");
+    for length in 14..=HTTP2_PREFACE.len() {
+        assert_closed(connect(gateway.address).await, &HTTP2_PREFACE[..length]).await;
+    }
+    let partial = [HTTP2_PREFACE, EMPTY_SETTINGS, PARTIAL_HEADERS].concat();
+    assert_closed(connect(gateway.address).await, &partial).await;
+    assert_eq!(status(&gateway).await, Some(200));
+}
+
+#[tokio::test]
+async fn a_connection_that_begins_no_tls_handshake_is_closed() {
+    let mock = Mock::start();
+    let authority = CertificateAuthority::new();
+    let (cert, key) = authority.issue_files("localhost");
+    let listen = format!(
+        "listen: {{addr: LISTEN, tls: {{cert: {}, key: {}}}}}, timeouts: {{header: 300ms}}",
+        cert.display(),
+        key.display()
+    );
+    let config = every_format_config(mock.address).replace("listen: LISTEN", &listen);
+    let gateway = Gateway::start(&config);
+    assert_closed(connect(gateway.address).await, b"").await;
+}
+
+#[tokio::test]
+async fn a_slow_header_at_the_admin_port_is_closed() {
+    let mock = Mock::start();
+    let gateway = start(&mock, "timeouts: {header: 300ms}");
+    let url = gateway.admin_url("/healthz");
+    let address = url.split('/').nth(2).expect("an address");
+    for sent in [&b""[..], b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-a:"] {
+        let address = address.parse().expect("an address");
+        assert_closed(connect(address).await, sent).await;
+    }
+}
+
+#[tokio::test]
+async fn held_connections_leave_room_for_the_admin_port_and_end_at_a_limit() {
+    let mock = Mock::start();
+    for limit in ["max_connections: 3", "max_connections_per_address: 3"] {
+        let gateway = start(&mock, &format!("timeouts: {{header: 1h}}, {limit}"));
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let mut stream = connect(gateway.address).await;
+            // Until it is served, it does not count.
+            let refused = b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n";
+            stream.write_all(refused).await.expect("a request");
+            assert!(stream.read_u8().await.is_ok(), "{limit}");
+            held.push(stream);
+        }
+        assert_closed(connect(gateway.address).await, b"").await;
+        let health = new_client().get(gateway.admin_url("/healthz")).send().await;
+        assert_eq!(health.expect("an answer").status(), 200, "{limit}");
+        drop(held);
+        wait_until("a request is served again", async || {
+            status(&gateway).await == Some(200)
+        })
+        .await;
+    }
+}
