@@ -154,8 +154,9 @@ struct SeenField {
     value: SeenValue,
 }
 
-/// What is remembered of a value: a word by its index in the rule. One byte, as every object has an
-/// array of them.
+/// What is remembered of a value: a word by its index in the rule, an object by the index of its only
+/// field, a list by what all its elements have in common. One byte, as every object has an array of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeenValue(u8);
 
@@ -165,6 +166,23 @@ impl SeenValue {
 
     const fn word(number: u8) -> SeenValue {
         SeenValue(number + 2)
+    }
+
+    /// The index of a word or of an only field.
+    fn number(self) -> Option<u8> {
+        self.0.checked_sub(SeenValue::word(0).0)
+    }
+
+    /// The value of a list after its next element.
+    pub(super) fn with_element(
+        list: Option<SeenValue>,
+        element: Option<SeenValue>,
+    ) -> Option<SeenValue> {
+        let element = element.unwrap_or(SeenValue::OTHER);
+        match list {
+            Some(value) if value != element => Some(SeenValue::OTHER),
+            _ => Some(element),
+        }
     }
 }
 
@@ -206,8 +224,22 @@ impl PresentFields {
 
     pub fn word(&self, field: &str) -> Option<&'static str> {
         let (field, seen) = self.seen(field)?;
-        let number = seen.value.0.checked_sub(SeenValue::word(0).0)?;
-        field.rule.word(number)
+        field.rule.word(seen.value.number()?)
+    }
+
+    /// The only field that an object has, or that every object of a list has.
+    pub fn only_field(&self, field: &str) -> Option<&'static str> {
+        let (field, seen) = self.seen(field)?;
+        let known = field.rule.fields().get(usize::from(seen.value.number()?))?;
+        Some(known.spellings[0])
+    }
+
+    /// What is remembered of this object.
+    pub(super) fn value(&self) -> SeenValue {
+        match self.there.is_power_of_two() {
+            true => SeenValue::word(self.there.trailing_zeros() as u8),
+            false => SeenValue::OTHER,
+        }
     }
 
     /// The documented spellings of the present fields, in the order of the table.
@@ -268,6 +300,15 @@ impl Rule {
             Rule::Word(words) => words.get(usize::from(number)).copied(),
             Rule::Noted(rule) => rule.word(number),
             _ => None,
+        }
+    }
+
+    /// The known fields of an object, or of the objects of a list.
+    fn fields(&self) -> &'static [Field] {
+        match self {
+            Rule::Object(rules) => rules.fields,
+            Rule::List(rule) | Rule::Few(rule, _) | Rule::Noted(rule) => rule.fields(),
+            _ => &[],
         }
     }
 

@@ -151,7 +151,7 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
             Rule::Few(rule, most) => (rule, *most),
             _ => return Err(self.wrong_kind()),
         };
-        let mut count = 0;
+        let (mut count, mut value) = (0, None);
         loop {
             let path = Path::Index(self.path, count);
             let seed = Validator {
@@ -159,9 +159,10 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
                 path: &path,
                 found: self.found,
             };
-            if items.next_element_seed(seed)?.is_none() {
-                return Ok(Some(SeenValue::OTHER));
-            }
+            let Some(element) = items.next_element_seed(seed)? else {
+                return Ok(value.or(Some(SeenValue::OTHER)));
+            };
+            value = SeenValue::with_element(value, element);
             count += 1;
             if count > most {
                 return Err(self.found.stop(Rule::too_many(most, self.path)));
@@ -197,7 +198,7 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
         }
         match present.api_error(self.path) {
             Some(api_error) => Err(self.found.stop(api_error)),
-            None => Ok(Some(SeenValue::OTHER)),
+            None => Ok(Some(present.value())),
         }
     }
 }

@@ -24,7 +24,7 @@ fn validate_object(
     rules: &'static ObjectRules,
     path: &Path<'_>,
     noted: &mut Vec<NotedField>,
-) -> Result<(), ApiError> {
+) -> Result<SeenValue, ApiError> {
     let mut present = PresentFields::new(rules);
     for (name, tree) in tree.iter() {
         let Some(known) = rules.find(name) else {
@@ -38,7 +38,10 @@ fn validate_object(
             present.add(known, value);
         }
     }
-    present.api_error(path).map_or(Ok(()), Err)
+    match present.api_error(path) {
+        Some(api_error) => Err(api_error),
+        None => Ok(present.value()),
+    }
 }
 
 /// Validates one value; `None`: it counts as absent.
@@ -48,7 +51,7 @@ fn validate_value(
     path: &Path<'_>,
     noted: &mut Vec<NotedField>,
 ) -> Result<Option<SeenValue>, ApiError> {
-    match (rule, tree) {
+    let value = match (rule, tree) {
         (Rule::Noted(rule), _) => return validate_value(tree, rule, path, noted),
         (Rule::Object(rules), Json::Object(inner)) => validate_object(inner, rules, path, noted)?,
         (Rule::List(rule), Json::Array(items)) => {
@@ -58,8 +61,8 @@ fn validate_value(
             validate_list(items, rule, *most, path, noted)?
         }
         _ => return rule.validate_scalar(tree, path),
-    }
-    Ok(Some(SeenValue::OTHER))
+    };
+    Ok(Some(value))
 }
 
 fn validate_list(
@@ -68,14 +71,16 @@ fn validate_list(
     most: usize,
     path: &Path<'_>,
     noted: &mut Vec<NotedField>,
-) -> Result<(), ApiError> {
+) -> Result<SeenValue, ApiError> {
+    let mut value = None;
     for (number, item) in items.iter().enumerate() {
-        validate_value(item, rule, &Path::Index(path, number), noted)?;
+        let element = validate_value(item, rule, &Path::Index(path, number), noted)?;
+        value = SeenValue::with_element(value, element);
         if number == most {
             return Err(Rule::too_many(most, path));
         }
     }
-    Ok(())
+    Ok(value.unwrap_or(SeenValue::OTHER))
 }
 
 impl ScalarValue for Json<'_> {

@@ -13,7 +13,7 @@ use super::media::{MediaPayload, encode_media};
 use super::parts::{NativePart, NativePayload, SignedContentParts, decode_part};
 use super::reasoning::encode_own_signature;
 use crate::formats::Capabilities;
-use crate::json::{Fields, Path};
+use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Losses, Part, PartField, PartKind, Role, Turn};
 
 /// The signature that models which require one accept for calls they did not make.
@@ -58,8 +58,8 @@ pub(super) fn decode_content<'a>(
     mut fields: Fields<'a, '_>,
     losses: &mut Losses,
 ) -> Result<Turn<'a>, ApiError> {
-    let name = field_names::take_enum(&mut fields, &["role"], ROLES);
-    let role = match name {
+    // Any other role is the user's: validation has refused what is none.
+    let role = match field_names::take_enum(&mut fields, &["role"], ROLES) {
         Some(MODEL) => Role::Model,
         _ => Role::User,
     };
@@ -67,15 +67,9 @@ pub(super) fn decode_content<'a>(
     fields.each("parts", |at, node| {
         node.fields(|fields| decode_part(role, at, fields, &mut parts, losses))
     })?;
-    let is_result = |part: &Part<'_>| matches!(part.kind, PartKind::Result(_));
-    let only_results = !parts.is_empty() && parts.iter().all(is_result);
-    if !matches!(name, None | Some(USER | MODEL)) && !only_results {
-        let path = Path::Key(&fields.path, "role");
-        return Err(path.wrong("user or model, as not all parts are function responses"));
-    }
     fields.finish(losses);
     // Other formats require the results first; here text may stand before and between them.
-    parts.sort_by_key(|part| !is_result(part));
+    parts.sort_by_key(|part| !matches!(part.kind, PartKind::Result(_)));
     Ok(Turn {
         role,
         parts,

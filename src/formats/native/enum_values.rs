@@ -1,9 +1,9 @@
 //! The enum values of request fields, as the API reference lists them.
 
 /// `contents[].role`
-/// `function` and `tool` are for contents that hold nothing but function responses: some clients name
-/// the user so.
 pub(super) const ROLES: &[&str] = &["user", "model", "function", "tool"];
+/// Those of them by which some clients call the user in contents of nothing but function responses.
+pub(super) const RESULT_ROLES: &[&str] = &["function", "tool"];
 /// `toolConfig.functionCallingConfig.mode`
 pub(super) const FUNCTION_CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 /// `generationConfig.thinkingConfig.thinkingLevel`

@@ -1,6 +1,7 @@
 //! Tests of validation: requests that are refused, with the path of the field.
 
 use super::decode;
+use crate::model::Role;
 
 fn refused_at(body: &str) -> String {
     let api_error = decode(body).expect_err(body);
@@ -131,8 +132,17 @@ fn other_invalid_fields_are_refused() {
     for (body, field) in [
         (r#"{"contents":{}}"#, "contents"),
         (r#"{"contents":["Hi"]}"#, "contents[0]"),
+        (r#"{"contents":[{"role":"cook"}]}"#, "contents[0].role"),
         (
             r#"{"contents":[{"role":"function","parts":[]}]}"#,
+            "contents[0].role",
+        ),
+        (
+            r#"{"contents":[{"role":"tool","parts":[{"functionResponse":{"name":"f"}},{"text":"a"}]}]}"#,
+            "contents[0].role",
+        ),
+        (
+            r#"{"contents":[{"parts":[{"text":"a"}],"role":"FUNCTION"}]}"#,
             "contents[0].role",
         ),
         (
@@ -184,6 +194,17 @@ fn other_invalid_fields_are_refused() {
     }
     for body in ["", "[]", "{", "null"] {
         assert_eq!(decode(body).unwrap_err().status, 400);
+    }
+}
+
+#[test]
+fn contents_of_function_responses_may_name_the_user_as_a_tool() {
+    for role in ["user", "function", "tool", "Tool", ""] {
+        let answer = r#"{"function_response":{"name":"f","response":{"output":"A"}}}"#;
+        let body = format!(r#"{{"contents":[{{"role":"{role}","parts":[{answer},{answer}]}}]}}"#);
+        let (request, losses) = decode(&body).expect(role);
+        assert_eq!(request.turns[0].role, Role::User);
+        assert_eq!((request.turns[0].parts.len(), losses.len()), (2, 0));
     }
 }
 

@@ -2,15 +2,29 @@
 
 use super::shapes::{ANY_OBJECT, clash, object, optional, required};
 use crate::formats::base64_text;
-use crate::formats::native::enum_values::ROLES;
+use crate::formats::native::enum_values::{RESULT_ROLES, ROLES};
 use crate::formats::native::field_names;
 use crate::formats::public_address::is_public_https;
 use crate::json::{FieldConflict, ObjectRules, PresentFields, Rule};
 
-pub(super) static CONTENT: ObjectRules = object(&[
-    optional(&["role"], Rule::Word(ROLES)),
-    optional(&["parts"], Rule::List(&Rule::Object(&PART))),
-]);
+pub(super) static CONTENT: ObjectRules = ObjectRules::new(
+    &[
+        optional(&["role"], Rule::Word(ROLES)),
+        optional(&["parts"], Rule::List(&Rule::Object(&PART))),
+    ],
+    |seen| {
+        let is_for_results = seen
+            .word("role")
+            .is_some_and(|role| RESULT_ROLES.contains(&role));
+        if is_for_results && seen.only_field("parts") != Some(field_names::FUNCTION_RESPONSE[0]) {
+            return clash(
+                "role",
+                "user or model, as not all parts are function responses",
+            );
+        }
+        None
+    },
+);
 
 static PART: ObjectRules = ObjectRules::new(
     &[
