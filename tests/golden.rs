@@ -147,6 +147,7 @@ fn response_options(case: &Value) -> ResponseOptions {
         created_at: 1_760_000_000,
         translation_state: TranslationState {
             think_tags: case["profile"]["chat_think_tags"] == true,
+            hides_reasoning: case["profile"]["client_wants_thoughts"] == false,
             ..TranslationState::default()
         },
     }

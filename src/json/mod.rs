@@ -20,6 +20,6 @@ pub use from_json::{FromJson, Present, RawJson, decode_json};
 pub use path::Path;
 pub use reader::{DecodeResult, JsonError, JsonReader};
 pub use rules::{Field, FieldConflict, NotedField, ObjectRules, PresentFields, Rule, UNSPECIFIED};
-pub use splice::{ChunkedBytes, Edit, replace, splice};
+pub use splice::{ChunkedBytes, Edit, remove_member, replace, splice};
 pub use validate::validate;
 pub use writer::{escape, write_json};

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
+use memchr::memrchr;
 
 /// Longer bodies are not copied for an edit.
 const MAX_COPIED: usize = 64 << 10;
@@ -27,6 +28,29 @@ pub fn replace(body: &[u8], edits: &[Edit]) -> Bytes {
     }
     out.extend_from_slice(&body[from..]);
     out.freeze()
+}
+
+/// The edit that removes the member of an object with this value.
+pub fn remove_member(body: &[u8], value: Range<usize>) -> Edit {
+    let before = body[..value.start].trim_ascii_end();
+    let before = before.strip_suffix(b":").unwrap_or(before).trim_ascii_end();
+    let name = before.strip_suffix(b"\"").unwrap_or(before);
+    let start = memrchr(b'"', name).unwrap_or(value.start);
+    let outside = body[..start].trim_ascii_end();
+    let range = if outside.ends_with(b",") {
+        outside.len() - 1..value.end
+    } else {
+        let rest = body[value.end..].trim_ascii_start();
+        let end = match rest.strip_prefix(b",") {
+            Some(rest) => body.len() - rest.len(),
+            None => value.end,
+        };
+        start..end
+    };
+    Edit {
+        range,
+        with: Vec::new(),
+    }
 }
 
 /// Applies edits; a long body is not copied but shared.

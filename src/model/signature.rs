@@ -49,6 +49,11 @@ impl Issuer {
         Issuer::Responses,
     ];
 
+    /// Tells whether a signature is worth nothing without the text that it was made for.
+    pub const fn needs_text(self) -> bool {
+        matches!(self, Issuer::Thinking)
+    }
+
     const fn code(self) -> char {
         match self {
             Issuer::Thinking => 'm',

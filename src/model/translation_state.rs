@@ -16,6 +16,8 @@ pub struct TranslationState {
     pub namespaced_tools: BTreeMap<String, String>,
     /// The upstream writes its reasoning into the text, between `<think>` tags.
     pub think_tags: bool,
+    /// The client did not ask for reasoning and gets none, but its signatures.
+    pub hides_reasoning: bool,
     /// The request edits images.
     pub image_edit: bool,
     pub conversation: Option<ConversationState>,

@@ -37,6 +37,8 @@ pub fn request(
     let translation_state = TranslationState {
         image_edit: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
+        // Clients of this format get reasoning on request only; the others just have no way to ask.
+        hides_reasoning: from == Format::Native && request.thinking.show != Some(true),
         ..rename_tools(&mut request, to.codec().tool_name_rule(), losses)
     };
     let encoded = to.codec().encode_request(&request, target, losses);

@@ -1,6 +1,8 @@
 //! Keeps the signatures of a response for clients that do not send them back: records them, and
 //! restores them in the request that continues from it.
 
+use std::collections::HashSet;
+
 use crate::formats::call_id;
 use crate::model::{
     Block, Call, Delta, Event, Format, Part, PartKind, Request, Response, Role, Signature,
@@ -120,33 +122,61 @@ fn owned(signature: &Signature<'_>) -> Signature<'static> {
     }
 }
 
-/// Restores the signed parts of every turn of the model that has no signature of its own, where the
-/// upstream can verify them.
+/// Restores the signed parts of every step of the model, where the upstream can verify them, the
+/// client has not sent all of them itself, and what it has sent belongs to them.
 pub(super) fn restore(request: &mut Request<'_>, upstream: Format, recall: &dyn SignatureLookup) {
-    let turns = request.turns.iter_mut();
-    for turn in turns.filter(|turn| turn.role == Role::Model) {
-        if turn.parts.iter().any(is_signed) {
+    // Some clients send a step as several turns: one for each chunk of a stream.
+    let steps = request
+        .turns
+        .chunk_by_mut(|turn, next| turn.role == Role::Model && next.role == Role::Model);
+    for step in steps.filter(|step| step[0].role == Role::Model) {
+        if !is_incomplete(step) {
             continue;
         }
-        if let Some(signed_parts) = find_signed_parts(turn, recall)
+        if let Some(signed_parts) = find_signed_parts(step, recall)
             && signed_parts.issued_by(upstream)
+            && has_all_signatures(&signed_parts, step)
         {
-            let parts = std::mem::take(&mut turn.parts);
-            turn.parts = with_signatures(parts, &signed_parts.0);
+            restore_step(step, &signed_parts.0);
         }
     }
+}
+
+fn parts_of<'t, 'a>(step: &'t [Turn<'a>]) -> impl Iterator<Item = &'t Part<'a>> {
+    step.iter().flat_map(|turn| &turn.parts)
+}
+
+/// Whether a step has no signature, or one without the text that it was made for: a client which was
+/// not shown the reasoning sends the signature alone.
+fn is_incomplete(step: &[Turn<'_>]) -> bool {
+    let is_bare = |part: &Part<'_>| {
+        let has_text = matches!(&part.kind, PartKind::Reasoning { text, .. } if !text.is_empty());
+        !has_text && signature_of(part).is_some_and(|signature| signature.issuer.needs_text())
+    };
+    !parts_of(step).any(is_signed) || parts_of(step).any(is_bare)
+}
+
+fn has_all_signatures(signed_parts: &SignedParts, step: &[Turn<'_>]) -> bool {
+    let stored = signed_parts.0.iter().filter_map(SignedPart::signature);
+    let stored: HashSet<&str> = stored.map(|signature| &*signature.data).collect();
+    let mut sent = parts_of(step).filter_map(signature_of);
+    sent.all(|signature| stored.contains(&*signature.data))
 }
 
 fn is_signed(part: &Part<'_>) -> bool {
+    signature_of(part).is_some()
+}
+
+fn signature_of<'t, 'a>(part: &'t Part<'a>) -> Option<&'t Signature<'a>> {
     match &part.kind {
-        PartKind::Reasoning { signature, .. } => signature.is_some(),
-        PartKind::Call(call) => call.signature.is_some(),
-        _ => false,
+        PartKind::Reasoning { signature, .. } => signature.as_ref(),
+        PartKind::Call(call) => call.signature.as_ref(),
+        _ => None,
     }
 }
 
-fn find_signed_parts(turn: &Turn<'_>, recall: &dyn SignatureLookup) -> Option<SignedParts> {
-    turn.parts.iter().find_map(|part| match &part.kind {
+fn find_signed_parts(step: &[Turn<'_>], recall: &dyn SignatureLookup) -> Option<SignedParts> {
+    parts_of(step).find_map(|part| match &part.kind {
         PartKind::Call(call) => {
             let signed_parts = recall.signed_parts(call.id.as_ref()?)?;
             let fits = signed_parts.0.iter().any(|part| is_of_call(part, call));
@@ -158,29 +188,32 @@ fn find_signed_parts(turn: &Turn<'_>, recall: &dyn SignatureLookup) -> Option<Si
 
 /// Adds signatures and signed reasoning: reasoning from before any call comes first, the rest before
 /// its call. It replaces the reasoning that the client sent, which has the same text.
-fn with_signatures<'a>(parts: Vec<Part<'a>>, signed_parts: &[SignedPart]) -> Vec<Part<'a>> {
+fn restore_step(step: &mut [Turn<'_>], signed_parts: &[SignedPart]) {
     let is_call = |part: &SignedPart| matches!(part, SignedPart::Call { .. });
     let first_call = signed_parts
         .iter()
         .position(is_call)
         .unwrap_or(signed_parts.len());
     let (leading, mut rest) = signed_parts.split_at(first_call);
-    let mut out: Vec<Part<'a>> = leading.iter().filter_map(reasoning).collect();
-    for mut part in parts {
-        match &mut part.kind {
-            PartKind::Reasoning { .. } => continue,
-            PartKind::Call(call) => {
-                if let Some(at) = rest.iter().position(|part| is_of_call(part, call)) {
-                    out.extend(rest[..at].iter().filter_map(reasoning));
-                    call.signature = rest[at].signature().cloned();
-                    rest = &rest[at + 1..];
+    let mut leading = leading.iter().filter_map(reasoning);
+    for turn in step {
+        let mut out: Vec<Part<'_>> = leading.by_ref().collect();
+        for mut part in std::mem::take(&mut turn.parts) {
+            match &mut part.kind {
+                PartKind::Reasoning { .. } => continue,
+                PartKind::Call(call) => {
+                    if let Some(at) = rest.iter().position(|part| is_of_call(part, call)) {
+                        out.extend(rest[..at].iter().filter_map(reasoning));
+                        call.signature = rest[at].signature().cloned();
+                        rest = &rest[at + 1..];
+                    }
                 }
+                _ => {}
             }
-            _ => {}
+            out.push(part);
         }
-        out.push(part);
+        turn.parts = out;
     }
-    out
 }
 
 fn reasoning<'a>(part: &SignedPart) -> Option<Part<'a>> {
@@ -205,198 +238,4 @@ fn is_of_call(part: &SignedPart, call: &Call<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Arguments, Fold, Issuer, ToolKind};
-
-    fn signature(issuer: Issuer, data: &'static str) -> Signature<'static> {
-        Signature {
-            issuer,
-            data: data.into(),
-        }
-    }
-
-    fn open(block: Block<'static>) -> Event<'static> {
-        Event::Open { choice: 0, block }
-    }
-
-    fn delta(delta: Delta<'static>) -> Event<'static> {
-        Event::Delta { choice: 0, delta }
-    }
-
-    fn call(id: Option<&'static str>, name: &'static str) -> Event<'static> {
-        open(Block::Call {
-            id: id.map(Into::into),
-            name: name.into(),
-            kind: ToolKind::Function,
-        })
-    }
-
-    fn recorded(events: &[Event<'_>]) -> Option<SignedParts> {
-        let mut recorder = SignatureRecorder::default();
-        for event in events {
-            recorder.record_event(event);
-        }
-        recorder.take()
-    }
-
-    /// Records a stream and the same response as JSON, which must give the same.
-    fn signed_response(issuer: Issuer) -> SignedParts {
-        let close = Event::Close { choice: 0 };
-        let events = [
-            Event::Start {
-                id: "resp-1".into(),
-                model: "m".into(),
-                created: 1,
-            },
-            open(Block::Reasoning),
-            delta(Delta::Text("Let me ".into())),
-            delta(Delta::Text("look.".into())),
-            delta(Delta::Signature(signature(issuer, "one"))),
-            close.clone(),
-            open(Block::Text),
-            delta(Delta::Text("Looking.".into())),
-            close.clone(),
-            call(None, "look"),
-            delta(Delta::Signature(signature(issuer, "two"))),
-            delta(Delta::Arguments("{}".into())),
-            close.clone(),
-            open(Block::Reasoning),
-            delta(Delta::Signature(signature(issuer, "three"))),
-            close.clone(),
-            call(Some("b"), "read"),
-            close,
-        ];
-        let signed_parts = recorded(&events).expect("signed_parts");
-        let mut fold = Fold::default();
-        for event in events {
-            fold.push(event);
-        }
-        assert_eq!(of_response(&fold.finish()).as_ref(), Some(&signed_parts));
-        signed_parts
-    }
-
-    #[derive(Debug)]
-    struct StoredParts(SignedParts);
-
-    impl SignatureLookup for StoredParts {
-        fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
-            let mut ids = self.0.call_ids();
-            ids.any(|id| id == call_id).then(|| self.0.clone())
-        }
-    }
-
-    fn part(kind: PartKind<'static>) -> Part<'static> {
-        Part { kind, at: None }
-    }
-
-    fn sent_call(id: &str, name: &'static str) -> Part<'static> {
-        part(PartKind::Call(Call {
-            id: Some(id.to_owned().into()),
-            name: name.into(),
-            arguments: Arguments::Text("{}".into()),
-            signature: None,
-            kind: ToolKind::Function,
-        }))
-    }
-
-    fn request(parts: Vec<Part<'static>>) -> Request<'static> {
-        let turn = Turn {
-            role: Role::Model,
-            parts,
-            at: Some(1),
-        };
-        Request {
-            turns: vec![turn],
-            ..Request::default()
-        }
-    }
-
-    /// Returns the parts as strings: reasoning and calls with the data of their signatures.
-    fn shape(request: &Request<'_>) -> Vec<String> {
-        let parts = request.turns[0].parts.iter();
-        let data = |signature: &Option<Signature<'_>>| {
-            signature
-                .as_ref()
-                .map_or(String::new(), |signature| signature.data.to_string())
-        };
-        parts
-            .map(|part| match &part.kind {
-                PartKind::Reasoning { text, signature } => {
-                    format!("reasoning {text}|{}", data(signature))
-                }
-                PartKind::Call(call) => format!("call {}|{}", call.name, data(&call.signature)),
-                _ => "text".to_owned(),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_call_restores_the_reasoning_before_it() {
-        let signed_parts = signed_response(Issuer::Native);
-        let made = call_id("resp-1", 0, 0);
-        assert_eq!(signed_parts.call_ids().collect::<Vec<_>>(), [&made, "b"]);
-        let recall = StoredParts(signed_parts);
-        let parts = || {
-            vec![
-                part(PartKind::Reasoning {
-                    text: "Let me look.".into(),
-                    signature: None,
-                }),
-                part(PartKind::Text("Looking.".into())),
-                sent_call(&made, "look"),
-                sent_call("b", "read"),
-            ]
-        };
-        let mut whole = request(parts());
-        restore(&mut whole, Format::Native, &recall);
-        let expected = [
-            "reasoning Let me look.|one",
-            "text",
-            "call look|two",
-            "reasoning |three",
-            "call read|",
-        ];
-        assert_eq!(shape(&whole), expected);
-        // An upstream of another format could verify none of it.
-        let mut elsewhere = request(parts());
-        restore(&mut elsewhere, Format::Messages, &recall);
-        assert_eq!(elsewhere, request(parts()));
-    }
-
-    #[test]
-    fn a_signature_of_the_client_stays_and_another_tool_of_the_same_id_gets_none() {
-        let recall = StoredParts(signed_response(Issuer::Thinking));
-        let mut own = vec![sent_call("b", "read")];
-        if let PartKind::Call(call) = &mut own[0].kind {
-            call.signature = Some(signature(Issuer::Thinking, "mine"));
-        }
-        let mut signed = request(own);
-        restore(&mut signed, Format::Messages, &recall);
-        assert_eq!(shape(&signed), ["call read|mine"]);
-        let mut other = request(vec![sent_call("b", "write")]);
-        restore(&mut other, Format::Messages, &recall);
-        assert_eq!(shape(&other), ["call write|"]);
-    }
-
-    #[test]
-    fn nothing_is_recorded_without_a_call_or_a_signature_or_beyond_the_limit() {
-        assert_eq!(recorded(&[call(Some("a"), "look")]), None);
-        let no_call = [
-            open(Block::Reasoning),
-            delta(Delta::Signature(signature(Issuer::Native, "x"))),
-        ];
-        assert_eq!(recorded(&no_call), None);
-        let long = [
-            open(Block::Reasoning),
-            delta(Delta::Text("a".repeat(MAX_BYTES).into())),
-            delta(Delta::Signature(signature(Issuer::Native, "x"))),
-            Event::Close { choice: 0 },
-            call(Some("a"), "look"),
-        ];
-        assert_eq!(recorded(&long), None);
-        let mut short = long.to_vec();
-        short.remove(1);
-        assert!(recorded(&short).is_some());
-    }
-}
+mod tests;

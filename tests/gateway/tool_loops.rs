@@ -14,6 +14,8 @@ struct Conversation {
     /// It sends back only what it knows: chat without the fields that are not the format's own,
     /// native without thoughts.
     forgets: bool,
+    /// It asks to see the reasoning, where the format has a word for that.
+    shown: bool,
     history: Vec<Value>,
 }
 
@@ -53,7 +55,9 @@ impl Conversation {
                 };
                 let tools =
                     json!([{"functionDeclarations": [{"name": "look", "parameters": schema}]}]);
-                let body = json!({"contents": history, "tools": tools});
+                let thinking = json!({"includeThoughts": self.shown});
+                let body = json!({"contents": history, "tools": tools,
+                    "generationConfig": {"thinkingConfig": thinking}});
                 (format!("/v1beta/models/{model}:{verb}"), body)
             }
         }
@@ -210,10 +214,11 @@ fn blocks(events: impl Iterator<Item = Value>) -> Value {
     Value::Array(blocks)
 }
 
-async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, stream: bool) {
+async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, shown: bool, stream: bool) {
     let mut conversation = Conversation {
         format,
         forgets,
+        shown,
         history: Vec::new(),
     };
     for turn in 0..TURNS {
@@ -221,7 +226,9 @@ async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, stream: bo
         conversation.ask(&format!("Turn {turn} mock:tool mock:thinking mock:proofs"));
         let (path, body) = conversation.request(&format!("same-{upstream}"), stream);
         let answer = post(gateway.url(&path), body.to_string()).await;
-        let case = format!("{format} forgets={forgets} stream={stream} turn {turn} at {upstream}");
+        let case = format!(
+            "{format} forgets={forgets} shown={shown} stream={stream} turn {turn} at {upstream}"
+        );
         assert_eq!(answer.status, 200, "{case}: {}", answer.text());
         // Its own format's signatures of all earlier turns, and the mock has checked each.
         let expected = match upstream {
@@ -234,6 +241,11 @@ async fn runs(gateway: &Gateway, format: &'static str, forgets: bool, stream: bo
             response.to_string().contains(&message),
             "{case}: not {message} in {response}"
         );
+        // Reasoning passes through as it came.
+        if format == "native" && upstream != "native" {
+            let is_shown = response.to_string().contains(r#""thought":true"#);
+            assert_eq!(is_shown, shown, "{case}: {response}");
+        }
         conversation.go_on(response);
     }
 }
@@ -244,7 +256,7 @@ async fn every_signature_returns_to_its_issuer_in_every_client_format() {
     let gateway = Gateway::start(&every_format_config(mock.address));
     for (format, _) in FORMATS {
         for stream in [false, true] {
-            runs(&gateway, format, false, stream).await;
+            runs(&gateway, format, false, true, stream).await;
         }
     }
 }
@@ -254,8 +266,17 @@ async fn a_client_that_omits_reasoning_loses_no_signature() {
     let mock = Mock::start();
     let gateway = Gateway::start(&every_format_config(mock.address));
     for stream in [false, true] {
-        runs(&gateway, "chat", true, stream).await;
-        runs(&gateway, "native", true, stream).await;
+        runs(&gateway, "chat", true, true, stream).await;
+        runs(&gateway, "native", true, true, stream).await;
+    }
+}
+
+#[tokio::test]
+async fn a_native_client_that_does_not_ask_for_reasoning_gets_its_signatures_alone() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    for stream in [false, true] {
+        runs(&gateway, "native", false, false, stream).await;
     }
 }
 
@@ -283,11 +304,13 @@ async fn signatures_of_another_upstream_are_not_forwarded() {
             ],
             _ => vec![json!({"role": "model", "parts": [
                 {"text": "Hm.", "thought": true, "thoughtSignature": "b21uaWdsb3QvMSBtCnNpZ25hdHVyZQ=="},
-                {"text": "Words."}]})],
+                {"text": "Words.", "thoughtSignature": "b21uaWdsb3QvMSBtCnNpZ25hdHVyZQ=="},
+                {"text": "", "thoughtSignature": "b21uaWdsb3QvMSBtCnNpZ25hdHVyZQ=="}]})],
         };
         let mut conversation = Conversation {
             format,
             forgets: false,
+            shown: false,
             history: Vec::new(),
         };
         conversation.ask("Hello.");
@@ -306,7 +329,7 @@ async fn signatures_of_another_upstream_are_not_forwarded() {
         );
         let dropped = match format {
             "messages" => "messages[1].content[0], messages[1].content[1]",
-            "native" => "contents[1].parts[0]",
+            "native" => "contents[1].parts[0], contents[1].parts[1], contents[1].parts[2]",
             "responses" => "input[1]",
             _ => "messages[1]",
         };

@@ -1,9 +1,5 @@
 //! Passthrough: finds the model, the images and the usage in bodies that are forwarded unchanged.
 
-use std::ops::Range;
-
-use memchr::memrchr;
-
 use super::error;
 use super::multipart::{self, MultipartField};
 use super::response::RawImageResponse;
@@ -14,7 +10,7 @@ use crate::formats::{
     AsyncOption, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
     decode_event_data, decode_request_body, decode_response_body, missing_content,
 };
-use crate::json::{Edit, RawJson, from_json};
+use crate::json::{Edit, RawJson, from_json, remove_member};
 use crate::model::ApiError;
 
 from_json! {
@@ -38,7 +34,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             "false" => false,
             _ => return Err(invalid_async()),
         };
-        let removal = without_member(body, raw.range_in(body));
+        let removal = remove_member(body, raw.range_in(body));
         Ok(AsyncOption { is_async, removal })
     });
     Ok(RoutingFields {
@@ -91,29 +87,6 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
         conversation: None,
         async_option,
     })
-}
-
-/// The edit that removes the member of an object with this value.
-fn without_member(body: &[u8], value: Range<usize>) -> Edit {
-    let before = body[..value.start].trim_ascii_end();
-    let before = before.strip_suffix(b":").unwrap_or(before).trim_ascii_end();
-    let name = before.strip_suffix(b"\"").unwrap_or(before);
-    let start = memrchr(b'"', name).unwrap_or(value.start);
-    let outside = body[..start].trim_ascii_end();
-    let range = if outside.ends_with(b",") {
-        outside.len() - 1..value.end
-    } else {
-        let rest = body[value.end..].trim_ascii_start();
-        let end = match rest.strip_prefix(b",") {
-            Some(rest) => body.len() - rest.len(),
-            None => value.end,
-        };
-        start..end
-    };
-    Edit {
-        range,
-        with: Vec::new(),
-    }
 }
 
 /// Observes a JSON response.

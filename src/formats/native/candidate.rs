@@ -188,13 +188,16 @@ impl<P> ClientContent<P> {
     }
 }
 
-/// Encodes a choice as a candidate of a JSON response.
+/// Encodes a choice as a candidate of a JSON response. Of hidden reasoning only the signature is
+/// sent, on the part that follows it.
 pub(super) fn encode_candidate<'a>(
     index: u32,
     choice: &'a Choice<'_>,
+    hides_reasoning: bool,
     losses: &mut Losses,
 ) -> ClientCandidate<'a, Vec<ClientPart<'a>>> {
     let mut parts: Vec<ClientPart<'a>> = Vec::new();
+    let mut hidden: Option<&Signature<'_>> = None;
     for (number, part) in choice.parts.iter().enumerate() {
         let is_last = number + 1 == choice.parts.len();
         let encoded = match &part.kind {
@@ -205,13 +208,26 @@ pub(super) fn encode_candidate<'a>(
                 keeps_call(call, args.as_ref(), is_last, finish, location, losses)
                     .then(|| ClientPart::call(call, args))
             }
+            PartKind::Reasoning { signature, .. } if hides_reasoning => {
+                if let Some(signature) = signature {
+                    parts.extend(hidden.replace(signature).map(ClientPart::signature));
+                }
+                None
+            }
             other => encode_content_part(other),
         };
-        let Some(encoded) = encoded else { continue };
+        let Some(mut encoded) = encoded else { continue };
+        if encoded.is_signed() {
+            parts.extend(hidden.take().map(ClientPart::signature));
+        }
+        encoded = encoded.signed_with(hidden.take());
         match parts.last_mut() {
             // Citations refer to positions in one run of text.
             Some(before)
-                if !choice.citations.is_empty() && before.is_text() && encoded.is_text() =>
+                if !choice.citations.is_empty()
+                    && before.is_text()
+                    && encoded.is_text()
+                    && !encoded.is_signed() =>
             {
                 let more = encoded.text.unwrap_or_default();
                 before.text.get_or_insert_default().to_mut().push_str(&more);
@@ -219,6 +235,7 @@ pub(super) fn encode_candidate<'a>(
             _ => parts.push(encoded),
         }
     }
+    parts.extend(hidden.map(ClientPart::signature));
     let mut text = CitedText::default();
     for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.is_text()) {
         text.push(index, part.text.as_deref().unwrap_or_default().into());

@@ -154,7 +154,9 @@ pub(super) fn encode_response(
     };
     let candidates = block_reason.is_none().then(|| {
         let choices = (0u32..).zip(&response.choices);
-        let candidates = choices.map(|(index, choice)| encode_candidate(index, choice, losses));
+        let hides_reasoning = options.translation_state.hides_reasoning;
+        let candidates =
+            choices.map(|(index, choice)| encode_candidate(index, choice, hides_reasoning, losses));
         candidates.collect::<Vec<_>>()
     });
     let encoded = GenerateContentResponse {

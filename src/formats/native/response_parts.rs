@@ -171,6 +171,26 @@ impl<'a> ClientPart<'a> {
         }
     }
 
+    /// A part that holds nothing but the signature of hidden reasoning.
+    pub(super) fn signature(signature: &'a Signature<'_>) -> ClientPart<'a> {
+        ClientPart {
+            thought_signature: Some(encode_signature(signature)),
+            ..ClientPart::text("")
+        }
+    }
+
+    /// Adds the signature of the hidden reasoning that led to the part.
+    pub(super) fn signed_with(self, signature: Option<&'a Signature<'_>>) -> ClientPart<'a> {
+        ClientPart {
+            thought_signature: signature.map(encode_signature).or(self.thought_signature),
+            ..self
+        }
+    }
+
+    pub(super) const fn is_signed(&self) -> bool {
+        self.thought_signature.is_some()
+    }
+
     /// Whether the part holds text of the answer itself.
     pub(super) fn is_text(&self) -> bool {
         self.text.is_some() && !self.thought

@@ -2,9 +2,9 @@
 //! through to an upstream of this format.
 
 use super::contents::PLACEHOLDER_TEXT;
-use crate::formats::signatures::{is_wrapped_signature, remove_elements};
-use crate::json::{Edit, RawJson, decode_json, from_json};
-use crate::model::{FieldLocation, Losses, Text};
+use crate::formats::signatures::{Stripped, strip_elements};
+use crate::json::{Edit, RawJson, decode_json, from_json, remove_member};
+use crate::model::{FieldLocation, Losses, Signature, Text};
 
 from_json! {
     struct SignedRequest<'a> {
@@ -19,20 +19,33 @@ from_json! {
 }
 
 from_json! {
-    struct SignedThought<'a> {
+    struct SignedPart<'a> {
+        "text" => text: Option<Text<'a>>,
         "thought" => thought: Option<bool>,
-        "thoughtSignature" => thought_signature: Option<Text<'a>>,
+        "thoughtSignature" | "thought_signature" => thought_signature: Option<RawJson<'a>>,
     }
 }
 
-/// Whether a part is a thought with the wrapped signature of another format.
-fn has_foreign_signature(part: &str) -> bool {
-    decode_json::<SignedThought<'_>>(part).is_ok_and(|part| {
-        part.thought == Some(true) && is_wrapped_signature(part.thought_signature.as_ref())
-    })
+/// Strips the wrapped signature of another format from a part. A thought goes with it, and so does a
+/// part that holds nothing else.
+fn strip_foreign_signature(json: &str) -> Stripped {
+    let part: SignedPart<'_> = decode_json(json).unwrap_or_default();
+    let Some(signature) = part.thought_signature else {
+        return Stripped::Unchanged;
+    };
+    let data: Text<'_> = decode_json(signature.get()).unwrap_or_default();
+    if Signature::unwrap_text(&data).is_none() {
+        return Stripped::Unchanged;
+    }
+    let is_empty = part.text.is_some_and(|text| text.is_empty());
+    if part.thought == Some(true) || is_empty {
+        return Stripped::Removed;
+    }
+    let edit = remove_member(json.as_bytes(), signature.range_in(json.as_bytes()));
+    Stripped::Replaced([&json[..edit.range.start], &json[edit.range.end..]].concat())
 }
 
-/// Finds the edits that remove the thoughts with foreign signatures.
+/// Finds the edits that strip foreign signatures.
 pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<Edit> {
     let request: SignedRequest<'_> = decode_json(body).unwrap_or_default();
     let mut edits = Vec::new();
@@ -46,7 +59,7 @@ pub(super) fn strip_foreign_signatures(body: &str, losses: &mut Losses) -> Vec<E
         };
         let parts = content.parts;
         let edit = parts.and_then(|parts| {
-            remove_elements(parts, body.as_bytes(), has_foreign_signature, report)
+            strip_elements(parts, body.as_bytes(), strip_foreign_signature, report)
         });
         edits.extend(edit.map(|mut edit| {
             if edit.with == b"[]" {

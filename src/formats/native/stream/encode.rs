@@ -26,6 +26,7 @@ pub(in crate::formats::native) struct NativeStreamEncoder {
     chunks: ChunkWriter,
     candidates: BTreeMap<u32, CandidateEncoder>,
     usage: Option<Usage>,
+    hides_reasoning: bool,
     ended: bool,
 }
 
@@ -71,6 +72,7 @@ impl NativeStreamEncoder {
             },
             candidates: BTreeMap::new(),
             usage: None,
+            hides_reasoning: options.translation_state.hides_reasoning,
             ended: false,
         }
     }
@@ -97,7 +99,8 @@ impl NativeStreamEncoder {
             Block::Media(media) => {
                 candidate.open = ClientBlock::Text;
                 candidate.count_part(None);
-                let part = ClientPart::media(&media);
+                let hidden = candidate.hidden.take();
+                let part = ClientPart::media(&media).signed_with(hidden.as_ref());
                 self.chunks.send_part(index, part, out);
             }
         }
@@ -107,6 +110,7 @@ impl NativeStreamEncoder {
         let candidate = self.candidates.entry(index).or_default();
         match (delta, candidate.open) {
             (Delta::Text(text), _) if text.is_empty() => {}
+            (Delta::Text(_), ClientBlock::Reasoning) if self.hides_reasoning => {}
             (Delta::Text(text), ClientBlock::Reasoning) => {
                 candidate.count_part(Some(ClientBlock::Reasoning));
                 let part = ClientPart::reasoning(&text, None);
@@ -117,8 +121,7 @@ impl NativeStreamEncoder {
             }
             (Delta::Text(text), _) => {
                 candidate.send_held_refusal(index, &mut self.chunks, out);
-                candidate.add_text(&text);
-                self.chunks.send_part(index, ClientPart::text(&text), out);
+                candidate.send_text(&text, index, &mut self.chunks, out);
             }
             (Delta::Arguments(more), _) => {
                 if let Some(Arguments::Text(text)) =
@@ -129,11 +132,12 @@ impl NativeStreamEncoder {
             }
             (Delta::Signature(signature), ClientBlock::Call) => {
                 if let Some(call) = &mut candidate.call {
-                    call.signature = Some(Signature {
-                        issuer: signature.issuer,
-                        data: into_owned(signature.data),
-                    });
+                    call.signature = Some(into_owned_signature(signature));
                 }
+            }
+            (Delta::Signature(signature), _) if self.hides_reasoning => {
+                candidate.send_hidden(index, &mut self.chunks, out);
+                candidate.hidden = Some(into_owned_signature(signature));
             }
             (Delta::Signature(signature), _) => {
                 candidate.count_part(Some(ClientBlock::Reasoning));
@@ -282,6 +286,8 @@ struct CandidateEncoder {
     call: Option<Call<'static>>,
     /// A refusal that may turn out to be the reason why the prompt was blocked.
     held_refusal: Option<String>,
+    /// The signature of hidden reasoning, which is sent on the next part.
+    hidden: Option<Signature<'static>>,
     text: CitedText<'static>,
     /// The number of parts so far, as a client counts them that joins neighbouring text.
     parts: usize,
@@ -303,9 +309,33 @@ enum ClientBlock {
 impl CandidateEncoder {
     fn send_call(&mut self, index: u32, chunks: &mut ChunkWriter, out: &mut SseWriter) {
         if let Some(call) = self.call.take() {
+            if call.signature.is_some() {
+                self.send_hidden(index, chunks, out);
+            }
             self.count_part(None);
-            chunks.send_part(index, ClientPart::call(&call, encode_args(&call)), out);
+            let hidden = self.hidden.take();
+            let part = ClientPart::call(&call, encode_args(&call)).signed_with(hidden.as_ref());
+            chunks.send_part(index, part, out);
         }
+    }
+
+    /// Sends the signature of hidden reasoning in a part of its own.
+    fn send_hidden(&mut self, index: u32, chunks: &mut ChunkWriter, out: &mut SseWriter) {
+        if let Some(hidden) = self.hidden.take() {
+            self.count_part(None);
+            chunks.send_part(index, ClientPart::signature(&hidden), out);
+        }
+    }
+
+    fn send_text(&mut self, text: &str, index: u32, chunks: &mut ChunkWriter, out: &mut SseWriter) {
+        let hidden = self.hidden.take();
+        // A signed part does not join the one before it.
+        if hidden.is_some() {
+            self.last_part = None;
+        }
+        self.add_text(text);
+        let part = ClientPart::text(text).signed_with(hidden.as_ref());
+        chunks.send_part(index, part, out);
     }
 
     fn may_be_block_reason(&self, refusal: &str) -> bool {
@@ -315,8 +345,7 @@ impl CandidateEncoder {
     /// Sends a refusal that is not the reason of a blocked prompt after all.
     fn send_held_refusal(&mut self, index: u32, chunks: &mut ChunkWriter, out: &mut SseWriter) {
         if let Some(text) = self.held_refusal.take() {
-            self.add_text(&text);
-            chunks.send_part(index, ClientPart::text(&text), out);
+            self.send_text(&text, index, chunks, out);
         }
     }
 
@@ -346,8 +375,9 @@ impl CandidateEncoder {
     fn encode_end(&mut self, index: u32) -> ClientCandidate<'_, [ClientPart<'_>; 1]> {
         let finish = self.finish.as_ref().unwrap_or(&Finish::Other);
         let (finish_reason, finish_message) = encode_finish_reason(finish);
+        let last = ClientPart::text("").signed_with(self.hidden.as_ref());
         ClientCandidate {
-            content: ClientContent::new([ClientPart::text("")]),
+            content: ClientContent::new([last]),
             finish_reason: Some(finish_reason),
             finish_message,
             index,
@@ -360,6 +390,13 @@ impl CandidateEncoder {
 
 fn into_owned(text: Text<'_>) -> Text<'static> {
     Text::Owned(text.into_owned())
+}
+
+fn into_owned_signature(signature: Signature<'_>) -> Signature<'static> {
+    Signature {
+        issuer: signature.issuer,
+        data: into_owned(signature.data),
+    }
 }
 
 fn into_owned_pairs(pairs: Vec<(Text<'_>, f64)>) -> Vec<(Text<'static>, f64)> {

@@ -5,6 +5,7 @@ mod client_streams;
 mod contents;
 mod count_tokens;
 mod generation_config;
+mod hidden_reasoning;
 mod requests;
 mod schemas;
 mod tools;
