@@ -1,5 +1,7 @@
 //! Tool calls and tool results, in requests, responses and streams.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use super::parts::decode_required_content;
@@ -105,12 +107,14 @@ pub(super) fn decode_result<'a>(
 /// Gives an id to each call whose id is empty, which some backends send, and the same id to the result
 /// that answers it: results come in the order of their calls.
 pub(super) fn assign_call_ids(turns: &mut [Turn<'_>]) {
-    let mut open_ids: Vec<String> = Vec::new();
+    let mut open_ids: VecDeque<String> = VecDeque::new();
+    let mut previous_role = Role::User;
     for turn in turns {
-        // Calls that have no result before the next turn of the model never get one.
-        if turn.role == Role::Model {
+        // Calls that have no result before the next step of the model never get one.
+        if turn.role == Role::Model && previous_role != Role::Model {
             open_ids.clear();
         }
+        previous_role = turn.role;
         let position = turn.at.unwrap_or_default();
         let mut ordinal = 0;
         for part in &mut turn.parts {
@@ -118,15 +122,15 @@ pub(super) fn assign_call_ids(turns: &mut [Turn<'_>]) {
                 PartKind::Call(call) => {
                     if is_empty_id(call.id.as_ref()) {
                         let id = past_call_id(position, ordinal, &call.name);
-                        open_ids.push(id.clone());
+                        open_ids.push_back(id.clone());
                         call.id = Some(id.into());
                     }
                     ordinal += 1;
                 }
-                PartKind::Result(result)
-                    if is_empty_id(result.id.as_ref()) && !open_ids.is_empty() =>
-                {
-                    result.id = Some(open_ids.remove(0).into());
+                PartKind::Result(result) if is_empty_id(result.id.as_ref()) => {
+                    if let Some(id) = open_ids.pop_front() {
+                        result.id = Some(id.into());
+                    }
                 }
                 _ => {}
             }

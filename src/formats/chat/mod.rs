@@ -2,6 +2,7 @@
 
 mod annotations;
 mod calls;
+mod chat_message;
 mod completion;
 mod error;
 mod field_paths;

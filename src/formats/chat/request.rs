@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::chat_message::ChatMessage;
 use super::error::unsupported_content;
 use super::output::{
     ChatAudioOptions, ChatResponseFormat, decode_output, encode_audio_options, encode_modalities,
@@ -15,7 +16,7 @@ use super::settings::{
 use super::tools::{
     ChatTool, ChatToolChoice, decode_tool_choice, decode_tools, encode_tool, encode_tool_choice,
 };
-use super::turns::{ChatMessage, decode_turns, encode_turns};
+use super::turns::{decode_turns, encode_turns};
 use super::web_search::{ChatWebSearchOptions, decode_web_search, encode_web_search};
 use crate::formats::UpstreamTarget;
 use crate::formats::json_bytes::to_json_bytes;

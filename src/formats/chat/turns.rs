@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-
 use super::calls::{
     ChatToolCall, assign_call_ids, decode_call, decode_function_call, decode_result,
     encode_call_in_history, id_in_history,
 };
+use super::chat_message::{ASSISTANT, ChatMessage};
 use super::error::unsupported_content;
 use super::parts::{
     ChatContent, ChatContentPart, decode_content, decode_image, decode_media,
@@ -21,7 +20,7 @@ use crate::formats::UpstreamTarget;
 use crate::formats::keyed_queue::KeyedQueue;
 use crate::json::Fields;
 use crate::model::{
-    ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, Request, Role, Text,
+    ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, Request, Role,
     ToolResult, Turn,
 };
 
@@ -131,35 +130,6 @@ fn decode_assistant<'a>(
     Ok(parts)
 }
 
-/// One entry of `messages` in a request body.
-#[derive(Debug, Serialize)]
-pub(super) struct ChatMessage<'a> {
-    role: &'static str,
-    /// Null in a message that holds only calls.
-    content: Option<ChatContent<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ChatToolCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-}
-
-impl<'a> ChatMessage<'a> {
-    const fn new(role: &'static str, content: Option<ChatContent<'a>>) -> ChatMessage<'a> {
-        ChatMessage {
-            role,
-            content,
-            reasoning_content: None,
-            refusal: None,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        }
-    }
-}
-
 /// Encodes turns as messages. Tool results become messages of their own; reasoning is left out, except
 /// for models that need their reasoning back in a tool loop.
 pub(super) fn encode_turns<'a>(
@@ -196,11 +166,15 @@ pub(super) fn encode_turns<'a>(
         ));
     };
     // The format has no prefill: the model does not continue its own last message.
-    if last.role == "assistant" && last.tool_calls.is_empty() {
+    if last.is_of_model() && last.tool_calls.is_empty() {
         let turn = request.turns.last().and_then(|turn| turn.at);
         losses.approximated(FieldLocation::Turn { turn });
     }
     Ok(messages)
+}
+
+fn has_calls(message: &ChatMessage<'_>) -> bool {
+    !message.tool_calls.is_empty()
 }
 
 /// Whether a turn holds content of the user, not only tool results.
@@ -358,7 +332,8 @@ impl<'a> MessageEncoder<'a, '_> {
     /// Encodes a turn of the model; `is_in_loop`: it belongs to the tool loop that is still running.
     fn encode_assistant(&mut self, turn: &'a Turn<'_>, is_in_loop: bool) -> Result<(), ApiError> {
         self.flush_delayed();
-        let mut message = ChatMessage::new("assistant", None);
+        let follows_calls = self.messages.last().is_some_and(has_calls);
+        let mut message = ChatMessage::new(ASSISTANT, None);
         let mut texts = Vec::new();
         for part in &turn.parts {
             let location = part_location(turn, part);
@@ -366,7 +341,7 @@ impl<'a> MessageEncoder<'a, '_> {
                 PartKind::Text(text) if text.is_empty() => {}
                 PartKind::Text(text) => {
                     // The format puts text before calls, whatever their order was.
-                    if !message.tool_calls.is_empty() {
+                    if follows_calls || has_calls(&message) {
                         self.losses.approximated(location);
                     }
                     texts.push(ChatContentPart::Text { text });
@@ -399,14 +374,18 @@ impl<'a> MessageEncoder<'a, '_> {
             }
         }
         message.content = ChatContent::new(texts);
-        let has_content = message.content.is_some()
-            || message.refusal.is_some()
-            || !message.tool_calls.is_empty();
-        if has_content {
-            self.messages.push(message);
-        } else {
+        if message.is_empty() {
             self.losses
                 .approximated(FieldLocation::Turn { turn: turn.at });
+            return Ok(());
+        }
+        match self.messages.last_mut() {
+            // A step with calls is one message, however many turns the client made of it: results
+            // must follow right after it.
+            Some(before) if before.is_of_model() && (follows_calls || has_calls(&message)) => {
+                before.append(message);
+            }
+            _ => self.messages.push(message),
         }
         Ok(())
     }

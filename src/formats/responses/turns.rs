@@ -190,8 +190,13 @@ pub(super) fn encode<'r>(
         [] => (None, instructions),
         rest => (join_instructions(instructions)?, rest),
     };
+    let mut previous_role = Role::User;
     for turn in encoded {
-        list.begin_turn();
+        // Neighbouring turns of the model are one step, whose outputs come after the last of them.
+        if turn.role != Role::Model || previous_role != Role::Model {
+            list.begin_turn();
+        }
+        previous_role = turn.role;
         encode_turn(turn, &mut list)?;
     }
     list.finish();
