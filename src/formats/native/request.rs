@@ -48,7 +48,7 @@ pub(super) fn decode_fields<'a>(
             request.turns.push(turn);
             Ok(())
         })?;
-        call_ids::assign_call_ids(&mut request.turns);
+        call_ids::assign_call_ids(&mut request.turns, losses);
     }
     if let Some(node) = fields.node("tools") {
         tools::decode_tools(node, &mut request, losses)?;
