@@ -83,6 +83,17 @@ impl MediaKind {
         }
     }
 
+    /// Returns the text of a tool result whose media were all moved into a message of the user: with
+    /// nothing in it, a model takes the result for empty.
+    pub(super) const fn moved_notice(self) -> &'static str {
+        match self {
+            MediaKind::Image => "(image: see the next user message)",
+            MediaKind::Audio => "(audio: see the next user message)",
+            MediaKind::Video => "(video: see the next user message)",
+            MediaKind::File | MediaKind::Unknown => "(file: see the next user message)",
+        }
+    }
+
     /// Returns the kind of media at a URL, where no type is known.
     pub(super) fn of_url(address: &str) -> MediaKind {
         match mime_of_url(address) {

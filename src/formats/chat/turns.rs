@@ -18,6 +18,7 @@ use super::role::{MessageRole, ROLES};
 use super::text::append_text;
 use crate::formats::UpstreamTarget;
 use crate::formats::keyed_queue::KeyedQueue;
+use crate::formats::media_kind::MediaKind;
 use crate::json::Fields;
 use crate::model::{
     ApiError, Call, FieldLocation, Json, Losses, Part, PartField, PartKind, Request, Role,
@@ -296,7 +297,7 @@ impl<'a> MessageEncoder<'a, '_> {
         if result.failed {
             self.losses.dropped(location.field(PartField::Failure));
         }
-        let mut texts = Vec::new();
+        let (mut texts, mut moved) = (Vec::new(), None);
         for part in &result.parts {
             let location = &location.in_tool_result(part.at);
             match &part.kind {
@@ -310,6 +311,7 @@ impl<'a> MessageEncoder<'a, '_> {
                     part => {
                         self.losses.approximated(location.clone());
                         self.result_media.push(part);
+                        moved.get_or_insert(MediaKind::of_mime(&media.mime));
                     }
                 },
                 PartKind::Reasoning { .. } | PartKind::Call(_) | PartKind::Result(_) => {
@@ -321,7 +323,8 @@ impl<'a> MessageEncoder<'a, '_> {
             }
         }
         // The content of a result is required, even if it is empty.
-        let content = ChatContent::new(texts).unwrap_or(ChatContent::Text(""));
+        let empty = ChatContent::Text(moved.map_or("", MediaKind::moved_notice));
+        let content = ChatContent::new(texts).unwrap_or(empty);
         self.messages.push(ChatMessage {
             tool_call_id: result.id.as_deref(),
             ..ChatMessage::new("tool", Some(content))

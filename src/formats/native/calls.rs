@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::field_names;
 use super::media::{MediaPayload, decode_file_data, decode_inline_data, encode_media};
+use crate::formats::media_kind::MediaKind;
 use crate::json::{Fields, Node};
 use crate::model::{
     ApiError, Arguments, Call, FieldLocation, Json, Losses, Media, Part, PartKind, Role, Source,
@@ -217,7 +218,7 @@ pub(super) fn encode_function_response<'a>(
     moved_media: &mut Vec<MediaPayload<'a>>,
     losses: &mut Losses,
 ) -> Result<NativeFunctionResponse<'a>, ApiError> {
-    let mut text: Option<Text<'a>> = None;
+    let (mut text, mut moved): (Option<Text<'a>>, _) = (None, None);
     let mut parts = Vec::new();
     for Part { kind, at } in &result.parts {
         let location = &location.in_tool_result(*at);
@@ -229,6 +230,7 @@ pub(super) fn encode_function_response<'a>(
                 } else {
                     losses.approximated(location.clone());
                     moved_media.push(payload);
+                    moved.get_or_insert(MediaKind::of_mime(&media.mime));
                 }
             }
             kind => {
@@ -239,10 +241,15 @@ pub(super) fn encode_function_response<'a>(
             }
         }
     }
+    let text = match (text, moved) {
+        (Some(text), _) if !text.is_empty() => text,
+        (_, Some(moved)) => moved.moved_notice().into(),
+        (text, None) => text.unwrap_or_default(),
+    };
     Ok(NativeFunctionResponse {
         id: result.id.as_deref(),
         name,
-        response: encode_result_object(text.unwrap_or_default(), result.failed),
+        response: encode_result_object(text, result.failed),
         parts,
     })
 }

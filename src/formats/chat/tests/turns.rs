@@ -264,7 +264,7 @@ fn results_follow_their_calls_and_their_media_come_last() {
                 {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
                 {"id": "c2", "type": "custom", "custom": {"name": "g", "input": "x"}},
             ]},
-            {"role": "tool", "tool_call_id": "c1", "content": ""},
+            {"role": "tool", "tool_call_id": "c1", "content": "(image: see the next user message)"},
             {"role": "tool", "tool_call_id": "c2", "content": "done"},
             {"role": "user", "content": [
                 {"type": "image_url", "image_url": {"url": "https://a/b.png", "detail": "low"}},
