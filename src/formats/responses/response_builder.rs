@@ -298,6 +298,11 @@ impl<'a> ResponseBuilder<'a> {
         })
     }
 
+    /// The length of all texts so far.
+    pub(super) const fn characters(&self) -> u64 {
+        self.characters
+    }
+
     /// Adds an annotation to the text it belongs to; `None`: there is no such text.
     pub(super) fn cite(&mut self, citation: Citation<'a>) -> Option<AnnotationPosition> {
         let mut runs = self.text_runs.iter().rev();

@@ -3,6 +3,8 @@
 //! An item is opened by its first delta and closed by the next item or by the end: only then is it known whether more
 //! text follows, which citations it has, and whether it is complete.
 
+use std::collections::BTreeMap;
+
 use super::super::error;
 use super::super::image_generation::image_data;
 use super::super::output_items::{NO_ARGUMENTS, OutputContent, OutputItem};
@@ -27,6 +29,8 @@ pub(in crate::formats::responses) struct ResponsesStreamEncoder {
     block: EncodedBlock,
     /// Signatures that came after the start of the call they belong to had been sent.
     late_signatures: Vec<Signature<'static>>,
+    /// Citations of text that has not come yet, by its first character.
+    early_citations: BTreeMap<u64, Vec<Citation<'static>>>,
     ending: ResponseEnding,
     /// The message of a content filter, sent as the last of the response.
     filter_message: Option<String>,
@@ -61,6 +65,7 @@ impl ResponsesStreamEncoder {
             ended: false,
             block: EncodedBlock::None,
             late_signatures: Vec::new(),
+            early_citations: BTreeMap::new(),
             ending: encode_finish(&Finish::Other),
             filter_message: None,
             usage: None,
@@ -225,7 +230,6 @@ impl ResponsesStreamEncoder {
         self.close_item(COMPLETED, out);
     }
 
-    /// Sends an annotation if its text is still open; the final response has all of them.
     fn encode_citation(&mut self, citation: Citation<'_>, out: &mut SseWriter) {
         let citation = Citation {
             url: owned(citation.url),
@@ -233,6 +237,26 @@ impl ResponsesStreamEncoder {
             start: citation.start,
             end: citation.end,
         };
+        if citation.start < self.builder.characters() {
+            return self.encode_annotation(citation, out);
+        }
+        let early = self.early_citations.entry(citation.start).or_default();
+        early.push(citation);
+    }
+
+    /// Sends the early citations of the text before this character.
+    fn encode_early_citations(&mut self, end: u64, out: &mut SseWriter) {
+        while let Some(first) = self.early_citations.first_entry()
+            && *first.key() < end
+        {
+            for citation in first.remove() {
+                self.encode_annotation(citation, out);
+            }
+        }
+    }
+
+    /// Sends an annotation if its text is still open; the final response has all of them.
+    fn encode_annotation(&mut self, citation: Citation<'static>, out: &mut SseWriter) {
         let Some(cited) = self.builder.cite(citation) else {
             return;
         };
@@ -293,6 +317,7 @@ impl ResponsesStreamEncoder {
 
     /// Sends the events that repeat the last part as a whole.
     fn finish_part(&mut self, out: &mut SseWriter) {
+        self.encode_early_citations(self.builder.characters(), out);
         let Some((output_index, item)) = self.builder.open_item() else {
             return;
         };
@@ -327,6 +352,7 @@ impl ResponsesStreamEncoder {
             self.block = EncodedBlock::Refusal;
             self.encode_text(&text, out);
         }
+        self.encode_early_citations(u64::MAX, out);
         let (status, incomplete_details) = self.ending;
         self.close_item(status, out);
         let name = match incomplete_details {
