@@ -33,6 +33,11 @@ from_json! {
         "id" => id: Text<'a>,
         "model" => model: Text<'a>,
         "usage" => usage: Option<RawMessagesUsage>,
+        /// Not empty where the response was there before the stream began.
+        "content" => content: Option<Vec<RawJson<'a>>>,
+        "stop_reason" => stop_reason: Option<Text<'a>>,
+        "stop_sequence" => stop_sequence: Option<Text<'a>>,
+        "stop_details" => stop_details: Option<RawStopDetails<'a>>,
     }
 }
 
@@ -53,6 +58,7 @@ from_json! {
         "id" => id: Text<'a>,
         "name" => name: Text<'a>,
         "input" => input: Option<RawJson<'a>>,
+        "citations" => citations: Option<Vec<RawJson<'a>>>,
     }
 }
 
@@ -83,9 +89,11 @@ pub(in crate::formats::messages) struct MessagesStreamDecoder {
     phase: MessagesDecoderPhase,
     blocks: BlockSequencer,
     running: Vec<RunningBlock>,
+    /// How many blocks came complete in `message_start`.
+    complete_blocks: u32,
     /// The length of the text so far, which citations refer to.
     characters: u64,
-    /// Set by `message_delta`.
+    /// Set by `message_delta`, or by a `message_start` that is a whole response.
     finish: Option<Finish<'static>>,
     usage: Option<Usage>,
 }
@@ -180,6 +188,14 @@ impl MessagesStreamDecoder {
             model: start.model,
             created: 0,
         });
+        for (index, block) in (0..).zip(start.content.unwrap_or_default()) {
+            self.decode_block_start(index, Some(block), out)?;
+            self.decode_block_stop(index, out);
+            self.complete_blocks = index + 1;
+        }
+        if start.stop_reason.is_some() {
+            self.set_finish(start.stop_reason, start.stop_sequence, start.stop_details);
+        }
         Ok(())
     }
 
@@ -192,14 +208,19 @@ impl MessagesStreamDecoder {
         let raw = raw.map_or("{\"type\":\"\"}", RawJson::get);
         let kind: BlockType<'_> = decode_event_data(raw)?;
         let known = ["text", "thinking", "redacted_thinking", "tool_use"];
-        if self.phase == NotStarted || !known.contains(&kind.kind.as_ref()) {
+        let is_repeated = index < self.complete_blocks;
+        if self.phase == NotStarted || is_repeated || !known.contains(&kind.kind.as_ref()) {
             return Ok(());
         }
         let start: BlockStart<'_> = decode_event_data(raw)?;
+        let citations = start.citations.unwrap_or_default();
         self.running.push(RunningBlock {
             index,
             start: self.characters,
-            citations: Vec::new(),
+            citations: citations
+                .into_iter()
+                .filter_map(decode_streamed_citation)
+                .collect(),
         });
         let mut open = |block, deltas: [Option<Delta<'_>>; 2]| {
             self.blocks
@@ -296,12 +317,18 @@ impl MessagesStreamDecoder {
             self.finish.get_or_insert(Finish::Other);
             return;
         }
-        let explanation = delta.stop_details.and_then(|details| details.explanation);
-        self.finish = Some(finish_of(
-            delta.stop_reason.as_deref(),
-            delta.stop_sequence.map(owned),
-            explanation.map(owned),
-        ));
+        self.set_finish(delta.stop_reason, delta.stop_sequence, delta.stop_details);
+    }
+
+    fn set_finish(
+        &mut self,
+        reason: Option<Text<'_>>,
+        sequence: Option<Text<'_>>,
+        details: Option<RawStopDetails<'_>>,
+    ) {
+        let explanation = details.and_then(|details| details.explanation);
+        let (sequence, explanation) = (sequence.map(owned), explanation.map(owned));
+        self.finish = Some(finish_of(reason.as_deref(), sequence, explanation));
     }
 
     fn decode_stop(&mut self, out: &mut dyn FnMut(Event<'_>)) -> Result<(), ApiError> {

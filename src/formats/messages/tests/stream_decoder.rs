@@ -53,6 +53,41 @@ fn end() -> [Value; 2] {
 }
 
 #[test]
+fn a_response_may_be_there_when_the_stream_begins() {
+    let web_page = json!({"type": "web_search_result_location", "url": "https://a.example/"});
+    let mut begin = start();
+    begin["message"]["content"] = json!([
+        {"type": "thinking", "thinking": "Hm.", "signature": "c2k="},
+        {"type": "text", "text": "Two.", "citations": [web_page]},
+        {"type": "tool_use", "id": "t", "name": "look", "input": {"n": 1}, "caller": {"type": "direct"}},
+    ]);
+    begin["message"]["stop_reason"] = "tool_use".into();
+    let begun = [begin, json!({"type": "message_stop"})];
+    let response = fold(&begun).expect("a whole response");
+    let choice = &response.choices[0];
+    assert_eq!((choice.parts.len(), &choice.finish), (3, &Finish::Tools));
+    assert_eq!((choice.citations[0].start, choice.citations[0].end), (0, 4));
+    let PartKind::Call(call) = &choice.parts[2].kind else {
+        panic!("{choice:?}");
+    };
+    assert_eq!(call.arguments.to_text(), r#"{"n":1}"#);
+
+    // Blocks that are sent once more are the same; those after them are new, and so is the reason.
+    let mut events = vec![begun[0].clone()];
+    events.extend([open(2, begun[0]["message"]["content"][2].clone()), stop(2)]);
+    events.push(open(3, json!({"type": "text", "text": ""})));
+    events.push(delta(3, json!({"type": "text_delta", "text": "Three."})));
+    events.push(stop(3));
+    events.extend(end());
+    let choice = &fold(&events).expect("a response").choices[0].clone();
+    assert_eq!((choice.parts.len(), &choice.finish), (4, &Finish::Stop));
+    // Without a reason, the response is not complete.
+    let mut cut = begun;
+    cut[0]["message"]["stop_reason"] = Value::Null;
+    assert_eq!(fold(&cut).expect_err("cut off").status, 502);
+}
+
+#[test]
 fn hosted_tools_pings_and_unknown_events_are_skipped() {
     let mut events = vec![
         start(),
