@@ -10,7 +10,7 @@ use super::role::MessageRole;
 use crate::formats::base64_text;
 use crate::formats::media_kind::{MediaKind, lowercase_mime};
 use crate::formats::media_url::MediaUrl;
-use crate::json::{Fields, Path};
+use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, Detail, FieldLocation, Json, Losses, Media, Part, PartKind, Source, Text,
     split_data_url,
@@ -67,6 +67,11 @@ fn decode_part<'a>(
         "refusal" if role == MessageRole::Assistant => {
             PartKind::Refusal(required(&mut part, "refusal")?.text()?)
         }
+        // Not official: Mistral sends its reasoning like this, and clients send it back.
+        "thinking" if role == MessageRole::Assistant => {
+            part.take("closed");
+            decode_thinking(required(&mut part, "thinking")?, losses)?
+        }
         "image_url" if takes_media => decode_media(&mut part, "image_url", decode_image, losses)?,
         "input_audio" if takes_media => {
             decode_media(&mut part, "input_audio", decode_audio, losses)?
@@ -81,6 +86,29 @@ fn decode_part<'a>(
     };
     part.finish(losses);
     Ok(kind)
+}
+
+/// Decodes reasoning in the content of a message: a string or an array of text parts.
+fn decode_thinking<'a>(node: Node<'a, '_>, losses: &mut Losses) -> Result<PartKind<'a>, ApiError> {
+    let mut text = Text::default();
+    if let Json::Str(whole) = node.value {
+        text = whole;
+    } else {
+        node.each(|_, node| {
+            node.fields(|mut part| {
+                part.take("type");
+                let more = part.text("text")?.unwrap_or_default();
+                match text.is_empty() {
+                    true => text = more,
+                    false => text.to_mut().push_str(&more),
+                }
+                part.finish(losses);
+                Ok(())
+            })
+        })?;
+    }
+    let signature = None;
+    Ok(PartKind::Reasoning { text, signature })
 }
 
 /// The `content` of an encoded message.
