@@ -162,9 +162,9 @@ pub(super) fn encode_turns<'a>(
     encoder.flush_delayed();
     let MessageEncoder { messages, .. } = encoder;
     let Some(last) = messages.last() else {
-        return Err(ApiError::invalid(
-            "there is nothing to answer: every turn is empty",
-        ));
+        let turn = request.turns.last().and_then(|turn| turn.at);
+        let message = "there is nothing to answer: every turn is empty";
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn }));
     };
     // The format has no prefill: the model does not continue its own last message.
     if last.is_of_model() && last.tool_calls.is_empty() {

@@ -34,6 +34,8 @@ pub(super) fn decode_finish(
         }
         (Some(INCOMPLETE), Some(MAX_OUTPUT_TOKENS | "max_messages")) => Finish::Length,
         (Some(INCOMPLETE), Some(CONTENT_FILTER)) => Finish::Filtered(None),
+        // Whatever it holds: nobody knows what would have followed.
+        (Some(INCOMPLETE), _) => Finish::Other,
         _ if output.has_call => Finish::Tools,
         (Some(COMPLETED) | None, _) if output.has_refusal => Finish::Refused,
         (Some(COMPLETED) | None, _) => Finish::Stop,

@@ -200,6 +200,11 @@ pub(super) fn encode<'r>(
         encode_turn(turn, &mut list)?;
     }
     list.finish();
+    if list.items.is_empty() {
+        let turn = turns.last().and_then(|turn| turn.at);
+        let message = "there is nothing to answer: every turn is empty";
+        return Err(ApiError::invalid(message).at_location(FieldLocation::Turn { turn }));
+    }
     // The format has no way to make a model continue its own message.
     if let Some(InputItem::Message {
         role: ASSISTANT, ..

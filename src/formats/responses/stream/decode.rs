@@ -394,7 +394,11 @@ impl ResponsesStreamDecoder {
             self.complete_item(index, item, out);
         }
         let reason = match response.finish(self.flags, data)? {
-            Finish::Stop if event.kind == "response.incomplete" => Finish::Other,
+            Finish::Stop | Finish::Tools | Finish::Refused
+                if event.kind == "response.incomplete" =>
+            {
+                Finish::Other
+            }
             reason => reason,
         };
         self.ended = true;
