@@ -7,7 +7,6 @@ use std::time::Duration;
 use omniglot::config::{
     AccessLogConfig, Amount, Auth, Balance, BaseUrl, Breaker, ConcurrencyLimit, Config, DEMO_KEY,
     Limits, OnUnsupported, Problem, Protocol, Reset, Retries, demo, load, parse, route_table,
-    warnings,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -145,7 +144,7 @@ fn the_demo_loads_and_needs_nothing() {
     assert_eq!((config.upstreams.len(), config.models.len()), (5, 5));
     assert_eq!(config.upstreams[4].format, Format::Images);
     assert!(config.models[4].is_image_model());
-    assert_eq!(warnings(&config), [""; 0]);
+    assert_eq!(lines(&config.warnings), "");
     demo(address("[::1]:4567"));
 }
 
@@ -250,84 +249,20 @@ fn base_urls_are_parsed() {
 #[test]
 fn the_route_table_has_a_row_per_upstream_of_a_model() {
     let expected = "
-| model       | format    | upstream             | weight | fallbacks               |
-|-------------|-----------|----------------------|--------|-------------------------|
-| acme-large  | chat      | acme (large-2026-01) | 3      | globex-pro, local-small |
-| acme-large  | messages  | acme-eu              | 1      | globex-pro, local-small |
-| acme-large  | responses | local (large-local)  | 1      | globex-pro, local-small |
-| globex-pro  | native    | globex               | 1      |                         |
-| local-small | responses | local                | 1      |                         |
-| acme-art    | images    | acme-art             | 1      |                         |";
+| model       | format    | upstream             | priority | weight | fallbacks               |
+|-------------|-----------|----------------------|----------|--------|-------------------------|
+| acme-large  | chat      | acme (large-2026-01) | 0        | 3      | globex-pro, local-small |
+| acme-large  | messages  | acme-eu              | 0        | 1      | globex-pro, local-small |
+| acme-large  | responses | local (large-local)  | 1        | 1      | globex-pro, local-small |
+| globex-pro  | native    | globex               | 0        | 1      |                         |
+| local-small | responses | local                | 0        | 1      |                         |
+| acme-art    | images    | acme-art             | 0        | 1      |                         |";
     assert_eq!(route_table(&good(SAMPLE)), expected.trim_start());
 }
 
 #[test]
-fn suspicious_settings_are_noted() {
-    assert_eq!(warnings(&good(SAMPLE)), [""; 0]);
-    let text = "
-keys:
-  - {name: open, secret: a}
-  - {name: limited, secret: b, limits: {concurrency: 1}}
-upstreams:
-  - {name: one, format: chat, base_url: 'http://one', timeouts: {first_byte: off, idle: off}}
-  - {name: two, format: chat, base_url: 'http://two', timeouts: {idle: off, total: 10m}}
-models:
-  - id: large
-    features: [tools, vision, thinking]
-    upstreams: [{name: one}, {name: two, priority: 1}]
-    fallbacks: [small, draw]
-    retries: {attempts: 1}
-  - {id: small, features: [thinking], upstreams: [{name: one}, {name: two}]}
-  - id: draw
-    model_type: image
-    features: [tools, vision, thinking]
-    upstreams: [{name: one}, {name: two}]
-    fallbacks: [small]
-    retries: {attempts: 2}
-";
-    let endless = "an upstream that falls silent is waited for without end";
-    let expected = [
-        "keys.open: has neither limits nor a spending_cap; whoever holds it may spend without end"
-            .to_owned(),
-        format!("upstreams.one: timeouts.first_byte is off and there is no total; {endless}"),
-        format!("upstreams.one: timeouts.idle is off and there is no total; {endless}"),
-        "models.large: its fallback small does not list the features: tools, vision".to_owned(),
-        "models.large: its fallback draw is of type image, not chat".to_owned(),
-        "models.large: with 1 attempts these are never reached: two, small, draw".to_owned(),
-        "models.draw: its fallback small does not list the features: tools, vision".to_owned(),
-        "models.draw: its fallback small is of type chat, not image".to_owned(),
-        "models.draw: with 2 attempts these are never reached: small".to_owned(),
-    ];
-    assert_eq!(warnings(&good(text)), expected);
-}
-
-#[test]
-fn models_without_prices_under_a_cap_are_noted() {
-    let text = "
-keys:
-  - {name: all, secret: a, spending_cap: 5}
-  - {name: some, secret: b, spending_cap: 5, models: [dear, 'old*']}
-  - {name: one, secret: c, spending_cap: 5, models: [dear]}
-upstreams: [{name: up, format: chat, base_url: 'http://up'}]
-models:
-  - {id: dear, pricing: {input: 0}, upstreams: [{name: up}]}
-  - {id: euro, pricing: {currency: EUR per million tokens, input: 1}, upstreams: [{name: up}]}
-  - {id: old, pricing: {currency: USD per 1K tokens}, upstreams: [{name: up}], fallbacks: [older]}
-  - {id: older, upstreams: [{name: up}], fallbacks: [dear]}
-";
-    let (unseen, mixed) = (
-        "its spending_cap does not see models without pricing: old, older",
-        "its spending_cap adds up prices of several currencies as if they were one: \
-         EUR per million tokens, USD per 1M tokens",
-    );
-    let expected = [
-        format!("keys.all: {unseen}"),
-        format!("keys.all: {mixed}"),
-        format!("keys.some: {unseen}"),
-        "models.old: its prices of tokens are taken for 1M tokens, not \"USD per 1K tokens\""
-            .to_owned(),
-    ];
-    assert_eq!(warnings(&good(text)), expected);
+fn the_sample_draws_no_warnings() {
+    assert_eq!(lines(&good(SAMPLE).warnings), "");
 }
 
 #[test]
@@ -462,11 +397,7 @@ fn secrets_are_never_shown() {
                 .replace("x-team: search", "x-team: \"SECRET\"")
                 .replace("SECRET", canary);
             let shown = match parse("test.yaml", &text, &nothing) {
-                Ok(config) => format!(
-                    "{config:?} {} {:?}",
-                    route_table(&config),
-                    warnings(&config)
-                ),
+                Ok(config) => format!("{config:?} {}", route_table(&config)),
                 Err(problems) => lines(&problems),
             };
             assert!(!shown.contains("canary"), "{shown}");

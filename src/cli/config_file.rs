@@ -30,7 +30,7 @@ impl ConfigFile {
 pub(super) fn load(path: &Path) -> Result<Config, ExitCode> {
     match config::load(path, &config::process_env) {
         Ok(config) => {
-            for warning in config::warnings(&config) {
+            for warning in &config.warnings {
                 eprintln!("{warning}");
             }
             Ok(config)

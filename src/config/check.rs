@@ -5,7 +5,7 @@ use std::fs::File;
 use std::hash::Hash;
 use std::net::SocketAddr;
 
-use super::problem::Problems;
+use super::problem::{Position, Problems};
 use super::settings::TargetConfig;
 use super::table::{Located, nearest};
 
@@ -17,8 +17,12 @@ pub struct DeclaredNames {
     pub files: Vec<Located<String>>,
     pub keys: Vec<Located<String>>,
     pub secrets: Vec<Located<[u8; 32]>>,
+    /// The globs of all keys.
+    pub globs: Vec<Located<String>>,
     pub upstreams: Vec<Located<String>>,
     pub models: Vec<DeclaredModel>,
+    /// The lists of the file that are there, empty or not.
+    pub lists: Vec<(&'static str, Position)>,
 }
 
 pub struct DeclaredModel {

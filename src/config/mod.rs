@@ -18,11 +18,10 @@ use std::path::Path;
 
 pub use demo::{DEMO_KEY, demo};
 pub use expand::Env;
-pub use problem::Problem;
+pub use problem::{Problem, Severity};
 pub use routes::route_table;
 pub use settings::*;
 pub use values::{glob as model_glob, label as key_name};
-pub use warnings::warnings;
 
 use problem::{Position, Problems};
 use table::ConfigReader;
@@ -36,7 +35,7 @@ pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
         Err(error) => {
             let message = format!("cannot read this file: {error}; name another with -c FILE");
             problems.add(Position::START, message);
-            return Err(problems.finish(&file));
+            return Err(problems.finish(&file, Severity::Problem));
         }
     };
     match std::str::from_utf8(&bytes) {
@@ -47,26 +46,31 @@ pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
                 Position::end_of(&valid),
                 "not UTF-8; save the file as UTF-8",
             );
-            Err(problems.finish(&file))
+            Err(problems.finish(&file, Severity::Problem))
         }
     }
 }
 
-/// Parses a config; problems name it `file_name`.
+/// Parses a config; problems and warnings name it `file_name`.
 pub fn parse(file_name: &str, text: &str, env: &Env) -> Result<Config, Vec<Problem>> {
     let mut reader = ConfigReader {
         env,
         problems: Problems::default(),
+        warnings: Problems::default(),
     };
     let root = tree::parse(text, &mut reader.problems);
-    let config = root.map(|root| {
+    let parsed = root.map(|root| {
         let (config, names) = parse::config(&mut reader, &root);
         check::check(&names, &mut reader.problems);
-        config
+        (config, names)
     });
-    let problems = reader.problems.finish(file_name);
-    match config {
-        Some(config) if problems.is_empty() => Ok(config),
+    let problems = reader.problems.finish(file_name, Severity::Problem);
+    match parsed {
+        Some((mut config, names)) if problems.is_empty() => {
+            warnings::add_warnings(&config, &names, &mut reader.warnings);
+            config.warnings = reader.warnings.finish(file_name, Severity::Warning);
+            Ok(config)
+        }
         _ => Err(problems),
     }
 }

@@ -1,4 +1,4 @@
-//! A problem in the config and its position, shown as `FILE:LINE:COL: message`.
+//! A problem or a warning about the config and its position, shown as `FILE:LINE:COL: message`.
 
 use std::fmt;
 
@@ -22,11 +22,19 @@ impl Position {
     }
 }
 
+/// A problem refuses the config; a warning is about settings that are valid but seldom intended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Problem,
+    Warning,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: String,
     pub line: u64,
     pub column: u64,
+    pub severity: Severity,
     pub message: String,
 }
 
@@ -36,9 +44,14 @@ impl fmt::Display for Problem {
             file,
             line,
             column,
+            severity,
             message,
         } = self;
-        write!(formatter, "{file}:{line}:{column}: {message}")
+        let severity = match severity {
+            Severity::Problem => "",
+            Severity::Warning => "warning: ",
+        };
+        write!(formatter, "{file}:{line}:{column}: {severity}{message}")
     }
 }
 
@@ -52,7 +65,7 @@ impl Problems {
     }
 
     /// All of them, from the top of the file to its end.
-    pub fn finish(mut self, file: &str) -> Vec<Problem> {
+    pub fn finish(mut self, file: &str, severity: Severity) -> Vec<Problem> {
         self.0.sort();
         self.0
             .into_iter()
@@ -60,6 +73,7 @@ impl Problems {
                 file: file.to_owned(),
                 line: position.line,
                 column: position.column,
+                severity,
                 message,
             })
             .collect()

@@ -5,14 +5,21 @@ use comfy_table::{Table, presets};
 use super::settings::{Config, TargetConfig};
 
 /// ```text
-/// | model      | format | upstream             | weight | fallbacks   |
-/// |------------|--------|----------------------|--------|-------------|
-/// | acme-large | chat   | acme (large-2026-01) | 3      | other-model |
+/// | model      | format | upstream             | priority | weight | fallbacks   |
+/// |------------|--------|----------------------|----------|--------|-------------|
+/// | acme-large | chat   | acme (large-2026-01) | 0        | 3      | other-model |
 /// ```
 pub fn route_table(config: &Config) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(["model", "format", "upstream", "weight", "fallbacks"]);
+    table.set_header([
+        "model",
+        "format",
+        "upstream",
+        "priority",
+        "weight",
+        "fallbacks",
+    ]);
     for model in &config.models {
         for target in &model.upstreams {
             let fallbacks = model.fallbacks.join(", ");
@@ -20,6 +27,7 @@ pub fn route_table(config: &Config) -> String {
                 model.id.clone(),
                 format_of(config, target).to_owned(),
                 upstream_of(target),
+                target.priority.to_string(),
                 target.weight.to_string(),
                 fallbacks,
             ]);

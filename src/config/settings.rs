@@ -11,6 +11,7 @@ use secrecy::SecretString;
 
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 
+use super::problem::Problem;
 use crate::model::{Format, Money};
 
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Config {
     pub keys: Vec<KeyConfig>,
     pub upstreams: Vec<UpstreamConfig>,
     pub models: Vec<ModelConfig>,
+    /// Settings that are valid but seldom intended, shown by `check` and at the start.
+    pub warnings: Vec<Problem>,
 }
 
 /// Asynchronous image tasks, and image files that are served by URL.

@@ -52,6 +52,7 @@ impl<'n> ConfigTable<'n> {
 pub struct ConfigReader<'a> {
     pub env: &'a Env<'a>,
     pub problems: Problems,
+    pub warnings: Problems,
 }
 
 impl ConfigReader<'_> {

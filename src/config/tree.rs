@@ -233,6 +233,7 @@ impl TreeBuilder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::problem::Severity;
 
     /// `LINE:COL value` for every node and key, on one line.
     fn show(node: &YamlNode) -> String {
@@ -257,7 +258,7 @@ mod tests {
     fn parsed(text: &str) -> String {
         let mut problems = Problems::default();
         let node = parse(text, &mut problems).map(|node| show(&node));
-        let problems = problems.finish("f");
+        let problems = problems.finish("f", Severity::Problem);
         assert!(problems.is_empty(), "{problems:?}");
         node.expect("no problem, so a tree")
     }
@@ -265,7 +266,7 @@ mod tests {
     fn complaints(text: &str) -> Vec<String> {
         let mut problems = Problems::default();
         parse(text, &mut problems);
-        let problems = problems.finish("f");
+        let problems = problems.finish("f", Severity::Problem);
         problems.iter().map(ToString::to_string).collect()
     }
 

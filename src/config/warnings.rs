@@ -4,15 +4,113 @@ use std::collections::{HashMap, HashSet};
 
 use globset::Glob;
 
+use super::check::{DeclaredModel, DeclaredNames};
+use super::problem::{Position, Problems};
 use super::settings::{Config, KeyConfig, Limits, ModelConfig, UpstreamConfig};
+use super::table::Located;
+use crate::model::Format;
 
-/// One line each: `keys.dev: has neither limits nor a spending_cap`.
-pub fn warnings(config: &Config) -> Vec<String> {
+/// Adds the warnings that need the whole config. It has no problems, so that every entry has its declared name.
+pub fn add_warnings(config: &Config, names: &DeclaredNames, warnings: &mut Problems) {
+    absent(config, names, warnings);
     let prices = ModelPrices::of(config);
-    let keys = config.keys.iter().flat_map(|entry| key(&prices, entry));
-    let upstreams = config.upstreams.iter().flat_map(upstream);
-    let models = config.models.iter().flat_map(|entry| model(config, entry));
-    keys.chain(upstreams).chain(models).collect()
+    for (entry, name) in config.keys.iter().zip(&names.keys) {
+        for message in key(&prices, entry) {
+            warnings.add(name.position, message);
+        }
+    }
+    globs(config, &names.globs, warnings);
+    let used: HashSet<&str> = config
+        .models
+        .iter()
+        .flat_map(|model| &model.upstreams)
+        .map(|target| target.name.as_str())
+        .collect();
+    for (entry, name) in config.upstreams.iter().zip(&names.upstreams) {
+        if !used.contains(entry.name.as_str()) {
+            let message = format!(
+                "upstreams.{}: no model uses it; name it in the upstreams of a model, or remove it",
+                entry.name
+            );
+            warnings.add(name.position, message);
+        }
+        for message in upstream(entry) {
+            warnings.add(name.position, message);
+        }
+    }
+    let by_id: HashMap<&str, &ModelConfig> = prices.models;
+    let image_upstreams: HashSet<&str> = config
+        .upstreams
+        .iter()
+        .filter(|upstream| upstream.format == Format::Images)
+        .map(|upstream| upstream.name.as_str())
+        .collect();
+    for (entry, declared) in config.models.iter().zip(&names.models) {
+        image_targets(entry, declared, &image_upstreams, warnings);
+        let position = declared.id.as_ref().map(|id| id.position);
+        for message in model(&by_id, entry) {
+            warnings.add(position.unwrap_or(Position::START), message);
+        }
+    }
+}
+
+/// Warns of a config that serves nothing, or nobody.
+fn absent(config: &Config, names: &DeclaredNames, warnings: &mut Problems) {
+    let position_of = |list: &str| {
+        let mut lists = names.lists.iter();
+        let found = lists.find(|(name, _)| *name == list);
+        found.map_or(Position::START, |(_, position)| *position)
+    };
+    if config.models.is_empty() {
+        let message = "no models: every request for one is a 404; add them under \"models\"";
+        warnings.add(position_of("models"), message);
+    }
+    if config.keys.is_empty() && config.store.is_none() {
+        let message =
+            "no keys and no store: every request is a 401; add a key under \"keys\", or a store";
+        warnings.add(position_of("keys"), message);
+    }
+}
+
+/// Warns of globs that match no model. Keys often share their globs, so that each is tried once.
+fn globs(config: &Config, globs: &[Located<String>], warnings: &mut Problems) {
+    let mut tried: HashMap<&str, bool> = HashMap::new();
+    for glob in globs {
+        let matches = *tried.entry(&glob.value).or_insert_with(|| {
+            let matcher = Glob::new(&glob.value).map(|glob| glob.compile_matcher());
+            let mut models = config.models.iter();
+            matcher.is_ok_and(|matcher| models.any(|model| matcher.is_match(&model.id)))
+        });
+        // Without models there is one warning, not one more for every glob.
+        if !matches && !config.models.is_empty() {
+            let message = format!(
+                "the glob {:?} matches no model; mend it or remove it",
+                glob.written
+            );
+            warnings.add(glob.position, message);
+        }
+    }
+}
+
+/// Warns of a model that an upstream of images serves, but whose type is another: what is not a request for an
+/// image is refused there.
+fn image_targets(
+    model: &ModelConfig,
+    declared: &DeclaredModel,
+    image_upstreams: &HashSet<&str>,
+    warnings: &mut Problems,
+) {
+    if model.is_image_model() {
+        return;
+    }
+    let targets = declared.targets.iter();
+    for target in targets.filter(|target| image_upstreams.contains(target.value.name.as_str())) {
+        let message = format!(
+            "models.{}: its upstream {} generates images only, but model_type is {:?}; write model_type: image",
+            model.id, target.value.name, model.model_type
+        );
+        warnings.add(target.position, message);
+    }
 }
 
 fn key(prices: &ModelPrices<'_>, key: &KeyConfig) -> Vec<String> {
@@ -126,11 +224,11 @@ fn upstream(upstream: &UpstreamConfig) -> Vec<String> {
     .collect()
 }
 
-fn model(config: &Config, model: &ModelConfig) -> Vec<String> {
+fn model(models: &HashMap<&str, &ModelConfig>, model: &ModelConfig) -> Vec<String> {
     let id = &model.id;
     let mut found = Vec::new();
     for fallback in &model.fallbacks {
-        let Some(other) = config.models.iter().find(|other| other.id == *fallback) else {
+        let Some(other) = models.get(fallback.as_str()) else {
             continue;
         };
         let missing: Vec<&str> = model

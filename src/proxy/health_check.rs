@@ -74,7 +74,7 @@ impl HealthChecks {
                         check.clone(),
                     ));
                     // The timeout is never longer than this: two checks cannot overlap.
-                    now + check.interval.max(check.timeout)
+                    now + check.interval
                 } else {
                     at
                 };

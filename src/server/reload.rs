@@ -51,7 +51,7 @@ impl Reload {
         let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
-                for warning in config::warnings(&config) {
+                for warning in &config.warnings {
                     log::warn!("{warning}");
                 }
                 for setting in self.runtime.reload(config) {

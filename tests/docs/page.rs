@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use omniglot::config::{load, parse, warnings};
+use omniglot::config::{load, parse};
 use regex::Regex;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ pub fn check(page: &str) {
 pub fn check_example(example: &str) {
     let config = load(&root().join(example), &variable);
     let config = config.unwrap_or_else(|problems| panic!("{}", shown(&problems)));
-    assert_eq!(warnings(&config), [""; 0], "{example}");
+    assert_eq!(config.warnings, [], "{example}");
     for page in ["README.md", "docs/quickstart.md"] {
         assert!(
             read(page).contains(example),

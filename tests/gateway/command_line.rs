@@ -19,7 +19,7 @@ upstreams:
   - {name: acme, format: chat, base_url: \"http://127.0.0.1:1/v1\", auth: {bearer: canary-of-the-upstream}}
   - {name: acme-eu, format: chat, base_url: \"http://127.0.0.1:1/v1\"}
 models:
-  - {id: large, upstreams: [{name: acme, model: theirs, weight: 3}, {name: acme-eu}], fallbacks: [small]}
+  - {id: large, upstreams: [{name: acme, model: theirs, weight: 3}, {name: acme-eu, priority: 2}], fallbacks: [small]}
   - {id: small, upstreams: [{name: acme-eu}]}
 ";
 
@@ -123,17 +123,28 @@ fn check_prints_the_routes_on_stdout_and_notices_on_stderr() {
         .map(|row| row.split('|').map(str::trim).collect())
         .collect();
     assert_eq!(rows.len(), 5, "{}", message.stdout);
-    assert_eq!(rows[0][1..5], ["model", "format", "upstream", "weight"]);
     assert_eq!(
-        rows[2][1..6],
-        ["large", "chat", "acme (theirs)", "3", "small"]
+        rows[0][1..6],
+        ["model", "format", "upstream", "priority", "weight"]
     );
-    assert_eq!(rows[3][1..6], ["large", "chat", "acme-eu", "1", "small"]);
-    assert_eq!(rows[4][1..5], ["small", "chat", "acme-eu", "1"]);
     assert_eq!(
-        message.stderr,
-        "keys.dev: its spending_cap does not see models without pricing: large, small\n"
+        rows[2][1..7],
+        ["large", "chat", "acme (theirs)", "0", "3", "small"]
     );
+    assert_eq!(
+        rows[3][1..7],
+        ["large", "chat", "acme-eu", "2", "1", "small"]
+    );
+    assert_eq!(rows[4][1..6], ["small", "chat", "acme-eu", "0", "1"]);
+    assert_eq!(message.stderr, warning_of(&good.file));
+}
+
+/// What `GOOD` is warned of.
+fn warning_of(file: &Path) -> String {
+    format!(
+        "{}:4:12: warning: keys.dev: its spending_cap does not see models without pricing: large, small\n",
+        file.display()
+    )
 }
 
 #[test]
@@ -311,9 +322,7 @@ async fn a_config_without_a_command_runs_the_gateway_and_notices_go_to_stderr() 
     assert_eq!(models.status(), 200);
     let notices = stderr.text();
     assert!(
-        notices.starts_with(
-            "keys.dev: its spending_cap does not see models without pricing: large, small\n"
-        ),
+        notices.starts_with(&warning_of(&good.file)),
         "{notices}"
     );
 }

@@ -26,7 +26,9 @@ pub fn parse(
     let models = table.take("models").map(|field| {
         let globs = reader.filled_list(field).into_iter();
         let globs = globs.filter_map(|glob| reader.value(glob, values::glob));
-        globs.map(|glob| glob.value).collect()
+        let globs: Vec<_> = globs.collect();
+        names.globs.extend(globs.iter().cloned());
+        globs.into_iter().map(|glob| glob.value).collect()
     });
     let limits = table.take("limits");
     let limits = limits.and_then(|field| parse_limits(reader, field));

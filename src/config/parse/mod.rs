@@ -28,6 +28,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
         keys: Vec::new(),
         upstreams: Vec::new(),
         models: Vec::new(),
+        warnings: Vec::new(),
     };
     let field = ConfigField {
         name: "the file",
@@ -52,6 +53,10 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
     if let Some(field) = table.take("journal")
         && let Some(table) = reader.table("journal", field)
     {
+        if config.store.is_none() {
+            let message = "journal: does nothing without a store; add a store or remove this";
+            reader.warnings.add(field.node.position, message);
+        }
         config.journal = journal::parse(reader, table);
     }
     if let Some(field) = table.take("images")
@@ -95,6 +100,7 @@ fn parse_entries<T>(
     let Some(field) = table.take(name) else {
         return Vec::new();
     };
+    names.lists.push((name, field.node.position));
     let mut all = Vec::new();
     for field in reader.list(field) {
         if let Some(table) = reader.table(what, field) {

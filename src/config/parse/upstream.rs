@@ -30,6 +30,9 @@ const DEFAULT_BREAKER: Breaker = Breaker {
     open_for: Duration::from_secs(10),
 };
 
+/// Headers in which upstreams look for credentials.
+const CREDENTIAL_HEADERS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+
 const DEFAULT_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -47,7 +50,7 @@ pub fn parse(
     let auth = table.take("auth");
     let auth = auth.and_then(|field| parse_auth(reader, field));
     let headers = table.take("headers");
-    let headers = headers.map(|field| parse_headers(reader, field));
+    let headers = headers.map(|field| parse_headers(reader, field, auth.as_ref()));
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_timeouts(reader, field));
     let choices = [
@@ -56,16 +59,16 @@ pub fn parse(
         ("http2", Protocol::Http2),
     ];
     let protocol = reader.optional(&mut table, "protocol", values::one_of(&choices));
-    let brand = reader.optional(&mut table, "brand", values::brand);
-    let concurrency = ConcurrencyLimit {
-        max_in_flight: reader.optional(&mut table, "max_in_flight", values::count),
-        queue: reader
-            .optional(&mut table, "queue", values::queue)
-            .unwrap_or(DEFAULT_QUEUE),
-        queue_timeout: reader
-            .optional(&mut table, "queue_timeout", values::duration)
-            .unwrap_or(DEFAULT_QUEUE_TIMEOUT),
-    };
+    let brand = table.take("brand");
+    let brand = brand.and_then(|field| reader.value(field, values::brand));
+    if let (Some(brand), Some(format)) = (&brand, &format)
+        && format.value != Format::Native
+    {
+        let name = format.value.name();
+        let message = format!("brand does nothing for the format {name}; only native has one");
+        reader.warnings.add(brand.position, message);
+    }
+    let concurrency = parse_concurrency(reader, &mut table);
     let breaker = table.take("breaker");
     let breaker = breaker.map_or(Some(DEFAULT_BREAKER), |field| parse_breaker(reader, field));
     let health = table.take("health");
@@ -79,11 +82,37 @@ pub fn parse(
         headers: headers.unwrap_or_default(),
         timeouts: timeouts.unwrap_or(DEFAULT_TIMEOUTS),
         protocol: protocol.unwrap_or(Protocol::Auto),
-        brand: brand.unwrap_or_else(|| "google".to_owned()),
+        brand: brand.map_or_else(|| "google".to_owned(), |brand| brand.value),
         concurrency,
         breaker,
         health,
     })
+}
+
+fn parse_concurrency(reader: &mut ConfigReader, table: &mut ConfigTable) -> ConcurrencyLimit {
+    let max_in_flight = reader.optional(table, "max_in_flight", values::count);
+    let queue = table.take("queue");
+    let queue = queue.and_then(|field| reader.value(field, values::queue));
+    let queue_timeout = table.take("queue_timeout");
+    let queue_timeout = queue_timeout.and_then(|field| reader.value(field, values::duration));
+    let positions = [
+        ("queue", queue.as_ref().map(|queue| queue.position)),
+        (
+            "queue_timeout",
+            queue_timeout.as_ref().map(|timeout| timeout.position),
+        ),
+    ];
+    for (name, position) in positions {
+        if let (Some(position), None) = (position, max_in_flight) {
+            let message = format!("{name} does nothing without max_in_flight; nothing is queued");
+            reader.warnings.add(position, message);
+        }
+    }
+    ConcurrencyLimit {
+        max_in_flight,
+        queue: queue.map_or(DEFAULT_QUEUE, |queue| queue.value),
+        queue_timeout: queue_timeout.map_or(DEFAULT_QUEUE_TIMEOUT, |timeout| timeout.value),
+    }
 }
 
 fn parse_auth(reader: &mut ConfigReader, field: ConfigField) -> Option<Auth> {
@@ -118,7 +147,11 @@ fn parse_auth_header(reader: &mut ConfigReader, field: ConfigField) -> Option<Au
     })
 }
 
-fn parse_headers(reader: &mut ConfigReader, field: ConfigField) -> Vec<(String, String)> {
+fn parse_headers(
+    reader: &mut ConfigReader,
+    field: ConfigField,
+    auth: Option<&Auth>,
+) -> Vec<(String, String)> {
     let Some(mut table) = reader.table("headers", field) else {
         return Vec::new();
     };
@@ -136,6 +169,9 @@ fn parse_headers(reader: &mut ConfigReader, field: ConfigField) -> Vec<(String, 
             let message = format!("duplicate header {:?}; keep one of them", key.name);
             reader.problems.add(key.position, message);
         }
+        if let Some(message) = auth.and_then(|auth| beside_auth(&name, auth)) {
+            reader.warnings.add(key.position, message);
+        }
         let field = ConfigField {
             name: &key.name,
             node,
@@ -144,6 +180,22 @@ fn parse_headers(reader: &mut ConfigReader, field: ConfigField) -> Vec<(String, 
         headers.extend(value.map(|value| (name, value.value)));
     }
     headers
+}
+
+/// The warning for a header that replaces the credentials of `auth`, or is sent beside them.
+fn beside_auth(name: &str, auth: &Auth) -> Option<String> {
+    let own = match auth {
+        Auth::Bearer(_) => "authorization",
+        Auth::Header { name, .. } => name.as_str(),
+    };
+    if name == own {
+        return Some(format!(
+            "headers.{name} replaces the credentials of auth; remove one of them"
+        ));
+    }
+    CREDENTIAL_HEADERS
+        .contains(&name)
+        .then(|| format!("headers.{name} is sent beside the credentials of auth; remove one"))
 }
 
 fn parse_timeouts(reader: &mut ConfigReader, field: ConfigField) -> Option<UpstreamTimeouts> {
@@ -187,15 +239,30 @@ fn parse_breaker(reader: &mut ConfigReader, field: ConfigField) -> Option<Breake
     })
 }
 
+/// The timeout of a check is at most its interval, so that two checks cannot overlap.
 fn parse_health_check(reader: &mut ConfigReader, field: ConfigField) -> Option<HealthCheck> {
     let mut table = reader.table("health", field)?;
     let path = reader.required(&mut table, "path", values::path);
-    let interval = reader.optional(&mut table, "interval", values::duration);
-    let timeout = reader.optional(&mut table, "timeout", values::duration);
+    let interval = table.take("interval");
+    let interval = match interval.map(|field| reader.value(field, values::duration)) {
+        Some(interval) => interval.map(|interval| interval.value),
+        None => Some(DEFAULT_CHECK_INTERVAL),
+    };
+    let timeout = table.take("timeout");
+    let timeout = timeout.and_then(|field| reader.value(field, values::duration));
     reader.finish(table);
+    let (path, interval) = (path?.value, interval?);
+    if let Some(timeout) = timeout.as_ref().filter(|timeout| timeout.value > interval) {
+        let interval = humantime::format_duration(interval);
+        let message = format!(
+            "timeout must be at most the interval of the health check ({interval}), not {:?}",
+            timeout.written
+        );
+        reader.problems.add(timeout.position, message);
+    }
     Some(HealthCheck {
-        path: path?.value,
-        interval: interval.unwrap_or(DEFAULT_CHECK_INTERVAL),
-        timeout: timeout.unwrap_or(DEFAULT_CHECK_TIMEOUT),
+        path,
+        interval,
+        timeout: timeout.map_or(DEFAULT_CHECK_TIMEOUT.min(interval), |timeout| timeout.value),
     })
 }
