@@ -1,5 +1,6 @@
 //! The YAML config: parsed with line and column, checked as a whole, every problem reported at once.
 
+mod base_url;
 mod capabilities;
 mod check;
 mod demo;

@@ -19,6 +19,14 @@ pub(super) fn error_message<'b>(message: Option<&'b str>, body: &'b Value) -> &'
         .unwrap_or(DEFAULT_ERROR_MESSAGE)
 }
 
+/// Tells whether a body is an error of a model API: `{"error": …}`, be it in a list, or the flat `{"object": "error", …}`
+/// of some servers. What a web server or a framework says of a path that it does not know is none.
+pub(super) fn is_error_body(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+    let body = body.get(0).unwrap_or(&body);
+    matches!(body["error"], Value::Object(_) | Value::String(_)) || body["object"] == "error"
+}
+
 /// Decodes the body of a request, which must be an object: derived readers would accept an array
 /// in its place.
 pub(super) fn decode_request_body<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
@@ -49,4 +57,33 @@ pub(super) fn decode_event_data<'a, T: FromJson<'a>>(data: &'a str) -> Result<T,
 #[cold]
 fn unreadable(why: &dyn Display) -> ApiError {
     ApiError::bad_gateway(format!("the upstream's response cannot be decoded: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_error_body;
+
+    #[test]
+    fn errors_of_model_apis_are_told_from_those_of_web_servers() {
+        for body in [
+            r#"{"error":{"message":"no such model"}}"#,
+            r#"[{"error":{"code":404}}]"#,
+            r#"{"error":"model 'm' not found"}"#,
+            r#"{"object":"error","message":"no such model","code":404}"#,
+        ] {
+            assert!(is_error_body(body.as_bytes()), "{body}");
+        }
+        for body in [
+            "",
+            "<!doctype html><h1>404</h1>",
+            "404 page not found",
+            r#"{"detail":"Not Found"}"#,
+            r#"{"message":"no Route matched with those values"}"#,
+            r#"{"error":null}"#,
+            "[]",
+            "404",
+        ] {
+            assert!(!is_error_body(body.as_bytes()), "{body}");
+        }
+    }
 }

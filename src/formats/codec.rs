@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use http::HeaderName;
 
+use super::body::is_error_body;
 use super::capabilities::Capabilities;
 use super::conversation_codec::ConversationCodec;
 use super::header_fields::HeaderFields;
@@ -67,6 +68,10 @@ pub trait Codec: Sync {
 
     /// Decodes an upstream's error, also from a body that is not JSON.
     fn decode_error(&self, status: u16, body: &[u8]) -> ApiError;
+    /// Tells whether a body is an error of a model API, rather than one of a web server in its place.
+    fn is_error_body(&self, body: &[u8]) -> bool {
+        is_error_body(body)
+    }
     /// Encodes an error, with its status: formats use different ones for some errors.
     fn encode_error(&self, api_error: &ApiError, request_id: &str) -> (u16, Vec<u8>);
     /// Encodes the error that ends a stream which passed through unchanged so far.

@@ -20,11 +20,11 @@ use super::timer::{Idle, IdleTimeout};
 use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unless_gone, within};
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
-use super::upstream_response::{client_error, is_failure};
+use super::upstream_response::{client_error, is_failure, is_unknown_path, passes_through};
 use super::{billing, downstream, image_files, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
-use crate::model::{ApiError, ApiErrorKind};
+use crate::model::ApiErrorKind;
 use crate::translate::{BodyBuffer, ResponseMode, ResponseTranslator};
 
 /// A stream's first events hold no content. They are held this long for some, so that a stream
@@ -220,6 +220,10 @@ impl Gateway {
         {
             return local::respond_token_count(session, ctx, body).await;
         }
+        if is_unknown_path(upstream_format, status, &body) {
+            let api_error = self.unknown_path(ctx, status);
+            return Err(ctx.set_error(api_error));
+        }
         let mut api_error = client_error(api_error, ctx, &header);
         if is_failure(status) {
             self.upstream_failed(ctx, FailureCause::Status, &api_error);
@@ -245,14 +249,6 @@ impl Gateway {
         let body = redacted.unwrap_or_else(|| body.to_vec());
         local::respond_json(session, ctx, status, body, fields).await
     }
-}
-
-/// Whether the upstream's own error body may reach the client.
-fn passes_through(api_error: &ApiError, status: u16, body: &[u8]) -> bool {
-    type Object = serde_json::Map<String, serde_json::Value>;
-    (400..=599).contains(&status)
-        && api_error.kind != ApiErrorKind::BadGateway
-        && serde_json::from_slice::<Object>(body).is_ok()
 }
 
 fn first_byte_timeout(ctx: &RequestContext) -> Option<Duration> {

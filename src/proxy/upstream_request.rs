@@ -125,12 +125,8 @@ fn target(ctx: &mut RequestContext, client_query: Option<&str>) -> Result<String
     let request = ctx.route.request().ok_or_else(no_attempt)?;
     let codec = attempt.upstream.format.codec();
     let is_passthrough = attempt.upstream.format == ctx.client.format();
-    let operation = match is_passthrough {
-        true => request.operation,
-        false => ctx.attempt.operation().unwrap_or(request.operation),
-    };
-    let mut target = attempt.upstream.base.prefix.clone();
-    target.push_str(&codec.upstream_path(operation, &attempt.model));
+    let operation = upstream_operation(ctx, request, attempt);
+    let mut target = upstream_path(ctx).ok_or_else(no_attempt)?;
     let allowed = ctx.client.codec().passthrough_query();
     let client_pairs = client_query.unwrap_or_default().split('&');
     let passed = client_pairs.clone().filter(|pair| allowed.contains(pair));
@@ -152,6 +148,28 @@ fn target(ctx: &mut RequestContext, client_query: Option<&str>) -> Result<String
         }
     }
     Ok(target)
+}
+
+/// What the upstream of the attempt under way is asked to do.
+fn upstream_operation(
+    ctx: &RequestContext,
+    request: &RequestSummary,
+    attempt: &Attempt,
+) -> Operation {
+    match attempt.upstream.format == ctx.client.format() {
+        true => request.operation,
+        false => ctx.attempt.operation().unwrap_or(request.operation),
+    }
+}
+
+/// The path that the upstream of the attempt under way is asked for.
+pub(super) fn upstream_path(ctx: &RequestContext) -> Option<String> {
+    let attempt = ctx.route.current()?;
+    let operation = upstream_operation(ctx, ctx.route.request()?, attempt);
+    let mut path = attempt.upstream.base.prefix.clone();
+    let codec = attempt.upstream.format.codec();
+    path.push_str(&codec.upstream_path(operation, &attempt.model));
+    Some(path)
 }
 
 impl Gateway {

@@ -8,13 +8,13 @@ use pingora_core::Result;
 use pingora_http::ResponseHeader;
 
 use super::context::{RequestContext, is_retryable};
-use super::downstream;
 use super::gateway::Gateway;
 use super::large_body;
 use super::upstream::{redact, response_header};
+use super::{downstream, upstream_request};
 use crate::formats::{Framing, Operation, ResponseOptions};
 use crate::metrics::FailureCause;
-use crate::model::{ApiError, ApiErrorKind, TranslationState};
+use crate::model::{ApiError, ApiErrorKind, Format, TranslationState};
 use crate::translate::{RequestSummary, ResponseMode, ResponseTranslator};
 
 impl Gateway {
@@ -103,6 +103,31 @@ impl Gateway {
         Err(ctx.set_error(api_error))
     }
 
+    /// Reports a path that the upstream does not know, and makes the error for it. The breaker does not count it: a
+    /// client can ask for an operation that only some upstreams have.
+    pub(super) fn unknown_path(&self, ctx: &mut RequestContext, status: u16) -> ApiError {
+        ctx.attempt.set_failed();
+        let path = upstream_request::upstream_path(ctx).unwrap_or_default();
+        if let Some(attempt) = ctx.route.current() {
+            let (name, base) = (&attempt.upstream.name, &attempt.upstream.base);
+            self.metrics.upstream_failed(name, FailureCause::Status);
+            let scheme = if base.tls { "https" } else { "http" };
+            let url = format!("{scheme}://{}{path}", base.authority);
+            let (id, url) = (
+                ctx.client.request_id(),
+                redact::redact_log(&attempt.upstream, &url),
+            );
+            log::error!(
+                "{id} upstream {name}: POST {url} was answered with status {status} and no error of the format {}; \
+                 is its base_url right?",
+                attempt.upstream.format.name()
+            );
+        }
+        ApiError::bad_gateway(format!(
+            "the upstream does not know the path {path}: it answered with status {status} and no error of its format"
+        ))
+    }
+
     /// Stores a response that its client may continue from, once all of it is there.
     fn store_response(&self, ctx: &mut RequestContext) {
         let Some(mut translator) = ctx.response.translator.take() else {
@@ -151,6 +176,20 @@ pub(super) fn client_error(
     }
     api_error.retry_after = response_header::retry_after(header).or(api_error.retry_after);
     api_error
+}
+
+/// Whether the upstream's own error body may reach the client.
+pub(super) fn passes_through(api_error: &ApiError, status: u16, body: &[u8]) -> bool {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    (400..=599).contains(&status)
+        && api_error.kind != ApiErrorKind::BadGateway
+        && serde_json::from_slice::<Object>(body).is_ok()
+}
+
+/// Whether the upstream does not know the path that it was asked for: a base URL that is wrong leads to the pages of a web
+/// server.
+pub(super) fn is_unknown_path(format: Format, status: u16, body: &[u8]) -> bool {
+    matches!(status, 404 | 405) && !format.codec().is_error_body(body)
 }
 
 /// Whether a status is a failure of the upstream: a client's own mistake is none.

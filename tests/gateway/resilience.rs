@@ -4,6 +4,7 @@ mod circuit_breakers;
 mod queues;
 mod rate_limits;
 mod retries;
+mod unknown_paths;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

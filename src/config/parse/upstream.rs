@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
+use crate::config::base_url::doubled_path;
 use crate::config::check::DeclaredNames;
 use crate::config::settings::{
     Auth, Breaker, ConcurrencyLimit, HealthCheck, Protocol, TimeoutChanges, UpstreamConfig,
@@ -47,6 +48,11 @@ pub fn parse(
     let format = reader.required(&mut table, "format", values::one_of(&choices));
     let base_url = reader.required_field(&mut table, "base_url");
     let base_url = base_url.and_then(|field| reader.hidden(field, values::base_url));
+    if let (Some(format), Some(url)) = (&format, &base_url)
+        && let Some(message) = doubled_path(format.value, &url.value)
+    {
+        reader.warnings.add(url.position, message);
+    }
     let auth = table.take("auth");
     let auth = auth.and_then(|field| parse_auth(reader, field));
     let headers = table.take("headers");
