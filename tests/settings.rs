@@ -39,7 +39,7 @@ fn missing_keys_have_their_defaults() {
     let server = config.server;
     assert_eq!(server.listen.len(), 1);
     assert_eq!(server.listen[0].addr, address("127.0.0.1:8080"));
-    assert_eq!(server.listen[0].tls, None);
+    assert!(server.listen[0].tls.is_none());
     assert_eq!(server.admin, None);
     assert_eq!(server.body_limit, 64 * 1024 * 1024);
     assert_eq!(server.drain_timeout, Duration::from_secs(30));

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::config::{self, Config, Problem};
+use crate::server;
 
 /// The exit code for an invalid config; distinct from a run that failed.
 const BAD_CONFIG: u8 = 2;
@@ -26,10 +27,14 @@ impl ConfigFile {
     }
 }
 
-/// Loads a config and prints its warnings, or prints every problem.
+/// Loads a config that a gateway can run with, and prints its warnings, or prints every problem.
 pub(super) fn load(path: &Path) -> Result<Config, ExitCode> {
     match config::load(path, &config::process_env) {
         Ok(config) => {
+            let problems = server::certificate_problems(&config, path);
+            if !problems.is_empty() {
+                return Err(print_problems(&problems));
+            }
             for warning in &config.warnings {
                 eprintln!("{warning}");
             }

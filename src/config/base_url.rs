@@ -56,7 +56,11 @@ fn overlap(base: &[&str], path: &str) -> usize {
     let path = segments(path);
     let fits = |count: &usize| {
         let end = base.len().checked_sub(*count).map(|start| &base[start..]);
-        end.is_some_and(|end| end.iter().zip(&path).all(|(one, other)| is_same(one, other)))
+        end.is_some_and(|end| {
+            end.iter()
+                .zip(&path)
+                .all(|(one, other)| is_same(one, other))
+        })
     };
     (1..=path.len()).rev().find(fits).unwrap_or(0)
 }
@@ -77,6 +81,5 @@ fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
     let words = rest.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let words = words.trim_end_matches(|digit: char| digit.is_ascii_digit());
-    rest.starts_with(|digit: char| digit.is_ascii_digit())
-        && matches!(words, "" | "alpha" | "beta")
+    rest.starts_with(|digit: char| digit.is_ascii_digit()) && matches!(words, "" | "alpha" | "beta")
 }

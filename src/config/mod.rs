@@ -19,12 +19,12 @@ use std::path::Path;
 
 pub use demo::{DEMO_KEY, demo};
 pub use expand::Env;
-pub use problem::{Problem, Severity};
+pub use problem::{Position, Problem, Severity};
 pub use routes::route_table;
 pub use settings::*;
 pub use values::{glob as model_glob, label as key_name};
 
-use problem::{Position, Problems};
+use problem::Problems;
 use table::ConfigReader;
 
 /// Loads the config from a file, or returns all of its problems.

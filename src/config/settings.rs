@@ -11,7 +11,7 @@ use secrecy::SecretString;
 
 pub use stores::{JournalConfig, LimitsStore, ServerUrl, StoreConfig};
 
-use super::problem::Problem;
+use super::problem::{Position, Problem};
 use crate::model::{Format, Money};
 
 #[derive(Debug, Clone)]
@@ -93,16 +93,18 @@ pub struct ConversationsConfig {
     pub ttl: Duration,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Listen {
     pub addr: SocketAddr,
     pub tls: Option<TlsFiles>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TlsFiles {
     pub cert: PathBuf,
     pub key: PathBuf,
+    /// Where the config names them.
+    pub position: Position,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

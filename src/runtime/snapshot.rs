@@ -134,7 +134,13 @@ impl ServerConfig {
     /// The settings that differ from those the process started with and need a restart.
     pub(super) fn needs_restart_after(&self, before: &ServerConfig) -> Vec<&'static str> {
         let mut names = Vec::new();
-        if self.listen != before.listen {
+        // The files of a certificate are read again.
+        let listeners = |server: &ServerConfig| {
+            let listen = server.listen.iter();
+            let listen = listen.map(|listen| (listen.addr, listen.tls.is_some()));
+            listen.collect::<Vec<_>>()
+        };
+        if listeners(self) != listeners(before) {
             names.push("server.listen");
         }
         if self.admin != before.admin {

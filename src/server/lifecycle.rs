@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pingora::server::{
-    ShutdownSignal, ShutdownSignalWatch, ShutdownWatch, UnixShutdownSignalWatch,
-};
+use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::memory;
@@ -28,26 +26,6 @@ const FINAL_FRAMES: Duration = Duration::from_millis(50);
 /// Time limit of the last flush of the journal.
 const FINAL_FLUSH: Duration = Duration::from_secs(2);
 
-/// The number of signal handlers, for shutdown and reload; a signal before they are installed kills the process.
-const SIGNAL_HANDLERS: u32 = 2;
-
-/// Waits for the signals that end the process.
-pub(super) struct ShutdownSignals {
-    pub(super) armed: Arc<Semaphore>,
-}
-
-#[async_trait]
-impl ShutdownSignalWatch for ShutdownSignals {
-    async fn recv(&self) -> ShutdownSignal {
-        let armed = async { self.armed.add_permits(1) };
-        match tokio::join!(biased; UnixShutdownSignalWatch.recv(), armed).0 {
-            // No second process takes over the listeners.
-            ShutdownSignal::GracefulUpgrade => ShutdownSignal::GracefulTerminate,
-            signal => signal,
-        }
-    }
-}
-
 /// The service that reports readiness, drains after a signal, and exits.
 pub(super) struct Lifecycle {
     pub(super) admin: Arc<Admin>,
@@ -58,7 +36,6 @@ pub(super) struct Lifecycle {
     pub(super) leases: Option<Arc<Leases>>,
     pub(super) stop: Arc<Notify>,
     pub(super) stopped: Arc<AtomicBool>,
-    pub(super) armed: Arc<Semaphore>,
     pub(super) listen: Vec<Listen>,
     pub(super) drain_timeout: Duration,
     pub(super) greeting: String,
@@ -67,19 +44,16 @@ pub(super) struct Lifecycle {
 #[async_trait]
 impl BackgroundService for Lifecycle {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        for listen in &self.listen {
-            wait_reachable(listen.addr).await;
-        }
-        // The semaphore is never closed, so that this only waits.
-        let _ = self.armed.acquire_many(SIGNAL_HANDLERS).await;
-        self.admin.enter(LifecyclePhase::Ready);
-        // A closed stdout is no reason not to serve.
-        let _ = writeln!(std::io::stdout(), "{}", self.greeting);
+        let serving = async {
+            self.announce().await;
+            memory::purge().await
+        };
+        // A signal may come before the listeners are open, and then they never are.
         tokio::select! {
             changed = shutdown.changed() => if changed.is_err() {
                 return;
             },
-            never = memory::purge() => match never {},
+            never = serving => match never {},
         }
         self.admin.enter(LifecyclePhase::Draining);
         log::info!(
@@ -105,6 +79,16 @@ impl BackgroundService for Lifecycle {
 }
 
 impl Lifecycle {
+    /// Waits for the listeners, and says that the gateway is ready.
+    async fn announce(&self) {
+        for listen in &self.listen {
+            wait_reachable(listen.addr).await;
+        }
+        self.admin.enter(LifecyclePhase::Ready);
+        // A closed stdout is no reason not to serve.
+        let _ = writeln!(std::io::stdout(), "{}", self.greeting);
+    }
+
     async fn drain(&self) {
         if timeout(self.drain_timeout, self.wait_idle()).await.is_err() {
             log::warn!("server.drain_timeout is over: requests in flight end with an error");

@@ -2,12 +2,14 @@
 
 mod admin_service;
 mod background;
+mod certificates;
 pub(crate) mod fd_limit;
 mod journal_service;
 mod lifecycle;
 mod limits_service;
 mod memory;
 mod reload;
+mod signals;
 mod store_service;
 
 use std::net::{SocketAddr, TcpListener};
@@ -19,25 +21,27 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use pingora::apps::HttpServerOptions;
 use pingora::connectors::ConnectorOptions;
-use pingora::listeners::tls::TlsSettings;
 use pingora::listeners::{L4BufferSettings, ListenerConfig};
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server};
 use pingora::services::background::background_service;
 use pingora::services::listening::Service;
-use pingora::tls;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use admin_service::AdminService;
 use background::{HealthCheckService, ImageTaskService, MockService};
-use lifecycle::{Lifecycle, ShutdownSignals};
+use certificates::Certificates;
+use lifecycle::Lifecycle;
 use limits_service::LimitsService;
 use reload::Reload;
+use signals::Signals;
 use store_service::StoreService;
 
+pub use certificates::certificate_problems;
+
 use crate::admin::{self, Admin};
-use crate::config::{AccessLogConfig, Config, Listen, TlsFiles};
+use crate::config::{AccessLogConfig, Config, Listen};
 use crate::images::{FileStore, TaskQueue, TaskStore};
 use crate::metrics::Metrics;
 use crate::mock;
@@ -72,6 +76,7 @@ pub struct StartOptions {
 
 /// Serves until a signal ends the process.
 pub fn run(start: StartOptions) -> Result<()> {
+    let signals = Signals::install()?;
     let server_settings = start.config.server.clone();
     for listen in &server_settings.listen {
         TcpListener::bind(listen.addr)
@@ -116,7 +121,6 @@ pub fn run(start: StartOptions) -> Result<()> {
         .map(|store_service| store_service.leases.clone());
     let admin = Arc::new(Admin::new(metrics.clone(), runtime.clone()));
     let stop = Arc::new(Notify::new());
-    let armed = Arc::new(Semaphore::new(0));
 
     let open_files = fd_limit::raise();
     let conf = server_conf(server_settings.drain_timeout, open_files);
@@ -156,7 +160,8 @@ pub fn run(start: StartOptions) -> Result<()> {
     server.add_service(background_service("image tasks", image_tasks));
     let gateway = gateway();
     let admission = ConnectionAdmission::new(runtime.clone(), default_max_connections(open_files));
-    let service = public_service(gateway, &conf, &server_settings.listen, admission)?;
+    let (service, certificates) =
+        public_service(gateway, &conf, &server_settings.listen, admission)?;
     server.add_service(service);
     server.add_service(background_service(
         "lifecycle",
@@ -169,7 +174,6 @@ pub fn run(start: StartOptions) -> Result<()> {
             leases,
             stop,
             stopped,
-            armed: armed.clone(),
             listen: server_settings.listen,
             drain_timeout: server_settings.drain_timeout,
             greeting: start.greeting,
@@ -181,7 +185,8 @@ pub fn run(start: StartOptions) -> Result<()> {
         runtime,
         metrics,
         keyring,
-        armed: armed.clone(),
+        signals: signals.clone(),
+        certificates,
         file: start.file,
     };
     server.add_service(background_service("reload", reload));
@@ -197,7 +202,7 @@ pub fn run(start: StartOptions) -> Result<()> {
         ));
     }
     server.run(RunArgs {
-        shutdown_signal: Box::new(ShutdownSignals { armed }),
+        shutdown_signal: Box::new(signals),
     });
     Ok(())
 }
@@ -226,7 +231,7 @@ fn public_service(
     conf: &Arc<ServerConf>,
     listen: &[Listen],
     admission: ConnectionAdmission,
-) -> Result<Service<Listener>> {
+) -> Result<(Service<Listener>, Certificates)> {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
     options.h2_idle_timeout = Some(H2_IDLE_TIMEOUT);
@@ -238,33 +243,16 @@ fn public_service(
     let app = Listener::new(gateway, conf, options, h2_options, admission);
     let mut service = Service::new("gateway".to_owned(), app);
     service.endpoints().set_pre_tls_callback(before_tls);
+    let mut certificates = Certificates::default();
     for Listen { addr, tls } in listen {
         let buffer = L4BufferSettings::default().read(READ_BUFFER_SIZE);
         let mut listener = ListenerConfig::tcp(addr.to_string()).l4_buffer(buffer);
         if let Some(files) = tls {
-            let settings = tls_settings(files).with_context(|| {
-                let (cert, key) = (files.cert.display(), files.key.display());
-                format!("cannot use {cert} and {key} for TLS")
-            })?;
-            listener = listener.tls(settings);
+            listener = listener.tls(certificates.listen(*addr, files)?);
         }
         service.add_listener(listener);
     }
-    Ok(service)
-}
-
-/// Checks the TLS files; pingora would read them later and panic on a mistake.
-fn tls_settings(files: &TlsFiles) -> Result<TlsSettings> {
-    let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
-    let (certs, secret) = tls::load_certs_and_key_files(&cert, &key)?
-        .context("the one needs a PEM certificate, the other a PEM private key")?;
-    tls::install_default_crypto_provider();
-    tls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(certs, secret)?;
-    let mut settings = TlsSettings::intermediate(&cert, &key)?;
-    settings.enable_h2();
-    Ok(settings)
+    Ok((service, certificates))
 }
 
 fn listener(addr: SocketAddr, setting: &str) -> Result<TcpListener> {

@@ -1,4 +1,4 @@
-//! Reloads the config on SIGHUP, without a restart.
+//! Reloads the config and the certificates on SIGHUP, without a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 
+use super::certificates::{Certificates, certificate_problems};
+use super::signals::Signals;
 use crate::access::Keyring;
 use crate::config;
 use crate::metrics::Metrics;
@@ -19,22 +19,17 @@ pub(super) struct Reload {
     pub(super) runtime: Arc<Runtime>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) keyring: Option<Arc<Keyring>>,
-    pub(super) armed: Arc<Semaphore>,
+    pub(super) signals: Signals,
+    pub(super) certificates: Certificates,
     pub(super) file: Option<PathBuf>,
 }
 
 #[async_trait]
 impl BackgroundService for Reload {
     async fn start(&self, mut shutdown: ShutdownWatch) {
-        let hangup = signal(SignalKind::hangup());
-        self.armed.add_permits(1);
-        let Ok(mut hangup) = hangup else {
-            log::error!("cannot install a handler for SIGHUP: the config cannot be reloaded");
-            return;
-        };
         loop {
             tokio::select! {
-                _ = hangup.recv() => self.reload(),
+                () = self.signals.reload_requested() => self.reload(),
                 _ = shutdown.changed() => return,
             }
         }
@@ -48,12 +43,17 @@ impl Reload {
             return;
         };
         let loaded = config::load(file, &config::process_env);
+        let loaded = loaded.and_then(|config| match certificate_problems(&config, file) {
+            problems if problems.is_empty() => Ok(config),
+            problems => Err(problems),
+        });
         let taken = loaded.is_ok();
         match loaded {
             Ok(config) => {
                 for warning in &config.warnings {
                     log::warn!("{warning}");
                 }
+                self.certificates.reload(&config.server.listen);
                 for setting in self.runtime.reload(config) {
                     log::warn!("{setting} has changed: that takes effect after a restart");
                 }

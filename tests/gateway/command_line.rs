@@ -241,7 +241,7 @@ fn a_port_in_use_exits_1_and_says_which_setting_to_change() {
 }
 
 #[test]
-fn invalid_tls_files_exit_1_and_are_named() {
+fn invalid_tls_files_exit_2_and_are_named() {
     let pair = || rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
     let (one, other) = (pair(), pair());
     let (cert, key) = (one.cert.pem(), one.signing_key.serialize_pem());
@@ -264,19 +264,26 @@ fn invalid_tls_files_exit_1_and_are_named() {
         let (cert_name, key_name) = (cert_file.display(), key_file.display());
         let listen = format!("{{addr: LISTEN, tls: {{cert: {cert_name}, key: {key_name}}}}}");
         let config = write_config(&GOOD.replace("LISTEN", &listen));
-        let message = run_command(with_file(&mut omniglot(), "run", &config.file));
-        assert_eq!(message.code, Some(1), "{what}: {}", message.stderr);
-        let expected = format!("omniglot: cannot use {cert_name} and {key_name} for TLS: ");
-        assert!(
-            message.stderr.contains(&expected),
-            "{what}: {}",
-            message.stderr
-        );
-        assert!(
-            !message.stderr.contains("PRIVATE KEY"),
-            "{}",
-            message.stderr
-        );
+        let file = config.file.display();
+        let expected =
+            format!("{file}:2:47: cannot use \"{cert_name}\" and \"{key_name}\" for TLS: ");
+        for verb in ["check", "run"] {
+            let message = run_command(with_file(&mut omniglot(), verb, &config.file));
+            assert_eq!(message.code, Some(2), "{what}: {}", message.stderr);
+            // The column depends on the digits of the port.
+            let column = message.stderr.split(':').nth(2).unwrap_or_default();
+            let expected = expected.replace(":47:", &format!(":{column}:"));
+            assert!(
+                message.stderr.starts_with(&expected),
+                "{what}: {}",
+                message.stderr
+            );
+            assert!(
+                !message.stderr.contains("PRIVATE KEY"),
+                "{}",
+                message.stderr
+            );
+        }
     }
 }
 
@@ -321,10 +328,7 @@ async fn a_config_without_a_command_runs_the_gateway_and_notices_go_to_stderr() 
     let models = models.send().await.expect("an answer");
     assert_eq!(models.status(), 200);
     let notices = stderr.text();
-    assert!(
-        notices.starts_with(&warning_of(&good.file)),
-        "{notices}"
-    );
+    assert!(notices.starts_with(&warning_of(&good.file)), "{notices}");
 }
 
 #[tokio::test]

@@ -1,14 +1,15 @@
-//! SIGTERM: requests in flight finish, new ones are refused, and the process exits as soon as it can.
+//! Signals that end the process: requests in flight finish, new ones are refused, and it exits as soon as it can.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, client_builder, every_format_config, new_client, request, wait_for,
+    FORMATS, Gateway, KEY, Mock, Process, client_builder, every_format_config, free_address,
+    new_client, omniglot, request, wait_for,
 };
 use reqwest::{Client, Response};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::reload::Connection;
 
@@ -234,4 +235,59 @@ async fn further_signals_while_draining_are_ignored() {
     let text = stream.text().await.expect("the rest");
     assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
     assert_eq!(gateway.process.wait().code(), Some(0));
+}
+
+#[tokio::test]
+async fn an_interrupt_drains_and_a_second_one_leaves_at_once() {
+    let mock = Mock::start();
+    let mut gateway = patient(&mock);
+    let stream = waiting_stream(&new_client(), &gateway, &mock, "chat").await;
+    gateway.process.signal("INT");
+    until_draining(&gateway).await;
+    mock.signal("go", 20).await;
+    let text = stream.text().await.expect("the rest");
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    assert_eq!(gateway.process.wait().code(), Some(0));
+
+    // Another mock: the first has signals left.
+    let mock = Mock::start();
+    let mut gateway = patient(&mock);
+    let _stream = waiting_stream(&new_client(), &gateway, &mock, "chat").await;
+    gateway.process.signal("INT");
+    until_draining(&gateway).await;
+    gateway.process.signal("INT");
+    assert_eq!(gateway.process.wait().code(), Some(130));
+}
+
+#[tokio::test]
+async fn signals_without_a_meaning_do_not_kill() {
+    let mock = Mock::start();
+    let mut gateway = patient(&mock);
+    for signal in ["USR1", "USR2"] {
+        gateway.process.signal(signal);
+        let listed = new_client().get(gateway.url("/v1/models")).bearer_auth(KEY);
+        assert_eq!(listed.send().await.expect("an answer").status(), 200);
+    }
+    gateway.process.signal("TERM");
+    assert_eq!(gateway.process.wait().code(), Some(0));
+}
+
+/// The start waits for a Redis that does not answer, so that the signal comes before the listeners are open.
+#[tokio::test]
+async fn a_signal_during_the_start_exits_with_0() {
+    for signal in ["TERM", "INT", "QUIT"] {
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let redis = silent.local_addr().expect("an address");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("gateway.yaml");
+        let listen = free_address();
+        let config =
+            format!("server: {{listen: \"{listen}\"}}\nlimits_store: \"redis://{redis}\"\n");
+        std::fs::write(&file, config).expect("the config is written");
+        let mut process = Process::start(omniglot().args(["run", "-c"]).arg(&file));
+        let _connection = silent.accept().await.expect("the gateway connects");
+        process.signal(signal);
+        let status = process.wait();
+        assert_eq!(status.code(), Some(0), "{signal}: {status}");
+    }
 }

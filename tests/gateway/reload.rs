@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Stderr, every_format_config, new_client, request, wait_until,
+    CertificateAuthority, FORMATS, Gateway, KEY, Mock, Stderr, every_format_config, new_client,
+    request, wait_until,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -295,4 +296,40 @@ async fn reloads_under_load_fail_no_request_and_leak_nothing() {
         gateway.descriptors() <= before
     })
     .await;
+}
+
+/// Whether a client that trusts one authority only can list the models.
+async fn is_trusted(gateway: &Gateway, authority: &CertificateAuthority) -> bool {
+    let url = gateway.url("/v1/models").replace("http://", "https://");
+    let client = authority.client().build().expect("a client");
+    let response = client.get(url).bearer_auth(KEY).send().await;
+    response.is_ok_and(|response| response.status() == 200)
+}
+
+#[tokio::test]
+async fn certificates_are_read_again() {
+    let (old, new) = (CertificateAuthority::new(), CertificateAuthority::new());
+    let (cert, key) = old.issue_files("127.0.0.1");
+    let listen = format!(
+        "{{addr: LISTEN, tls: {{cert: {}, key: {}}}}}",
+        cert.display(),
+        key.display()
+    );
+    let mock = Mock::start();
+    let config = every_format_config(mock.address).replace("LISTEN", &listen);
+    let gateway = Gateway::start(&config);
+    assert!(is_trusted(&gateway, &old).await);
+
+    // A certificate without its key is refused, and the old one stays.
+    let (new_cert, new_key) = new.issue_files("127.0.0.1");
+    std::fs::copy(&new_cert, &cert).expect("a copy");
+    gateway.process.signal("HUP");
+    samples_when(&gateway, REFUSED, 1.0).await;
+    assert!(is_trusted(&gateway, &old).await);
+
+    std::fs::copy(&new_key, &key).expect("a copy");
+    gateway.process.signal("HUP");
+    samples_when(&gateway, TAKEN, 1.0).await;
+    assert!(is_trusted(&gateway, &new).await);
+    assert!(!is_trusted(&gateway, &old).await);
 }

@@ -175,6 +175,7 @@ fn parse_tls_files(
     names: &mut DeclaredNames,
 ) -> Option<TlsFiles> {
     let mut table = reader.table("tls", field)?;
+    let position = table.position;
     let mut file = |name| {
         let field = reader.required_field(&mut table, name)?;
         let path = reader.value(field, values::label)?;
@@ -184,7 +185,11 @@ fn parse_tls_files(
     let (cert, key) = (file("cert"), file("key"));
     reader.finish(table);
     let (cert, key) = (cert?, key?);
-    Some(TlsFiles { cert, key })
+    Some(TlsFiles {
+        cert,
+        key,
+        position,
+    })
 }
 
 fn parse_client_timeouts(reader: &mut ConfigReader, field: ConfigField) -> Option<ClientTimeouts> {

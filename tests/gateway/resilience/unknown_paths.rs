@@ -25,7 +25,10 @@ async fn a_page_in_place_of_an_error_is_a_502_that_names_the_path() {
         assert!(message.contains("/v1/chat/completions"), "{message}");
         assert!(message.contains(&status.to_string()), "{message}");
         let base = lost.upstream.base_url();
-        let authority = base.split("//").nth(1).and_then(|rest| rest.split('/').next());
+        let authority = base
+            .split("//")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
         let authority = authority.expect("an address");
         assert!(!message.contains(authority), "{message}");
         let line = wait_for("the line in the log", async || {
@@ -53,7 +56,9 @@ async fn the_next_upstream_is_tried_and_the_breaker_stays_closed() {
     assert_eq!(lost.request_count(), 3);
     let failures = gateway.metric("omniglot_upstream_failures_total").await;
     assert!(
-        failures.iter().any(|line| line.contains("\"u0\"") && line.ends_with(" 3")),
+        failures
+            .iter()
+            .any(|line| line.contains("\"u0\"") && line.ends_with(" 3")),
         "{failures:?}"
     );
 }

@@ -1,0 +1,84 @@
+//! The certificates of the TLS listeners, which are read again on a reload.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use arc_swap::ArcSwap;
+use pingora::listeners::tls::TlsSettings;
+use pingora::tls::sign::CertifiedKey;
+use pingora::tls::{self, ClientHello, CryptoProvider, ResolvesServerCert};
+
+use crate::config::{Config, Listen, Problem, Severity, TlsFiles};
+
+/// The certificate of one listener. New connections get the current one.
+#[derive(Debug)]
+struct CurrentCertificate(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for CurrentCertificate {
+    fn resolve(&self, _client_hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// The certificates of all listeners, by address.
+#[derive(Default)]
+pub(super) struct Certificates(Vec<(SocketAddr, Arc<CurrentCertificate>)>);
+
+impl Certificates {
+    /// Reads the certificate of a listener; its files are read again by [`Certificates::reload`].
+    pub(super) fn listen(&mut self, addr: SocketAddr, files: &TlsFiles) -> Result<TlsSettings> {
+        let certificate = CurrentCertificate(ArcSwap::from_pointee(load(files)?));
+        let certificate = Arc::new(certificate);
+        let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
+        let mut settings = TlsSettings::intermediate(&cert, &key)?;
+        settings.set_cert_resolver(certificate.clone());
+        settings.enable_h2();
+        self.0.push((addr, certificate));
+        Ok(settings)
+    }
+
+    /// Reads the files of every listener again; one that cannot be used keeps its certificate.
+    pub(super) fn reload(&self, listen: &[Listen]) {
+        for (addr, certificate) in &self.0 {
+            let same = listen.iter().find(|listen| listen.addr == *addr);
+            let Some(files) = same.and_then(|listen| listen.tls.as_ref()) else {
+                continue;
+            };
+            match load(files) {
+                Ok(loaded) => certificate.0.store(Arc::new(loaded)),
+                Err(error) => log::error!("{addr} keeps its certificate: {error:#}"),
+            }
+        }
+    }
+}
+
+/// The problems of certificates and keys that a listener could not use.
+pub fn certificate_problems(config: &Config, file: &Path) -> Vec<Problem> {
+    let listeners = config.server.listen.iter();
+    let files = listeners.filter_map(|listen| listen.tls.as_ref());
+    files
+        .filter_map(|files| Some((files, load(files).err()?)))
+        .map(|(files, error)| Problem {
+            file: file.display().to_string(),
+            line: files.position.line,
+            column: files.position.column,
+            severity: Severity::Problem,
+            message: format!("{error:#}"),
+        })
+        .collect()
+}
+
+fn load(files: &TlsFiles) -> Result<CertifiedKey> {
+    let (cert, key) = (files.cert.to_string_lossy(), files.key.to_string_lossy());
+    let loaded = || {
+        let (certs, secret) = tls::load_certs_and_key_files(&cert, &key)?
+            .context("the one needs a PEM certificate, the other a PEM private key")?;
+        tls::install_default_crypto_provider();
+        let provider = CryptoProvider::get_default().context("no crypto provider")?;
+        Ok(CertifiedKey::from_der(certs, secret, provider)?)
+    };
+    let loaded: Result<CertifiedKey> = loaded();
+    loaded.with_context(|| format!("cannot use {cert:?} and {key:?} for TLS"))
+}
