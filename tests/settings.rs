@@ -169,6 +169,42 @@ fn json_is_yaml() {
 }
 
 #[test]
+fn switches_are_written_as_people_write_them() {
+    for (word, is_on) in [
+        ("true", true),
+        ("on", true),
+        ("yes", true),
+        ("True", true),
+        ("ON", true),
+        ("false", false),
+        ("off", false),
+        ("no", false),
+        ("False", false),
+        ("\"off\"", false),
+    ] {
+        let config = good(&format!(
+            "server: {{validate_native: {word}, conversations: {word}}}
+images: {{persist: {word}}}
+upstreams: [{{name: a, format: chat, base_url: 'http://a', breaker: {word}}}]
+models: [{{id: m, upstreams: [{{name: a}}], capabilities: {{sampling: {word}}}}}]"
+        ));
+        assert_eq!(config.server.validate_native, is_on, "{word}");
+        assert_eq!(config.server.conversations.is_some(), is_on, "{word}");
+        assert_eq!(config.images.persist, is_on, "{word}");
+        assert_eq!(config.upstreams[0].breaker.is_some(), is_on, "{word}");
+        let sampling = ("sampling".to_owned(), is_on.to_string());
+        assert_eq!(config.models[0].capabilities, [sampling], "{word}");
+    }
+    for word in ["off", "no", "false"] {
+        let config = good(&format!(
+            "server: {{access_log: {word}, timeouts: {{keep_alive: {word}}}}}"
+        ));
+        assert_eq!(config.server.access_log, AccessLogConfig::Off);
+        assert_eq!(config.server.timeouts.keep_alive, None);
+    }
+}
+
+#[test]
 fn windows_line_ends_and_a_byte_order_mark_are_fine() {
     let config = good("\u{feff}server:\r\n  admin: 127.0.0.1:9\r\n  access_log: off\r\n");
     assert_eq!(config.server.admin, Some(address("127.0.0.1:9")));

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::output::note;
 use crate::config::{self, Config, Problem};
 use crate::server;
 
@@ -16,11 +17,15 @@ pub(super) const DEFAULT_FILE: &str = "conf/omniglot.yaml";
 #[derive(Debug, Clone, Args)]
 pub(super) struct ConfigFile {
     /// The config [default: conf/omniglot.yaml if it is there, else an embedded demo]
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
+    #[arg(short = 'c', long = "config", value_name = "FILE", global = true)]
     file: Option<PathBuf>,
 }
 
 impl ConfigFile {
+    pub(super) const fn is_given(&self) -> bool {
+        self.file.is_some()
+    }
+
     pub(super) fn path(self) -> Option<PathBuf> {
         self.file
             .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|path| path.exists()))
@@ -36,7 +41,7 @@ pub(super) fn load(path: &Path) -> Result<Config, ExitCode> {
                 return Err(print_problems(&problems));
             }
             for warning in &config.warnings {
-                eprintln!("{warning}");
+                note(&warning.to_string());
             }
             Ok(config)
         }
@@ -46,7 +51,7 @@ pub(super) fn load(path: &Path) -> Result<Config, ExitCode> {
 
 pub(super) fn print_problems(problems: &[Problem]) -> ExitCode {
     for problem in problems {
-        eprintln!("{problem}");
+        note(&problem.to_string());
     }
     ExitCode::from(BAD_CONFIG)
 }

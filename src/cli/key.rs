@@ -1,23 +1,28 @@
 //! `omniglot key`: keys of the store, also of one that a gateway is using at the moment.
 
-use std::io::Write as _;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::config_file::ConfigFile;
+use super::output::print;
 use super::store_session::{StoreSession, plain_table};
 use super::time_argument::{Direction, parse_time};
-use crate::config::{Config, Reset, key_name, model_glob};
+use crate::config::{KeyConfig, Reset, StorePart, key_name, model_glob};
 use crate::model::{Money, Spending};
 use crate::store::{KeyChange, StoredKey};
 
 /// The argument for no limit.
 const UNLIMITED: &str = "unlimited";
+
+const RESET_WITHOUT_CAP: &str = "--reset goes with a cap: a key without one has no spending that starts again; add --cap AMOUNT";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
@@ -27,31 +32,24 @@ pub(super) enum KeyCommand {
         name: String,
         #[command(flatten)]
         options: KeyOptions,
-        #[command(flatten)]
-        config: ConfigFile,
+        /// Print a JSON object, with the secret
+        #[arg(long)]
+        json: bool,
     },
-    /// List the keys that are not revoked
+    /// List the keys of the store that are not revoked, and those of the config
     List {
         /// Print a JSON array
         #[arg(long)]
         json: bool,
-        #[command(flatten)]
-        config: ConfigFile,
     },
     /// Change the settings of a key; those that are not given stay as they are
     Set {
         name: String,
         #[command(flatten)]
         options: KeyOptions,
-        #[command(flatten)]
-        config: ConfigFile,
     },
     /// Revoke a key; this cannot be undone
-    Revoke {
-        name: String,
-        #[command(flatten)]
-        config: ConfigFile,
-    },
+    Revoke { name: String },
 }
 
 #[derive(Debug, Args)]
@@ -120,182 +118,242 @@ fn parse_reset(text: &str) -> Result<Reset, String> {
 }
 
 impl KeyOptions {
-    fn change(self) -> KeyChange {
+    /// A key without a cap has no spending that could start again.
+    fn change(self) -> Result<KeyChange> {
         // Every model, rather than those that match a star: that is what it means.
         let models = match &self.models[..] {
             [] => None,
             [all] if all == "*" => Some(None),
             _ => Some(Some(self.models)),
         };
-        KeyChange {
+        let spending_cap = self.cap.map(|cap| cap.0);
+        let reset = match (spending_cap, self.reset) {
+            (Some(None), None) => Some(Reset::Never),
+            (Some(None), Some(Reset::Daily | Reset::Monthly)) => bail!(RESET_WITHOUT_CAP),
+            (_, reset) => reset,
+        };
+        Ok(KeyChange {
             account: self.account,
-            spending_cap: self.cap.map(|cap| cap.0),
-            reset: self.reset,
+            spending_cap,
+            reset,
             models,
             requests_per_minute: self.rpm.map(|limit| limit.0),
             tokens_per_minute: self.tpm.map(|limit| limit.0),
             concurrency: self.concurrency.map(|limit| limit.0),
             expires: self.expires.map(|expires| expires.0),
-        }
+        })
     }
 }
 
-pub(super) fn run(command: KeyCommand) -> Result<ExitCode> {
-    let (KeyCommand::Create { config, .. }
-    | KeyCommand::List { config, .. }
-    | KeyCommand::Set { config, .. }
-    | KeyCommand::Revoke { config, .. }) = &command;
-    let session = match StoreSession::open(config.clone())? {
+pub(super) fn run(command: KeyCommand, file: ConfigFile) -> Result<ExitCode> {
+    let session = match StoreSession::open(file)? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
     match command {
-        KeyCommand::Create { name, options, .. } => create(&session, &name, options)?,
-        KeyCommand::List { json, .. } => list(&session, json)?,
-        KeyCommand::Set { name, options, .. } => {
-            let change = options.change();
-            if change == KeyChange::default() {
-                bail!("nothing to change: name at least one option, see --help");
-            }
-            let key = session.run(async |store| store.change_key(&name, &change).await)?;
-            print(&keys_table(&session, &[key])?);
-        }
-        KeyCommand::Revoke { name, .. } => {
+        KeyCommand::Create {
+            name,
+            options,
+            json,
+        } => create(&session, &name, options, json)?,
+        KeyCommand::List { json } => list(&session, json)?,
+        KeyCommand::Set { name, options } => set(&session, &name, options)?,
+        KeyCommand::Revoke { name } => {
             session.run(async |store| store.revoke_key(&name).await)?;
             print(&format!(
                 "{name} is revoked: every gateway refuses it within 5 seconds"
-            ));
+            ))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn create(session: &StoreSession, name: &str, options: KeyOptions) -> Result<()> {
+fn create(session: &StoreSession, name: &str, options: KeyOptions, json: bool) -> Result<()> {
     let name = key_name(name).map_err(|expected| anyhow::anyhow!("a name must be {expected}"))?;
     if is_in_config(&session.config, &name) {
         bail!("the config has a key named {name:?}, which would win; choose another name");
     }
-    let change = options.change();
+    let change = options.change()?;
+    if is_reset(&change) && change.spending_cap.is_none() {
+        bail!(RESET_WITHOUT_CAP);
+    }
     let (key, secret) = session.run(async |store| store.create_key(&name, &change).await)?;
-    print(&keys_table(session, &[key])?);
-    print(&format!(
-        "\n{secret}\n\nThis is its secret. It is not kept, and not shown again."
-    ));
-    Ok(())
+    let row = KeyRow {
+        secret: Some(&secret),
+        ..KeyRow::stored(&key, session, &HashMap::new())
+    };
+    let printed = match json {
+        true => print_json(&row),
+        false => print(&format!(
+            "{}\n\n{secret}\n\nThis is its secret. It is not kept, and not shown again.",
+            keys_table(&[row])
+        )),
+    };
+    printed.with_context(|| {
+        format!("the secret of {name} is lost; revoke the key with `omniglot key revoke {name}`")
+    })
 }
 
-fn is_in_config(config: &Config, name: &str) -> bool {
+fn set(session: &StoreSession, name: &str, options: KeyOptions) -> Result<()> {
+    let change = options.change()?;
+    if change == KeyChange::default() {
+        bail!("nothing to change: name at least one option, see --help");
+    }
+    if is_reset(&change) && change.spending_cap.is_none() {
+        let keys = session.run(async |store| store.keys().await)?;
+        let mut keys = keys.iter().map(|key| &key.settings);
+        if keys.any(|key| key.name == name && key.spending_cap.is_none()) {
+            bail!(RESET_WITHOUT_CAP);
+        }
+    }
+    let key = session.run(async |store| store.change_key(name, &change).await)?;
+    let spent = spending(session)?;
+    print(&keys_table(&[KeyRow::stored(&key, session, &spent)]))
+}
+
+fn is_reset(change: &KeyChange) -> bool {
+    change.reset.is_some_and(|reset| reset != Reset::Never)
+}
+
+fn is_in_config(config: &StorePart, name: &str) -> bool {
     config.keys.iter().any(|key| key.name == name)
 }
 
 fn list(session: &StoreSession, json: bool) -> Result<()> {
     let keys = session.run(async |store| store.keys().await)?;
-    if !json {
-        print(&keys_table(session, &keys)?);
-        return Ok(());
-    }
     let spent = spending(session)?;
-    let lines: Vec<KeyRow> = keys
-        .iter()
-        .map(|key| KeyRow::of(key, &session.config, spent.get(&key.settings.name).copied()))
-        .collect();
-    print(&serde_json::to_string_pretty(&lines).context("the list cannot be written")?);
-    Ok(())
+    let stored = keys.iter().map(|key| KeyRow::stored(key, session, &spent));
+    let configured = session.config.keys.iter();
+    let configured = configured.map(|key| KeyRow::new(key, "config", &spent));
+    let rows: Vec<KeyRow> = stored.chain(configured).collect();
+    match json {
+        true => print_json(&rows),
+        false => print(&keys_table(&rows)),
+    }
 }
 
-fn spending(session: &StoreSession) -> Result<std::collections::HashMap<String, Spending>> {
+fn spending(session: &StoreSession) -> Result<HashMap<String, Spending>> {
     let now = Timestamp::now();
     // The end of time as the start: nothing is subtracted.
     session.run(async |store| store.spending(None, Timestamp::MAX, now).await)
 }
 
-/// A key in the JSON list.
+/// A key in the lists.
 #[derive(Serialize)]
 struct KeyRow<'a> {
     name: &'a str,
-    prefix: &'a str,
-    account: &'a str,
-    spending_cap: Option<String>,
+    /// `store` or `config`.
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<&'a str>,
+    /// These two of keys of the store.
+    prefix: Option<&'a str>,
+    account: Option<&'a str>,
+    #[serde(serialize_with = "serialize_amount")]
+    spending_cap: Option<Money>,
     reset: &'static str,
     /// In the period that the cap is for.
-    spent: String,
+    #[serde(serialize_with = "serialize_amount")]
+    spent: Option<Money>,
     models: Option<&'a [String]>,
     requests_per_minute: Option<u64>,
     tokens_per_minute: Option<u64>,
     concurrency: Option<u64>,
-    created: String,
+    created: Option<String>,
     expires: Option<String>,
     /// A key of the config has the same name, and wins.
     shadowed: bool,
 }
 
+/// Writes an amount as everywhere: a JSON number with all its digits, which no float has.
+fn serialize_amount<S: Serializer>(amount: &Option<Money>, out: S) -> Result<S::Ok, S::Error> {
+    let number = amount.map(|amount| RawValue::from_string(amount.to_string()));
+    let number = number.transpose().map_err(S::Error::custom)?;
+    number.serialize(out)
+}
+
 impl<'a> KeyRow<'a> {
-    fn of(key: &'a StoredKey, config: &Config, spent: Option<Spending>) -> KeyRow<'a> {
-        let settings = &key.settings;
-        let spent = spent.unwrap_or_default();
-        let spent = match settings.reset {
+    fn new(
+        key: &'a KeyConfig,
+        source: &'static str,
+        spent: &HashMap<String, Spending>,
+    ) -> KeyRow<'a> {
+        let spent = spent.get(&key.name).copied().unwrap_or_default();
+        let spent = match key.reset {
             Reset::Never => spent.total,
             Reset::Monthly => spent.month,
             Reset::Daily => spent.day,
         };
         KeyRow {
-            name: &settings.name,
-            prefix: &key.prefix,
-            account: &key.account,
-            spending_cap: settings
-                .spending_cap
-                .as_ref()
-                .map(|cap| cap.money.to_string()),
-            reset: settings.reset.word(),
-            spent: spent.to_string(),
-            models: settings.models.as_deref(),
-            requests_per_minute: settings.limits.requests_per_minute,
-            tokens_per_minute: settings.limits.tokens_per_minute,
-            concurrency: settings.limits.concurrency,
-            created: time(key.created),
+            name: &key.name,
+            source,
+            secret: None,
+            prefix: None,
+            account: None,
+            spending_cap: key.spending_cap.as_ref().map(|cap| cap.money),
+            reset: key.reset.word(),
+            spent: Some(spent),
+            models: key.models.as_deref(),
+            requests_per_minute: key.limits.requests_per_minute,
+            tokens_per_minute: key.limits.tokens_per_minute,
+            concurrency: key.limits.concurrency,
+            created: None,
+            expires: None,
+            shadowed: false,
+        }
+    }
+
+    fn stored(
+        key: &'a StoredKey,
+        session: &StoreSession,
+        spent: &HashMap<String, Spending>,
+    ) -> KeyRow<'a> {
+        KeyRow {
+            prefix: Some(&key.prefix),
+            account: Some(&key.account),
+            created: Some(time(key.created)),
             expires: key.expires.map(time),
-            shadowed: is_in_config(config, &settings.name),
+            shadowed: is_in_config(&session.config, &key.settings.name),
+            ..KeyRow::new(&key.settings, "store", spent)
         }
     }
 }
 
-fn keys_table(session: &StoreSession, keys: &[StoredKey]) -> Result<String> {
-    let spent = spending(session)?;
+fn keys_table(keys: &[KeyRow]) -> String {
     let mut table: Table = plain_table(&[
         "name", "key", "account", "spent", "cap", "reset", "models", "rpm", "tpm", "at once",
         "expires",
     ]);
     let or_none = |count: Option<u64>| count.map_or("-".to_owned(), |count| count.to_string());
     for key in keys {
-        let line = KeyRow::of(key, &session.config, spent.get(&key.settings.name).copied());
-        let note = if line.shadowed { " (config wins)" } else { "" };
+        let note = if key.shadowed { " (config wins)" } else { "" };
+        let amount = |amount: Option<Money>| amount.map(|amount| amount.to_string());
         table.add_row([
-            format!("{}{note}", line.name),
-            format!("{}…", line.prefix),
-            line.account.to_owned(),
-            line.spent.clone(),
-            line.spending_cap
-                .clone()
-                .unwrap_or_else(|| UNLIMITED.to_owned()),
-            line.reset.to_owned(),
-            line.models
+            format!("{}{note}", key.name),
+            key.prefix
+                .map_or_else(|| "(config)".to_owned(), |prefix| format!("{prefix}…")),
+            key.account.unwrap_or("-").to_owned(),
+            amount(key.spent).unwrap_or_default(),
+            amount(key.spending_cap).unwrap_or_else(|| UNLIMITED.to_owned()),
+            key.reset.to_owned(),
+            key.models
                 .map_or("all".to_owned(), |globs| globs.join(", ")),
-            or_none(line.requests_per_minute),
-            or_none(line.tokens_per_minute),
-            or_none(line.concurrency),
-            line.expires.clone().unwrap_or_else(|| "never".to_owned()),
+            or_none(key.requests_per_minute),
+            or_none(key.tokens_per_minute),
+            or_none(key.concurrency),
+            key.expires.clone().unwrap_or_else(|| "never".to_owned()),
         ]);
     }
-    Ok(table.trim_fmt())
+    table.trim_fmt()
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).context("the keys cannot be written as JSON")?;
+    print(&text)
 }
 
 fn time(milliseconds: i64) -> String {
     let time = Timestamp::from_millisecond(milliseconds);
     let time = time.and_then(|time| time.round(jiff::Unit::Second));
     time.map_or_else(|_| milliseconds.to_string(), |time| time.to_string())
-}
-
-/// Prints to stdout; a closed pipe, as with `head`, is no failure.
-fn print(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

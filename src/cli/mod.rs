@@ -2,6 +2,7 @@
 
 mod config_file;
 mod key;
+mod output;
 mod store_session;
 mod time_argument;
 mod translate;
@@ -12,7 +13,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use config_file::{ConfigFile, DEFAULT_FILE, load};
 
@@ -22,7 +24,7 @@ use crate::server::{self, StartOptions};
 
 /// A model gateway: any client format to any backend format, under one API key.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -33,9 +35,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the gateway (the default)
-    Run(ConfigFile),
+    Run,
     /// Validate the config and print its routes
-    Check(ConfigFile),
+    Check,
     /// Create, list, change and revoke the keys of the store
     #[command(subcommand)]
     Key(Box<key::KeyCommand>),
@@ -62,16 +64,23 @@ pub fn main() -> ExitCode {
         .filter_module("pingora_proxy", log::LevelFilter::Off)
         .init();
     let cli = Cli::parse();
-    let outcome = match cli.command.unwrap_or(Command::Run(cli.config)) {
-        Command::Run(file) => run(file),
-        Command::Check(file) => check(file),
-        Command::Key(command) => key::run(*command),
-        Command::Usage(options) => usage::run(options),
+    let (command, file) = (cli.command.unwrap_or(Command::Run), cli.config);
+    if file.is_given() && matches!(command, Command::Translate(_) | Command::Mock { .. }) {
+        let message = "translate and mock take no config; leave out -c";
+        Cli::command()
+            .error(ErrorKind::ArgumentConflict, message)
+            .exit();
+    }
+    let outcome = match command {
+        Command::Run => run(file),
+        Command::Check => check(file),
+        Command::Key(command) => key::run(*command, file),
+        Command::Usage(options) => usage::run(&options, file),
         Command::Translate(options) => translate::run(&options),
         Command::Mock { listen } => serve_mock(listen).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("omniglot: {error:#}");
+        output::note(&format!("omniglot: {error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -99,8 +108,7 @@ fn check(file: ConfigFile) -> Result<ExitCode> {
     };
     Ok(match load(&path) {
         Ok(config) => {
-            // A closed pipe, as with `head`, is no failure.
-            let _ = writeln!(std::io::stdout(), "{}", config::route_table(&config));
+            output::print(&config::route_table(&config))?;
             ExitCode::SUCCESS
         }
         Err(code) => code,
@@ -158,7 +166,12 @@ fn serve_mock(listen: SocketAddr) -> Result<()> {
         let listener = tokio::net::TcpListener::bind(listen)
             .await
             .with_context(|| format!("cannot listen on {listen}: choose another with --listen"))?;
-        println!("omniglot mock listens on http://{}", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        // A closed stdout is no reason not to serve.
+        let _ = writeln!(
+            std::io::stdout(),
+            "omniglot mock listens on http://{address}"
+        );
         let stop = async {
             // Without signals it runs until it is killed.
             let mut terminate =

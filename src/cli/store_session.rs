@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result, bail};
 use comfy_table::{Table, presets};
 
 use super::config_file::{ConfigFile, DEFAULT_FILE, print_problems};
-use crate::config::{self, Config};
+use crate::config::{self, StorePart};
 use crate::store::{Store, StoreError};
 
-/// A config and its open store.
+/// The part of a config that is about the store, and the open store.
 pub(super) struct StoreSession {
-    pub config: Config,
+    pub config: StorePart,
     store: Store,
     tasks: tokio::runtime::Runtime,
 }
@@ -22,7 +22,7 @@ impl StoreSession {
         let Some(path) = file.path() else {
             bail!("there is no {DEFAULT_FILE} here: name a config with -c FILE");
         };
-        let config = match config::load(&path, &config::process_env) {
+        let config = match config::load_store_part(&path, &config::process_env) {
             Ok(config) => config,
             Err(problems) => return Ok(Err(print_problems(&problems))),
         };

@@ -1,11 +1,12 @@
 //! The translator as a command: stdin in one format, stdout in another, losses on stderr.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
+use super::output;
 use crate::formats::{Capabilities, Framing, RequestHead, ResponseOptions, UpstreamTarget};
 use crate::model::{Action, ApiError, Format, Losses, TranslationState};
 use crate::translate;
@@ -82,7 +83,8 @@ pub(super) fn run(options: &TranslateOptions) -> Result<ExitCode> {
             Action::Approximated => "adjusted",
             Action::Added => "added",
         };
-        eprintln!("{action} {}", client.codec().path_of(&lost.location));
+        let path = client.codec().path_of(&lost.location);
+        output::note(&format!("{action} {path}"));
     }
     let (body, code) = match outcome {
         Ok(body) => (body, ExitCode::SUCCESS),
@@ -91,8 +93,7 @@ pub(super) fn run(options: &TranslateOptions) -> Result<ExitCode> {
             ExitCode::FAILURE,
         ),
     };
-    let written = std::io::stdout().write_all(&body);
-    written.context("cannot write to stdout")?;
+    output::write(&body)?;
     Ok(code)
 }
 

@@ -1,6 +1,5 @@
 //! `omniglot usage`: what was used and what it cost, by key, model or day.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -10,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::config_file::ConfigFile;
+use super::output::print;
 use super::store_session::{StoreSession, plain_table};
 use super::time_argument::{Direction, parse_time};
 use crate::store::{UsageGrouping, UsageSum};
@@ -25,11 +25,9 @@ pub(super) struct UsageOptions {
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Print one JSON object per line
+    /// Print a JSON array with one object per line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    config: ConfigFile,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -43,7 +41,7 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
     parse_time(text, Direction::Past, Timestamp::now())
 }
 
-pub(super) fn run(options: UsageOptions) -> Result<ExitCode> {
+pub(super) fn run(options: &UsageOptions, file: ConfigFile) -> Result<ExitCode> {
     let (by, name) = match options.by {
         GroupBy::Key => (UsageGrouping::Key, "key"),
         GroupBy::Model => (UsageGrouping::Model, "model"),
@@ -52,7 +50,7 @@ pub(super) fn run(options: UsageOptions) -> Result<ExitCode> {
     let since = options
         .since
         .map(|since| TimeZone::UTC.to_datetime(since).date());
-    let session = match StoreSession::open(options.config)? {
+    let session = match StoreSession::open(file)? {
         Ok(session) => session,
         Err(code) => return Ok(code),
     };
@@ -64,8 +62,7 @@ pub(super) fn run(options: UsageOptions) -> Result<ExitCode> {
     } else {
         table(name, &sums)
     };
-    // A closed pipe, as with `head`, is no failure.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,7 @@
 //! The names under `capabilities` of a model, what each may be set to and what it says.
 
 use super::table::{ConfigField, ConfigReader, ConfigTable};
-use super::values::either;
+use super::values::{self, either};
 use crate::model::ImageSize;
 
 enum Takes {
@@ -164,7 +164,15 @@ fn setting(
     field: ConfigField,
 ) -> Option<String> {
     match capability.takes {
-        Takes::Switch => word(reader, capability, &["true", "false"], field),
+        Takes::Switch => {
+            let parse = |text: &str| {
+                let expected = |expected| format!("{expected} ({})", capability.meaning);
+                values::switch(text).map_err(expected)
+            };
+            reader
+                .value(field, parse)
+                .map(|is_on| is_on.value.to_string())
+        }
         Takes::OneOf(words) => word(reader, capability, words, field),
         Takes::Range => range(reader, capability, field),
         Takes::Sizes => {

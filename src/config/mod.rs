@@ -29,27 +29,46 @@ use table::ConfigReader;
 
 /// Loads the config from a file, or returns all of its problems.
 pub fn load(path: &Path, env: &Env) -> Result<Config, Vec<Problem>> {
-    let file = path.display().to_string();
-    let mut problems = Problems::default();
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let message = format!("cannot read this file: {error}; name another with -c FILE");
-            problems.add(Position::START, message);
-            return Err(problems.finish(&file, Severity::Problem));
-        }
+    let text = read(path)?;
+    parse(&path.display().to_string(), &text, env)
+}
+
+/// Loads the part of a config that commands on the store need. The rest may have problems, such as variables that are
+/// set for the gateway alone.
+pub fn load_store_part(path: &Path, env: &Env) -> Result<StorePart, Vec<Problem>> {
+    let text = read(path)?;
+    let mut reader = ConfigReader {
+        env,
+        problems: Problems::default(),
+        warnings: Problems::default(),
     };
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => parse(&file, text, env),
-        Err(error) => {
-            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            problems.add(
-                Position::end_of(&valid),
-                "not UTF-8; save the file as UTF-8",
-            );
-            Err(problems.finish(&file, Severity::Problem))
-        }
+    let root = tree::parse(&text, &mut reader.problems);
+    let part = root.map(|root| parse::store_part(&mut reader, &root));
+    let file = path.display().to_string();
+    let problems = reader.problems.finish(&file, Severity::Problem);
+    match part {
+        Some(part) if problems.is_empty() => Ok(part),
+        _ => Err(problems),
     }
+}
+
+fn read(path: &Path) -> Result<String, Vec<Problem>> {
+    let file = path.display().to_string();
+    let problem = |position: Position, message: String| {
+        let mut problems = Problems::default();
+        problems.add(position, message);
+        problems.finish(&file, Severity::Problem)
+    };
+    let bytes = fs::read(path).map_err(|error| {
+        let message = format!("cannot read this file: {error}; name another with -c FILE");
+        problem(Position::START, message)
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let valid = String::from_utf8_lossy(valid);
+        let message = "not UTF-8; save the file as UTF-8";
+        problem(Position::end_of(&valid), message.to_owned())
+    })
 }
 
 /// Parses a config; problems and warnings name it `file_name`.

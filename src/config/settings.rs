@@ -30,6 +30,14 @@ pub struct Config {
     pub warnings: Vec<Problem>,
 }
 
+/// What commands on the store need of a config.
+#[derive(Debug, Clone)]
+pub struct StorePart {
+    pub store: Option<StoreConfig>,
+    /// Those that could be read; a secret may be missing.
+    pub keys: Vec<KeyConfig>,
+}
+
 /// Asynchronous image tasks, and image files that are served by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImagesConfig {

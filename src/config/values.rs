@@ -53,10 +53,20 @@ pub fn duration(text: &str) -> Parsed<Duration> {
     }
 }
 
+/// A switch, in every way that people write one.
+pub fn switch(text: &str) -> Parsed<bool> {
+    let is_any = |words: [&str; 3]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match text {
+        _ if is_any(["true", "on", "yes"]) => Ok(true),
+        _ if is_any(["false", "off", "no"]) => Ok(false),
+        _ => Err("true or false".to_owned()),
+    }
+}
+
 /// A timeout, or `off` for none.
 pub fn duration_or_off(text: &str) -> Parsed<Option<Duration>> {
-    match text {
-        "off" => Ok(None),
+    match switch(text) {
+        Ok(false) => Ok(None),
         _ => duration(text)
             .map(Some)
             .map_err(|expected| format!("{expected}, or off")),

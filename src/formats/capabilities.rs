@@ -140,8 +140,8 @@ impl Capabilities {
     /// Sets one capability by its name in the config. `Err`: what the value may be.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let switch = || match value {
-            "true" => Ok(true),
-            "false" => Ok(false),
+            "true" | "on" | "yes" => Ok(true),
+            "false" | "off" | "no" => Ok(false),
             _ => Err(format!("{name} is true or false")),
         };
         let one_of = |first: &str, second: &str| match value {

@@ -22,6 +22,7 @@ mod recordings;
 mod refusals;
 mod reload;
 mod resilience;
+mod store_commands;
 mod streaming;
 mod tool_loops;
 mod translation;

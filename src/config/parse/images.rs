@@ -31,8 +31,7 @@ pub fn parse(reader: &mut ConfigReader, mut table: ConfigTable) -> ImagesConfig 
     let default = self::default();
     let tasks = table.take("tasks");
     let tasks = tasks.and_then(|field| parse_tasks(reader, field));
-    let choices = [("true", true), ("false", false)];
-    let persist = reader.optional(&mut table, "persist", values::one_of(&choices));
+    let persist = reader.optional(&mut table, "persist", values::switch);
     let files = table.take("files");
     let files = files.and_then(|field| parse_files(reader, field, &default.files));
     let public_url = reader.optional(&mut table, "public_url", values::document_url);

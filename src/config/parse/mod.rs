@@ -8,7 +8,8 @@ mod server;
 mod upstream;
 
 use super::check::DeclaredNames;
-use super::settings::Config;
+use super::problem::Problems;
+use super::settings::{Config, StoreConfig, StorePart};
 use super::table::{ConfigField, ConfigReader, ConfigTable};
 use super::tree::YamlNode;
 use super::values;
@@ -42,10 +43,7 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
     {
         config.server = server::parse(reader, table, &mut names);
     }
-    config.store = table
-        .take("store")
-        .and_then(|field| reader.hidden(field, values::store))
-        .map(|store| store.value);
+    config.store = parse_store(reader, &mut table);
     config.limits_store = table
         .take("limits_store")
         .and_then(|field| reader.hidden(field, values::limits_store))
@@ -87,6 +85,40 @@ pub fn config(reader: &mut ConfigReader, root: &YamlNode) -> (Config, DeclaredNa
     );
     reader.finish(table);
     (config, names)
+}
+
+/// The store, and the keys as far as they can be read. Their secrets are not used, so that a variable which is not set
+/// is no problem.
+pub fn store_part(reader: &mut ConfigReader, root: &YamlNode) -> StorePart {
+    let mut part = StorePart {
+        store: None,
+        keys: Vec::new(),
+    };
+    let field = ConfigField {
+        name: "the file",
+        node: root,
+    };
+    let Some(mut table) = reader.table("the file", field) else {
+        return part;
+    };
+    part.store = parse_store(reader, &mut table);
+    let env = reader.env;
+    let with_unset = |name: &str| env(name).or_else(|| Some(format!("unset-{name}")));
+    let mut lenient = ConfigReader {
+        env: &with_unset,
+        problems: Problems::default(),
+        warnings: Problems::default(),
+    };
+    let mut names = DeclaredNames::default();
+    let keys = ("keys", "a key");
+    part.keys = parse_entries(&mut lenient, &mut table, keys, &mut names, key::parse);
+    part
+}
+
+fn parse_store(reader: &mut ConfigReader, table: &mut ConfigTable) -> Option<StoreConfig> {
+    let field = table.take("store")?;
+    let store = reader.hidden(field, values::store)?;
+    Some(store.value)
 }
 
 /// Every entry of a list of tables.

@@ -11,7 +11,7 @@ use crate::config::settings::{
 };
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
-use crate::config::values;
+use crate::config::values::{self, Parsed};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
 const DEFAULT_BODY_LIMIT: usize = 64 << 20;
@@ -76,13 +76,8 @@ pub fn parse(
         ("reject", OnUnsupported::Reject),
     ];
     let on_unsupported = reader.optional(&mut table, "on_unsupported", values::one_of(&choices));
-    let choices = [("on", true), ("off", false)];
-    let validate_native = reader.optional(&mut table, "validate_native", values::one_of(&choices));
-    let choices = [
-        ("off", AccessLogConfig::Off),
-        ("json", AccessLogConfig::Json),
-    ];
-    let access_log = reader.optional(&mut table, "access_log", values::one_of(&choices));
+    let validate_native = reader.optional(&mut table, "validate_native", values::switch);
+    let access_log = reader.optional(&mut table, "access_log", parse_access_log);
     let timeouts = table.take("timeouts");
     let timeouts = timeouts.and_then(|field| parse_client_timeouts(reader, field));
     let max_in_flight = reader.optional(&mut table, "max_in_flight", values::count);
@@ -108,17 +103,25 @@ pub fn parse(
     }
 }
 
-/// `off`, or a table.
+fn parse_access_log(text: &str) -> Parsed<AccessLogConfig> {
+    match (text, values::switch(text)) {
+        ("json", _) => Ok(AccessLogConfig::Json),
+        (_, Ok(false)) => Ok(AccessLogConfig::Off),
+        _ => Err("off or json".to_owned()),
+    }
+}
+
+/// `off`, `on`, or a table.
 fn parse_conversations(
     reader: &mut ConfigReader,
     field: ConfigField,
 ) -> Option<Option<ConversationsConfig>> {
     let YamlKind::Map(_) = field.node.kind else {
-        let off = |text: &str| match text {
-            "off" => Ok(()),
-            _ => Err("off, or {size, ttl}".to_owned()),
+        let parse = |text: &str| match values::switch(text) {
+            Ok(is_on) => Ok(is_on.then_some(DEFAULT_CONVERSATIONS)),
+            Err(_) => Err("off, or {size, ttl}".to_owned()),
         };
-        return reader.value(field, off).map(|_| None);
+        return reader.value(field, parse).map(|kept| kept.value);
     };
     let mut table = reader.table("conversations", field)?;
     let size = reader.optional(&mut table, "size", values::size);

@@ -227,11 +227,12 @@ pub fn parse_timeout_changes(
     Some(changes)
 }
 
-/// `off`, or a table.
+/// `off`, `on`, or a table.
 fn parse_breaker(reader: &mut ConfigReader, field: ConfigField) -> Option<Breaker> {
     if let YamlKind::Scalar(_) = field.node.kind {
-        reader.value(field, values::one_of(&[("off", ())]));
-        return None;
+        let parse = |text: &str| values::switch(text).map_err(|_| "off".to_owned());
+        let is_on = reader.value(field, parse)?.value;
+        return is_on.then_some(DEFAULT_BREAKER);
     }
     let mut table = reader.table("breaker", field)?;
     let failures = reader.optional(&mut table, "failures", values::failures);

@@ -62,7 +62,7 @@ async fn spending_survives_a_restart(#[case] database: Database) {
     wait_until("the store has it", async || {
         let listed = command(&gateway, &["key", "list", "--json"]);
         let listed: Value = serde_json::from_str(&listed).expect("JSON");
-        listed[0]["spent"] == "0.8"
+        listed[0]["spent"] == 0.8
     })
     .await;
     // What this process spends is written down too; that must not count again when its key changes.
@@ -98,8 +98,8 @@ fn usage(mock: &Mock, test_store: &TestStore) {
     assert!(last.contains("1.223"), "{by_day}");
     let listed = command(&gateway, &["key", "list", "--json"]);
     let listed: Value = serde_json::from_str(&listed).expect("JSON");
-    assert_eq!(listed[0]["spent"], "0.9");
-    assert_eq!(listed[0]["spending_cap"], "0.9");
+    assert_eq!(listed[0]["spent"], 0.9);
+    assert_eq!(listed[0]["spending_cap"], 0.9);
 }
 
 /// Receipts that no process could bring to the store count as soon as one can, and not before all
