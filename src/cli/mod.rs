@@ -2,6 +2,7 @@
 
 mod config_file;
 mod key;
+mod logging;
 mod output;
 mod store_session;
 mod time_argument;
@@ -56,13 +57,7 @@ enum Command {
 
 /// Runs the command of the command line.
 pub fn main() -> ExitCode {
-    let filter = env_logger::Env::default().default_filter_or("warn,omniglot=info");
-    // Below `warn`, pingora logs request headers, keys included.
-    env_logger::Builder::from_env(filter)
-        .filter_module("pingora_core", log::LevelFilter::Warn)
-        // Every failure that a request can have is logged by its hooks.
-        .filter_module("pingora_proxy", log::LevelFilter::Off)
-        .init();
+    logging::start();
     let cli = Cli::parse();
     let (command, file) = (cli.command.unwrap_or(Command::Run), cli.config);
     if file.is_given() && matches!(command, Command::Translate(_) | Command::Mock { .. }) {

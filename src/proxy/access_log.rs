@@ -1,10 +1,12 @@
 //! The access log: one JSON line per request on stdout.
 
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use pingora_http::RequestHeader;
+use pingora_proxy::Session;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,6 +21,8 @@ const QUEUED_LINES: usize = 65_536;
 struct AccessLogLine<'a> {
     time: String,
     request_id: &'a str,
+    /// The address of the connection, which may be that of a load balancer.
+    client: Option<IpAddr>,
     key: Option<&'a str>,
     method: &'a str,
     path: &'a str,
@@ -48,7 +52,7 @@ struct AccessLogLine<'a> {
 
 impl<'a> AccessLogLine<'a> {
     fn new(
-        header: &'a RequestHeader,
+        (header, client): (&'a RequestHeader, Option<IpAddr>),
         ctx: &'a RequestContext,
         cost: Option<RequestCost>,
     ) -> AccessLogLine<'a> {
@@ -58,10 +62,11 @@ impl<'a> AccessLogLine<'a> {
         AccessLogLine {
             time: jiff::Timestamp::now().to_string(),
             request_id: ctx.client.request_id(),
+            client,
             key: ctx.client.key().map(|key| &*key.name),
             method: header.method.as_str(),
             path: header.uri.path(),
-            model: ctx.route.model().map(|model| &*model.label),
+            model: ctx.route.model_name(),
             format: ctx.client.format().name(),
             upstream_format: attempt.map(|attempt| attempt.upstream.format.name()),
             upstream: attempt.map(|attempt| &*attempt.upstream.name),
@@ -111,13 +116,10 @@ impl AccessLog {
     }
 
     /// Writes the line of a request that has ended.
-    pub(super) fn write(
-        &self,
-        header: &RequestHeader,
-        ctx: &RequestContext,
-        cost: Option<RequestCost>,
-    ) {
-        let line = AccessLogLine::new(header, ctx, cost);
+    pub(super) fn write(&self, session: &Session, ctx: &RequestContext, cost: Option<RequestCost>) {
+        let address = session.client_addr().and_then(|address| address.as_inet());
+        let client = address.map(|address| address.ip().to_canonical());
+        let line = AccessLogLine::new((session.req_header(), client), ctx, cost);
         let mut bytes = serde_json::to_vec(&line).expect("a struct of plain fields serialises");
         bytes.push(b'\n');
         if let Err(TrySendError::Full(_)) = self.lines.try_send(LogMessage::Line(bytes)) {
@@ -136,8 +138,7 @@ impl AccessLog {
 }
 
 fn write_lines(queued: &Receiver<LogMessage>) {
-    // Not locked for good: the greeting is printed there too.
-    let mut out = std::io::stdout();
+    let mut out = std::io::stdout().lock();
     while let Ok(message) = queued.recv() {
         let written = match message {
             LogMessage::Line(bytes) => out.write_all(&bytes),

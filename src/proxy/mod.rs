@@ -206,7 +206,7 @@ impl ProxyHttp for Gateway {
         ctx.trace("logging");
         let cost = billing::settle(ctx);
         if let Some(log) = &self.access_log {
-            log.write(session.req_header(), ctx, cost);
+            log.write(session, ctx, cost);
         }
         listener::return_timer(std::mem::take(&mut ctx.timer));
     }

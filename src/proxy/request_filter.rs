@@ -1,6 +1,7 @@
 //! The work of `request_filter`: endpoint, key, body, model and reservation, then the forwarding loop.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use pingora_core::{Error, ErrorType, Result};
@@ -259,18 +260,15 @@ pub(super) fn route(
     if resume_conversation(conversations, ctx, &mut request)? {
         request = RequestSummary::new(codec, operation, path_model, &ctx.route.body)?;
     }
-    if let Some(key) = ctx.client.key() {
-        access::authorize_model(key, &request.model)?;
-    }
-    let model = ctx.snapshot.models.get(&request.model);
-    let model = model
-        .ok_or_else(|| local::unknown_model(&request.model))?
-        .clone();
+    let model = match find_model(ctx, &request.model) {
+        Ok(model) => model,
+        Err(api_error) => {
+            ctx.route.set_refused_model(&request.model);
+            return Err(api_error);
+        }
+    };
     let attempts = attempts(&ctx.snapshot, &model, affinity(ctx, client, &model));
     let format = ctx.client.format();
-    if format == Format::Images {
-        check_image_output(&model)?;
-    }
     let is_passthrough = attempts
         .iter()
         .any(|attempt| attempt.upstream.format == format);
@@ -281,6 +279,19 @@ pub(super) fn route(
     }
     ctx.route.set_request(request);
     Ok(())
+}
+
+/// Finds a model that the key may use, and that can do what is asked.
+fn find_model(ctx: &RequestContext, name: &str) -> Result<Arc<Model>, ApiError> {
+    if let Some(key) = ctx.client.key() {
+        access::authorize_model(key, name)?;
+    }
+    let model = ctx.snapshot.models.get(name);
+    let model = model.ok_or_else(|| local::unknown_model(name))?;
+    if ctx.client.format() == Format::Images {
+        check_image_output(model)?;
+    }
+    Ok(model.clone())
 }
 
 /// Puts the stored conversation before the request's own items; whether the body has changed.

@@ -51,8 +51,10 @@ impl Gateway {
             return;
         };
         if let Some(pause) = attempt.health.record_failure(breaker, now) {
-            let model = &attempt.model;
-            log::warn!("upstream {name}: the circuit breaker of {model} is open for {pause:?}");
+            let (id, model) = (ctx.client.request_id(), &attempt.model);
+            log::warn!(
+                "{id}: upstream {name}: the circuit breaker of {model} is open for {pause:?}"
+            );
         }
     }
 
@@ -63,7 +65,8 @@ impl Gateway {
         };
         if attempt.health.record_success(Instant::now()) {
             let (name, model) = (&attempt.upstream.name, &attempt.model);
-            log::info!("upstream {name}: the circuit breaker of {model} is closed again");
+            let id = ctx.client.request_id();
+            log::info!("{id}: upstream {name}: the circuit breaker of {model} is closed again");
         }
     }
 
@@ -75,8 +78,8 @@ impl Gateway {
             ConnectRefused | ConnectNoRoute | ConnectTimedout | ConnectError | SocketError
         );
         if is_unreachable && let Some(address) = ctx.attempt.try_next_address() {
-            let name = ctx.route.upstream_name();
-            log::info!("upstream {name}: {error}; trying {address}");
+            let (id, name) = (ctx.client.request_id(), ctx.route.upstream_name());
+            log::info!("{id}: upstream {name}: {error}; trying {address}");
             return error;
         }
         self.attempt_failed(error, ctx)
@@ -100,16 +103,16 @@ impl Gateway {
             return error;
         };
         let (api_error, cause) = meaning(&error, &attempt.timeouts);
-        let name = &attempt.upstream.name;
+        let (id, name) = (ctx.client.request_id(), &attempt.upstream.name);
         // What an unreadable header holds may name an account: it is not for the log.
         match error.etype() {
             ErrorType::InvalidHTTPHeader => {
-                log::warn!("upstream {name}: unreadable header");
+                log::warn!("{id}: upstream {name}: unreadable header");
             }
             _ => {
                 let text = error.to_string();
                 let text = redact::redact_log(&attempt.upstream, &text);
-                log::warn!("upstream {name}: {text}");
+                log::warn!("{id}: upstream {name}: {text}");
             }
         }
         self.upstream_failed(ctx, cause, &api_error);

@@ -95,7 +95,7 @@ impl Gateway {
             (Err(api_error), None) => (api_error, FailureCause::Malformed),
         };
         if is_about_credentials(api_error.kind) {
-            api_error = refused_credentials(ctx.route.upstream_name(), api_error.status);
+            api_error = refused_credentials(ctx, api_error.status);
         }
         if is_retryable(api_error.kind) {
             self.upstream_failed(ctx, cause, &api_error);
@@ -118,7 +118,7 @@ impl Gateway {
                 redact::redact_log(&attempt.upstream, &url),
             );
             log::error!(
-                "{id} upstream {name}: POST {url} was answered with status {status} and no error of the format {}; \
+                "{id}: upstream {name}: POST {url} was answered with status {status} and no error of the format {}; \
                  is its base_url right?",
                 attempt.upstream.format.name()
             );
@@ -168,7 +168,7 @@ pub(super) fn client_error(
 ) -> ApiError {
     let status = header.status.as_u16();
     if matches!(status, 401 | 403) || is_about_credentials(api_error.kind) {
-        return refused_credentials(ctx.route.upstream_name(), status);
+        return refused_credentials(ctx, status);
     }
     if !(400..=599).contains(&status) {
         let message = format!("the upstream answered with status {status}, which is not followed");
@@ -206,7 +206,8 @@ const fn is_about_credentials(kind: ApiErrorKind) -> bool {
 }
 
 /// What a client is told of refused credentials; the upstream's own words may name an account.
-fn refused_credentials(upstream: &str, status: u16) -> ApiError {
-    log::error!("upstream {upstream} refuses the gateway's credentials with status {status}");
+fn refused_credentials(ctx: &RequestContext, status: u16) -> ApiError {
+    let (id, name) = (ctx.client.request_id(), ctx.route.upstream_name());
+    log::error!("{id}: upstream {name} refuses the gateway's credentials with status {status}");
     ApiError::bad_gateway("the upstream refuses the gateway's own credentials")
 }

@@ -85,8 +85,8 @@ impl Lifecycle {
             wait_reachable(listen.addr).await;
         }
         self.admin.enter(LifecyclePhase::Ready);
-        // A closed stdout is no reason not to serve.
-        let _ = writeln!(std::io::stdout(), "{}", self.greeting);
+        // stdout is the access log's alone. A closed stderr is no reason not to serve.
+        let _ = writeln!(std::io::stderr(), "{}", self.greeting);
     }
 
     async fn drain(&self) {

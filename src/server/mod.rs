@@ -70,7 +70,7 @@ pub struct StartOptions {
     pub file: Option<PathBuf>,
     /// The listener of the mock backend of the demo.
     pub mock: Option<TcpListener>,
-    /// Printed when the gateway is ready.
+    /// Printed to stderr when the gateway is ready.
     pub greeting: String,
 }
 

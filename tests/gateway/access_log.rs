@@ -83,6 +83,7 @@ async fn every_format_logs_all_fields() {
         assert_fields(
             line,
             &[
+                ("client", "127.0.0.1".into()),
                 ("key", "all".into()),
                 ("method", "POST".into()),
                 ("path", path.into()),
@@ -126,15 +127,17 @@ async fn refused_requests_are_logged_with_the_known_fields() {
     let lines = lines(gateway);
     assert_eq!(lines.len(), 5);
     let nothing = Value::Null;
-    for (id, key, status, path) in [
-        (no_key, nothing.clone(), 401, path.as_str()),
-        (no_model, "all".into(), 404, &path),
-        (no_path, nothing.clone(), 404, "/v1/other"),
+    let made_up = Value::from("made-up");
+    for (id, key, status, path, model) in [
+        (no_key, nothing.clone(), 401, path.as_str(), nothing.clone()),
+        (no_model, "all".into(), 404, &path, made_up),
+        (no_path, nothing.clone(), 404, "/v1/other", nothing.clone()),
         (
             in_query,
             nothing.clone(),
             401,
             "/v1beta/models/same-native:generateContent",
+            nothing.clone(),
         ),
     ] {
         let line = line_of(&lines, &id);
@@ -144,7 +147,7 @@ async fn refused_requests_are_logged_with_the_known_fields() {
                 ("key", key),
                 ("status", status.into()),
                 ("path", path.into()),
-                ("model", nothing.clone()),
+                ("model", model),
                 ("upstream", nothing.clone()),
                 ("upstream_format", nothing.clone()),
                 ("attempts", 0.into()),
@@ -280,4 +283,29 @@ async fn nothing_is_logged_by_default() {
     let (status, _) = send_request(&gateway, KEY, &path, &body).await;
     assert_eq!(status, 200);
     assert_eq!(lines(gateway), Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn the_model_of_a_403_and_a_404_is_logged() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&logged(&every_format_config(mock.address)));
+    let long = "m".repeat(100_000);
+    let mut asked = Vec::new();
+    for (key, model, expected) in [
+        (KEY, "made-up", 404),
+        ("key-of-some", "other-chat", 403),
+        (KEY, &long, 404),
+    ] {
+        let (path, body) = request("chat", model, "hello", false);
+        let (status, id) = send_request(&gateway, key, &path, &body).await;
+        assert_eq!(status, expected);
+        asked.push((id, model));
+    }
+    let lines = lines(gateway);
+    for (id, model) in asked {
+        let line = line_of(&lines, &id);
+        let logged = line["model"].as_str().expect("a model");
+        assert!(model.starts_with(logged.trim_end_matches('…')), "{line}");
+        assert!(!logged.is_empty() && logged.len() < 1_000, "{line}");
+    }
 }

@@ -319,8 +319,9 @@ async fn a_config_without_a_command_runs_the_gateway_and_notices_go_to_stderr() 
     command.arg("-c").arg(&good.file);
     command.env("OMNIGLOT_TEST_KEY", SECRET);
     stderr.attach(&mut command);
-    let process = Process::start(&mut command);
-    let line = process.line_with("omniglot listens on http://");
+    let mut process = Process::start(&mut command);
+    let line = stderr.line_with("omniglot listens on http://", &mut process);
+    let line = line.expect("it says where");
     let (_, address) = line.rsplit_once("http://").expect("an address");
     let models = new_client()
         .get(format!("http://{address}/v1/models"))

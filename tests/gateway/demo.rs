@@ -21,17 +21,17 @@ fn lock() -> File {
 }
 
 /// Starts the demo. Its ports are fixed, and another test may need a moment to release them.
-fn start(command: impl Fn() -> Command) -> Process {
+fn start(command: impl Fn() -> Command) -> (Process, Stderr) {
     let until = Instant::now() + TIMEOUT;
     loop {
         let stderr = Stderr::new();
         let mut command = command();
         stderr.attach(&mut command);
         let mut process = Process::start(&mut command);
-        match process.line_if_any("omniglot listens on", TIMEOUT) {
+        match stderr.line_with("omniglot listens on", &mut process) {
             Some(line) => {
                 assert_eq!(line, format!("omniglot listens on {DEMO}"));
-                return process;
+                return (process, stderr);
             }
             None => {
                 let (code, reason) = (process.wait().code(), stderr.text());
@@ -45,15 +45,17 @@ fn start(command: impl Fn() -> Command) -> Process {
 }
 
 /// The command as it is printed, over several lines.
-fn printed_curl(process: &Process) -> String {
-    let mut line = process.line_with("curl ");
-    let mut command = line.clone();
-    while line.ends_with('\\') {
-        line = process.line_with("");
-        command.push('\n');
-        command.push_str(&line);
-    }
-    command
+fn printed_curl(process: &mut Process, stderr: &Stderr) -> String {
+    stderr
+        .line_with("  -d '", process)
+        .expect("the last line of the command");
+    let text = stderr.text();
+    let start = text.find("curl ").expect("the command");
+    let lines = text[start..].lines();
+    let is_last = |line: &&str| !line.ends_with('\\');
+    let count = lines.clone().position(|line| is_last(&line));
+    let lines: Vec<&str> = lines.take(count.expect("its end") + 1).collect();
+    lines.join("\n")
 }
 
 #[tokio::test]
@@ -65,9 +67,9 @@ async fn the_demo_serves_the_curl_it_prints_and_every_format() {
         command.current_dir(directory.path());
         command
     };
-    let mut process = start(command);
+    let (mut process, stderr) = start(command);
 
-    let curl = printed_curl(&process);
+    let curl = printed_curl(&mut process, &stderr);
     let Output { status, stdout, .. } = Command::new("sh")
         .args(["-c", &curl])
         .env("no_proxy", "127.0.0.1")
@@ -91,6 +93,8 @@ async fn the_demo_serves_the_curl_it_prints_and_every_format() {
     process.signal("HUP");
     process.signal("TERM");
     assert_eq!(process.wait().code(), Some(0));
+    // That is the access log's, which is off.
+    assert_eq!(process.lines_to_the_end(), [""; 0]);
 }
 
 async fn answers(format: &str, stream: bool) {

@@ -17,6 +17,7 @@ mod model_lists;
 mod native;
 mod open_files;
 mod passthrough;
+mod probes;
 mod protocols;
 mod recordings;
 mod refusals;

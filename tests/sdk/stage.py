@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import types
+import urllib.request
 
 FORMATS = ("chat", "messages", "native", "responses")
 
@@ -58,7 +59,7 @@ def running(log=None, watch=contextlib.nullcontext):
         file = directory / "gateway.yaml"
         file.write_text(config(stack.enter_context(watch(mock_url)), listen, admin))
         gateway = stack.enter_context(process("run", "-c", str(file), log=log))
-        line_with(gateway, "omniglot listens on")
+        until_ready(gateway, admin)
         yield types.SimpleNamespace(gateway=f"http://{listen}", mock=mock_url)
 
 
@@ -124,6 +125,22 @@ def line_with(child, words):
             raise RuntimeError(f"{child.args} left before it said {words!r}")
         if words in line:
             return line
+
+
+def until_ready(gateway, admin):
+    """Waits until the gateway says on its admin port that it takes requests."""
+    until = time.monotonic() + PATIENCE
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while True:
+        if gateway.poll() is not None:
+            raise RuntimeError(f"{gateway.args} left before it was ready")
+        try:
+            with opener.open(f"http://{admin}/readyz", timeout=PATIENCE):
+                return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def free_addresses(count):

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::formats::Operation;
+use crate::model::truncated;
 use crate::proxy::conversation::ConversationContext;
 use crate::runtime::{Attempt, Model};
 use crate::translate::{ModelTraits, RequestSummary};
@@ -15,6 +16,8 @@ use crate::translate::{ModelTraits, RequestSummary};
 #[derive(Default)]
 pub(in crate::proxy) struct RouteState {
     model: Option<Arc<Model>>,
+    /// The name of a model that is unknown, or that the key may not use.
+    refused_model: Option<String>,
     request: Option<RequestSummary>,
     /// The client's body, kept as long as another attempt may need it.
     pub(in crate::proxy) body: Bytes,
@@ -41,6 +44,17 @@ impl RouteState {
         self.retry_deadline = limit.map(|limit| Instant::now() + limit);
         self.model = Some(model);
         self.attempts = attempts;
+    }
+
+    /// Keeps the name of a model that cannot be used, for the access log.
+    pub(in crate::proxy) fn set_refused_model(&mut self, name: &str) {
+        self.refused_model = Some(truncated(name).to_string());
+    }
+
+    /// The name of the model, as the config or the client has it.
+    pub(in crate::proxy) fn model_name(&self) -> Option<&str> {
+        let model = self.model.as_ref().map(|model| &*model.label);
+        model.or(self.refused_model.as_deref())
     }
 
     pub(in crate::proxy) fn set_request(&mut self, request: RequestSummary) {

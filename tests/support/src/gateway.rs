@@ -1,12 +1,14 @@
 //! A gateway as a process, started with a config of the test.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::process::{Process, free_address, omniglot};
 use crate::requests::new_client;
-use crate::wait::wait_until;
+use crate::wait::{TIMEOUT, wait_until};
 
 /// A gateway as a process of its own; killed when dropped.
 pub struct Gateway {
@@ -35,8 +37,22 @@ impl Gateway {
         let mut command = omniglot();
         command.args(["run", "-c"]).arg(&gateway_file);
         prepare(&mut command);
-        let process = Process::start(&mut command);
-        process.line_with("omniglot listens on");
+        let mut process = Process::start(&mut command);
+        let has_admin = config.contains("ADMIN");
+        let until = Instant::now() + TIMEOUT;
+        while !(if has_admin {
+            is_ready(admin)
+        } else {
+            is_open(address)
+        }) {
+            assert!(
+                process.is_running(),
+                "the gateway has ended: {:?}",
+                process.wait()
+            );
+            assert!(Instant::now() < until, "the gateway does not become ready");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         Gateway {
             process,
             address,
@@ -105,6 +121,22 @@ impl Gateway {
         let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
         number.and_then(|text| text.parse().ok()).expect("a number")
     }
+}
+
+fn is_open(address: SocketAddr) -> bool {
+    TcpStream::connect(address).is_ok()
+}
+
+/// Returns whether a gateway says on its admin port that it takes requests.
+fn is_ready(admin: SocketAddr) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect(admin)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n")?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok::<_, std::io::Error>(response)
+    };
+    ask().is_ok_and(|response| response.starts_with("HTTP/1.1 200"))
 }
 
 /// Puts the addresses in place of `LISTEN` and `ADMIN`.

@@ -144,6 +144,26 @@ impl Stderr {
         command.stderr(self.0.reopen().expect("the file is there"));
     }
 
+    /// Waits for a line that contains the words, while the process runs.
+    pub fn line_with(&self, words: &str, process: &mut Process) -> Option<String> {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let is_running = process.is_running();
+            let text = self.text();
+            if let Some(line) = text.lines().find(|line| line.contains(words)) {
+                return Some(line.to_owned());
+            }
+            if !is_running {
+                return None;
+            }
+            assert!(
+                Instant::now() < until,
+                "no line with {words:?} came: {text}"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Reads what has been written so far.
     pub fn text(&self) -> String {
         std::fs::read_to_string(self.0.path()).expect("text")

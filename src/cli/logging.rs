@@ -1,0 +1,65 @@
+//! The log on stderr: its level, and what of pingora's is left out.
+
+use env_logger::{Builder, Env, Logger};
+use log::{LevelFilter, Log, Metadata, Record};
+
+/// What pingora says of connections that end before they have said anything, as the probes of load balancers do.
+const CLOSED_EARLY: [&str; 4] = [
+    "handshake eof",
+    "unexpected end of file",
+    "Connection reset by peer",
+    "Broken pipe",
+];
+
+/// Where pingora accepts connections.
+const ACCEPTING: [&str; 3] = [
+    "pingora_core::services::listening",
+    "pingora_core::apps",
+    "pingora_core::protocols::tls",
+];
+
+/// Starts the log; `RUST_LOG` sets its level.
+pub(super) fn start() {
+    let filter = Env::default().default_filter_or("warn,omniglot=info");
+    // Below `warn`, pingora logs request headers, keys included.
+    let logger = Builder::from_env(filter)
+        .filter_module("pingora_core", LevelFilter::Warn)
+        // Every failure that a request can have is logged by its hooks.
+        .filter_module("pingora_proxy", LevelFilter::Off)
+        .build();
+    let level = logger.filter();
+    // It fails only where a logger is set already.
+    if log::set_boxed_logger(Box::new(ServerLog(logger))).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+struct ServerLog(Logger);
+
+impl Log for ServerLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.0.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.0.matches(record) && !is_probe(record) {
+            self.0.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        self.0.flush();
+    }
+}
+
+/// Tells whether a record is about a connection that was closed before it was used.
+fn is_probe(record: &Record<'_>) -> bool {
+    if !ACCEPTING
+        .iter()
+        .any(|target| record.target().starts_with(target))
+    {
+        return false;
+    }
+    let text = record.args().to_string();
+    CLOSED_EARLY.iter().any(|words| text.contains(words))
+}
