@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use omniglot::config::{
-    AccessLogConfig, Amount, Auth, Balance, BaseUrl, Breaker, ConcurrencyLimit, Config, DEMO_KEY,
-    Limits, OnUnsupported, Problem, Protocol, Reset, Retries, demo, load, parse, route_table,
+    AccessLogConfig, Amount, Auth, Balance, BaseUrl, Breaker, ConcurrencyLimit, Config,
+    CorsOrigins, DEMO_KEY, Limits, OnUnsupported, Problem, Protocol, Reset, Retries, demo, load,
+    parse, route_table,
 };
 use omniglot::model::Format;
 use secrecy::ExposeSecret;
@@ -50,6 +51,8 @@ fn missing_keys_have_their_defaults() {
     assert_eq!(server.timeouts.write_idle, Duration::from_secs(60));
     assert_eq!(server.timeouts.keep_alive, Some(Duration::from_secs(15)));
     assert!(server.validate_native);
+    assert!(server.public_catalog);
+    assert_eq!(server.cors, None);
     assert!(config.keys.is_empty() && config.upstreams.is_empty() && config.models.is_empty());
 }
 
@@ -76,7 +79,7 @@ models: [{id: large, upstreams: [{name: acme}]}]
     assert_eq!(upstream.protocol, Protocol::Auto);
     assert_eq!(upstream.brand, "google");
     let model = &config.models[0];
-    assert_eq!(model.provider, "acme");
+    assert_eq!(model.provider, "omniglot");
     assert_eq!(model.model_type, "chat");
     assert_eq!(model.upstreams[0].weight, 1);
     assert_eq!(model.upstreams[0].model, None);
@@ -201,6 +204,26 @@ models: [{{id: m, upstreams: [{{name: a}}], capabilities: {{sampling: {word}}}}}
         ));
         assert_eq!(config.server.access_log, AccessLogConfig::Off);
         assert_eq!(config.server.timeouts.keep_alive, None);
+    }
+}
+
+#[test]
+fn the_origins_of_web_pages_are_parsed() {
+    let listed = |origins: &[&str]| {
+        let origins = origins.iter().map(|origin| (*origin).to_owned());
+        Some(CorsOrigins::Listed(origins.collect()))
+    };
+    for (text, expected) in [
+        ("off", None),
+        ("\"*\"", Some(CorsOrigins::Any)),
+        ("https://app.example", listed(&["https://app.example"])),
+        (
+            "[\"http://localhost:3000\", \"tauri://localhost\"]",
+            listed(&["http://localhost:3000", "tauri://localhost"]),
+        ),
+    ] {
+        let config = good(&format!("server: {{cors: {text}}}"));
+        assert_eq!(config.server.cors, expected, "{text}");
     }
 }
 

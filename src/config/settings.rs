@@ -92,6 +92,17 @@ pub struct ServerConfig {
     pub max_connections_per_address: Option<u64>,
     /// Absent: conversations are not stored.
     pub conversations: Option<ConversationsConfig>,
+    /// Whether the catalog is served to everybody.
+    pub public_catalog: bool,
+    /// The web pages that may call the gateway; absent: none.
+    pub cors: Option<CorsOrigins>,
+}
+
+/// The origins of web pages, as browsers send them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigins {
+    Any,
+    Listed(Vec<String>),
 }
 
 /// The size of the conversation cache, and its TTL.

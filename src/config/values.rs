@@ -246,6 +246,18 @@ pub fn header_value(text: &str) -> Parsed<String> {
         })
 }
 
+/// The origin of a web page as browsers send it, which is compared letter by letter.
+pub fn origin(text: &str) -> Parsed<String> {
+    let host = text.split_once("://").map(|(_, host)| host);
+    let is_host = |host: &str| !host.is_empty() && !host.contains(['/', '?', '#', '@', '*']);
+    let is_plain = |letter: u8| letter.is_ascii_graphic() && !letter.is_ascii_uppercase();
+    (host.is_some_and(is_host) && text.bytes().all(is_plain))
+        .then(|| text.to_owned())
+        .ok_or_else(|| {
+            "an origin such as https://app.example, in lower case and without a path".to_owned()
+        })
+}
+
 pub fn document_url(text: &str) -> Parsed<String> {
     web_url(text)
         .filter(|url| !carries_credentials(url))

@@ -10,9 +10,9 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 
-use super::billing;
 use super::context::RequestContext;
 use super::timer::within;
+use super::{billing, cors};
 use crate::formats::HeaderFields;
 use crate::model::{Action, Losses};
 use crate::translate::ResponseMode;
@@ -154,8 +154,11 @@ pub(super) fn loss_paths(
 pub(super) async fn write_header(
     session: &mut ServerSession,
     ctx: &mut RequestContext,
-    header: ResponseHeader,
+    mut header: ResponseHeader,
 ) -> Result<()> {
+    if let Some(cors) = &ctx.snapshot.server.cors {
+        cors::add_headers(cors, session.req_header(), &mut header)?;
+    }
     ctx.response
         .start(header.status.as_u16(), ctx.client.elapsed());
     ctx.response.set_writing(true);

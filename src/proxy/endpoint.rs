@@ -326,7 +326,7 @@ fn no_file_storage() -> ApiError {
     ApiError::new(ApiErrorKind::Unsupported, message)
 }
 
-fn unknown_path(path: &str) -> ApiError {
+pub(super) fn unknown_path(path: &str) -> ApiError {
     let message = format!("unknown path {}", truncated(path));
     let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
     api_error.code = Some("unknown_path".to_owned());

@@ -13,7 +13,7 @@ use super::downstream::{write_body, write_header};
 use super::endpoint::Endpoint;
 use super::gateway::Gateway;
 use super::timer::is_downstream;
-use super::{billing, downstream};
+use super::{billing, cors, downstream};
 use crate::catalog;
 use crate::config;
 use crate::formats::{HeaderFields, Operation};
@@ -48,6 +48,16 @@ pub(super) async fn respond_file(
     let content_type = HeaderValue::from_static(mime);
     let fields = HeaderFields::default();
     respond(session, ctx, (200, content_type), body, fields).await
+}
+
+/// Answers a browser that asks whether a page may send a request.
+pub(super) async fn respond_preflight(
+    session: &mut Session,
+    ctx: &mut RequestContext,
+) -> Result<()> {
+    let fields = cors::preflight_fields(session.req_header());
+    let content_type = HeaderValue::from_static("text/plain");
+    respond(session, ctx, (200, content_type), Bytes::new(), fields).await
 }
 
 async fn respond(

@@ -34,6 +34,7 @@ mod connection_limits;
 mod context;
 mod conversation;
 mod conversation_store;
+mod cors;
 mod downstream;
 mod endpoint;
 mod forward;

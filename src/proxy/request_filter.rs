@@ -13,7 +13,7 @@ use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
-use super::{billing, image_tasks, large_body, local};
+use super::{billing, cors, image_tasks, large_body, local};
 use crate::access::{self, KeyLookup};
 use crate::config::{Balance, Limits};
 use crate::formats::{HeaderFields, Operation};
@@ -53,6 +53,9 @@ impl Gateway {
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
     ) -> Result<()> {
+        if cors::is_preflight(ctx.snapshot.server.cors.as_ref(), session.req_header()) {
+            return local::respond_preflight(session, ctx).await;
+        }
         let endpoint = match self.authenticate(session, ctx) {
             Ok((endpoint, caller)) => match self.admit(ctx, &endpoint, caller).await {
                 Ok(()) => endpoint,
@@ -98,7 +101,10 @@ impl Gateway {
         check_header_size(header)?;
         let endpoint = endpoint::parse(&header.method, path, query, &header.headers)?;
         if endpoint == Endpoint::Catalog {
-            return Ok((endpoint, None));
+            return match ctx.snapshot.server.public_catalog {
+                true => Ok((endpoint, None)),
+                false => Err(endpoint::unknown_path(path)),
+            };
         }
         ctx.client.set_has_format(true);
         let query = query.filter(|_| endpoint.key_in_query());

@@ -3,6 +3,7 @@
 mod access_log;
 mod admin;
 mod bodies;
+mod browsers;
 mod command_line;
 mod conversations;
 mod costs;

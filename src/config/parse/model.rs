@@ -8,6 +8,9 @@ use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
 use crate::config::values;
 
+/// Not the name of an upstream: the catalog is public.
+const DEFAULT_PROVIDER: &str = "omniglot";
+
 pub fn parse(
     reader: &mut ConfigReader,
     mut table: ConfigTable,
@@ -35,7 +38,6 @@ pub fn parse(
     let timeouts = timeouts.and_then(|field| parse_timeout_changes(reader, field));
     reader.finish(table);
     let upstreams: Vec<_> = targets.iter().map(|target| target.value.clone()).collect();
-    let first = upstreams.first().map(|target| target.name.clone());
     names.models.push(DeclaredModel {
         id: id.clone(),
         targets,
@@ -43,7 +45,7 @@ pub fn parse(
     });
     Some(ModelConfig {
         id: id?.value,
-        provider: provider.or(first).unwrap_or_default(),
+        provider: provider.unwrap_or_else(|| DEFAULT_PROVIDER.to_owned()),
         model_type: model_type.unwrap_or_else(|| "chat".to_owned()),
         features: features.into_iter().map(|feature| feature.value).collect(),
         pricing: pricing.unwrap_or_default(),

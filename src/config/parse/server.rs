@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::config::check::DeclaredNames;
 use crate::config::settings::{
-    AccessLogConfig, ClientTimeouts, ConversationsConfig, Listen, OnUnsupported, ServerConfig,
-    TlsFiles,
+    AccessLogConfig, ClientTimeouts, ConversationsConfig, CorsOrigins, Listen, OnUnsupported,
+    ServerConfig, TlsFiles,
 };
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::tree::YamlKind;
@@ -47,6 +47,8 @@ pub fn default() -> ServerConfig {
         max_connections: None,
         max_connections_per_address: None,
         conversations: Some(DEFAULT_CONVERSATIONS),
+        public_catalog: true,
+        cors: None,
     }
 }
 
@@ -86,6 +88,9 @@ pub fn parse(
     let max_connections_per_address = reader.optional(&mut table, name, values::count);
     let kept = table.take("conversations");
     let kept = kept.and_then(|field| parse_conversations(reader, field));
+    let public_catalog = reader.optional(&mut table, "public_catalog", values::switch);
+    let cors = table.take("cors");
+    let cors = cors.and_then(|field| parse_cors(reader, field));
     reader.finish(table);
     ServerConfig {
         listen,
@@ -100,6 +105,8 @@ pub fn parse(
         max_connections,
         max_connections_per_address,
         conversations: kept.unwrap_or(default.conversations),
+        public_catalog: public_catalog.unwrap_or(default.public_catalog),
+        cors,
     }
 }
 
@@ -131,6 +138,26 @@ fn parse_conversations(
         size: size.unwrap_or(DEFAULT_CONVERSATIONS.size),
         ttl: ttl.unwrap_or(DEFAULT_CONVERSATIONS.ttl),
     }))
+}
+
+/// `off`, `"*"`, an origin, or a list of origins.
+fn parse_cors(reader: &mut ConfigReader, field: ConfigField) -> Option<CorsOrigins> {
+    if let YamlKind::List(_) = field.node.kind {
+        let origins = reader.filled_list(field).into_iter();
+        let origins = origins.filter_map(|origin| reader.value(origin, values::origin));
+        return Some(CorsOrigins::Listed(
+            origins.map(|origin| origin.value).collect(),
+        ));
+    }
+    let parse = |text: &str| match (text, values::switch(text)) {
+        ("*", _) => Ok(Some(CorsOrigins::Any)),
+        (_, Ok(false)) => Ok(None),
+        _ => match values::origin(text) {
+            Ok(origin) => Ok(Some(CorsOrigins::Listed(vec![origin]))),
+            Err(expected) => Err(format!("off, \"*\", or {expected}")),
+        },
+    };
+    reader.value(field, parse)?.value
 }
 
 /// `ADDRESS`, `{addr, tls}`, or a list of either.
