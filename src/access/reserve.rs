@@ -103,13 +103,17 @@ fn cap_error(key: &str, cap: Cap, exceeded: CapExceeded, most: Money, now: Times
             return store_unreachable(key, cap);
         };
         // Requests mostly cost less than is reserved for them: soon there may be enough.
-        let of_others = match leased_elsewhere.is_zero() {
-            true => String::new(),
-            false => format!(" and {leased_elsewhere} by other gateways,"),
+        let held = match (reserved.is_zero(), leased_elsewhere.is_zero()) {
+            (false, true) => format!("{reserved} of it is held for requests in flight"),
+            (false, false) => format!(
+                "{reserved} of it is held for requests in flight and {leased_elsewhere} by other gateways,"
+            ),
+            (true, false) => format!("{leased_elsewhere} of it is held by other gateways"),
+            (true, true) => return store_unreachable(key, cap),
         };
         let message = format!(
-            "the API key `{key}` has {left} left of its spending cap of {amount}, but {reserved} of it is held for \
-             requests in flight{of_others} and this one may cost {most}; try again"
+            "the API key `{key}` has {left} left of its spending cap of {amount}, but {held} and this request may \
+             cost {most}; try again"
         );
         return retry_after(
             ApiError::new(ApiErrorKind::RateLimited, message),
@@ -203,6 +207,11 @@ mod tests {
         assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         let held = "0.5 of it is held for requests in flight and 0.47 by other gateways,";
         assert!(message.contains(held), "{message}");
+        let (_, message, _) = cap_error_of(Reset::Monthly, "1", "0", "0.97");
+        let held = "but 0.97 of it is held by other gateways and this request may cost 0.04";
+        assert!(message.contains(held), "{message}");
+        let (_, message, _) = cap_error_of(Reset::Monthly, "1", "0", "0");
+        assert!(message.contains("cannot be asked for now"), "{message}");
         let (kind, message, wait) = cap_error_of(Reset::Monthly, "1", "0", "unknown");
         assert_eq!((kind, wait), (ApiErrorKind::RateLimited, Some(RETRY_SOON)));
         assert!(message.contains("cannot be asked for now"), "{message}");
