@@ -15,6 +15,8 @@ pub struct ResponseObserver {
     pub started: bool,
     /// Content has come, not only the frame around it.
     pub has_content: bool,
+    /// A finish reason has come: nothing but the usage may follow.
+    pub finished: bool,
     /// The format's own mark of a proper end has come.
     pub ended: bool,
     /// Images that have come, in formats that separate them.
@@ -81,12 +83,24 @@ fn string_length(raw: Option<RawJson<'_>>) -> u64 {
 }
 
 impl ResponseObserver {
-    /// Records the usage that the upstream reports: it covers all content before it.
+    /// Records the usage that the upstream reports. What it counts of the output covers all content
+    /// of that kind before it; a report without a kind covers none of it.
     pub fn record_usage(&mut self, usage: Usage) {
-        self.usage = Some(usage);
-        if !usage.is_blank() {
-            self.uncounted = ContentBytes::default();
+        let counts_text = usage.output > usage.thinking;
+        if counts_text {
+            self.uncounted.text = 0;
         }
+        if counts_text || usage.thinking > 0 {
+            self.uncounted.reasoning = 0;
+        }
+        self.usage = Some(usage);
+    }
+
+    /// Tells whether the content is complete and its usage is still to come.
+    pub fn awaits_usage(&self) -> bool {
+        let is_complete = (self.finished || self.ended) && !self.closed;
+        let is_reported = self.usage.is_some_and(|usage| usage.output > 0);
+        is_complete && !is_reported && self.api_error.is_none()
     }
 
     /// Observes an event of a choice. A stream has ended when every choice that appeared has.

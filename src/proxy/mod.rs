@@ -43,6 +43,7 @@ mod health_check;
 mod image_files;
 mod image_tasks;
 mod large_body;
+mod late_usage;
 mod listener;
 mod local;
 mod request_body;

@@ -21,7 +21,7 @@ use super::timer::{client_gone, deadline_exceeded, is_downstream, sleep_to, unle
 use super::upstream::decompress::Decompressor;
 use super::upstream::redact;
 use super::upstream_response::{client_error, is_failure, is_unknown_path, passes_through};
-use super::{billing, downstream, image_files, local};
+use super::{billing, downstream, image_files, late_usage, local};
 use crate::formats::HeaderFields;
 use crate::metrics::FailureCause;
 use crate::model::ApiErrorKind;
@@ -48,7 +48,7 @@ impl Gateway {
         ctx: &mut Box<RequestContext>,
         upstream: &mut UpstreamSession,
         header: ResponseHeader,
-        decompressor: Decompressor,
+        mut decompressor: Decompressor,
     ) -> Result<()> {
         let translator = ctx.response.translator.as_ref();
         match translator.map(ResponseTranslator::mode) {
@@ -61,8 +61,9 @@ impl Gateway {
                     .await
             }
             Some(ResponseMode::Stream) => {
-                self.respond_stream(session, ctx, upstream, header, decompressor)
-                    .await
+                let decompressor = &mut decompressor;
+                let done = self.respond_stream(session, ctx, upstream, header, decompressor);
+                late_usage::read_after(done.await, ctx, upstream, decompressor).await
             }
         }
     }
@@ -112,7 +113,7 @@ impl Gateway {
         ctx: &mut Box<RequestContext>,
         upstream: &mut UpstreamSession,
         mut header: ResponseHeader,
-        mut decompressor: Decompressor,
+        decompressor: &mut Decompressor,
     ) -> Result<()> {
         header.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-cache"))?;
         if session.req_header().version == Version::HTTP_11 {
@@ -138,14 +139,14 @@ impl Gateway {
             };
             limit = idle_timeout(ctx);
             let mut batch = BodyBuffer::default();
-            let mut last = self.translate_into(session, ctx, &mut decompressor, chunk, &mut batch);
+            let mut last = self.translate_into(session, ctx, decompressor, chunk, &mut batch);
             // What has arrived meanwhile goes out in the same write.
             while matches!(last, Ok(false)) && batch.len() < BATCH_LIMIT {
                 let Some(chunk) = upstream.read_response_body().now_or_never() else {
                     break;
                 };
                 let chunk = chunk.map_err(|error| error.into_up());
-                last = self.translate_into(session, ctx, &mut decompressor, chunk, &mut batch);
+                last = self.translate_into(session, ctx, decompressor, chunk, &mut batch);
             }
             let end = matches!(last, Ok(true));
             let chunk = (!batch.is_empty()).then(|| batch.take());

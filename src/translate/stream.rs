@@ -198,7 +198,8 @@ fn observe(observer: &mut ResponseObserver, in_reasoning: &mut bool, event: &Eve
             observer.has_content = true;
             usage::add_delta(&mut observer.uncounted, *in_reasoning, delta);
         }
-        Event::Close { .. } | Event::Finish { .. } => observer.has_content = true,
+        Event::Close { .. } => observer.has_content = true,
+        Event::Finish { .. } => (observer.has_content, observer.finished) = (true, true),
         Event::Usage(usage) => observer.record_usage(*usage),
         Event::End => (observer.ended, observer.closed) = (true, true),
         Event::Start { .. } => observer.started = true,

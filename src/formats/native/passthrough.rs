@@ -139,12 +139,13 @@ pub(super) fn observe_event(
 
 /// Records the usage, the content and the end that a response or a chunk holds.
 fn record(response: &ObservedResponse<'_>, observer: &mut ResponseObserver) {
-    match &response.usage_metadata {
-        Some(usage) => observer.record_usage(usage.decode()),
-        None => {
-            let candidates = response.candidates.iter().flatten();
-            candidates.for_each(|candidate| candidate.count(&mut observer.uncounted));
-        }
+    let usage = response.usage_metadata.as_ref();
+    if !usage.is_some_and(UpstreamUsage::counts_output) {
+        let candidates = response.candidates.iter().flatten();
+        candidates.for_each(|candidate| candidate.count(&mut observer.uncounted));
+    }
+    if let Some(usage) = usage {
+        observer.record_usage(usage.decode_after(observer.usage));
     }
     for candidate in response.candidates.iter().flatten() {
         observer.has_content |= candidate.content.is_some();

@@ -41,6 +41,27 @@ fn tokens_of(modality: &str, details: Option<&Vec<UpstreamModalityCount<'_>>>) -
 }
 
 impl UpstreamUsage<'_> {
+    /// Tells whether the output is counted: some upstreams do that in the last chunk only.
+    pub(super) const fn counts_output(&self) -> bool {
+        self.candidates_token_count.is_some()
+    }
+
+    /// Decodes the counts of a chunk; what it does not count of the output is as in the chunk before.
+    pub(super) fn decode_after(&self, previous: Option<Usage>) -> Usage {
+        let (mut usage, previous) = (self.decode(), previous.unwrap_or_default());
+        let answer = previous.output.saturating_sub(previous.thinking);
+        if self.thoughts_token_count.is_none() {
+            usage.thinking = previous.thinking;
+            usage.output = usage.output.saturating_add(previous.thinking);
+        }
+        if !self.counts_output() {
+            usage.output = usage.output.saturating_add(answer);
+            (usage.audio_output, usage.image_output) =
+                (previous.audio_output, previous.image_output);
+        }
+        usage
+    }
+
     pub(super) fn decode(&self) -> Usage {
         let sum = |first: Option<TokenCount>, second: Option<TokenCount>| {
             let (TokenCount(first), TokenCount(second)) =
@@ -110,8 +131,35 @@ impl From<Usage> for UsageMetadata {
 
 #[cfg(test)]
 mod tests {
-    use super::UsageMetadata;
+    use super::{UpstreamUsage, UsageMetadata};
+    use crate::json::decode_json;
     use crate::model::Usage;
+
+    #[test]
+    fn counts_that_a_chunk_leaves_out_are_those_of_the_chunk_before() {
+        let mut usage = None;
+        for (chunk, counts) in [
+            (r#"{"promptTokenCount":5}"#, (5, 0, 0)),
+            (
+                r#"{"promptTokenCount":5,"thoughtsTokenCount":3}"#,
+                (5, 3, 3),
+            ),
+            (
+                r#"{"promptTokenCount":5,"thoughtsTokenCount":4,"candidatesTokenCount":2}"#,
+                (5, 6, 4),
+            ),
+            (r#"{"promptTokenCount":5}"#, (5, 6, 4)),
+            (
+                r#"{"promptTokenCount":5,"candidatesTokenCount":7}"#,
+                (5, 11, 4),
+            ),
+        ] {
+            let decoded: UpstreamUsage<'_> = decode_json(chunk).expect(chunk);
+            let next = decoded.decode_after(usage);
+            assert_eq!((next.input, next.output, next.thinking), counts, "{chunk}");
+            usage = Some(next);
+        }
+    }
 
     #[test]
     fn the_total_of_very_large_counts_saturates() {

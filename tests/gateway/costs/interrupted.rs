@@ -1,6 +1,10 @@
 //! Interrupted streams and clients that disconnect: what arrived is billed, and marked as an estimate.
 
-use omniglot_test_support::{FORMATS, Gateway, KEY, Mock, client, request};
+use std::time::Duration;
+
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, client, fixed_response_upstream, request,
+};
 
 use super::{config, line_of, lines, send_request};
 
@@ -148,4 +152,67 @@ async fn a_client_that_disconnects_before_an_upstream_is_used_is_not_billed() {
     let left = lines.iter().find(|line| line.field("status") == "499");
     assert_eq!(left.expect("a line").field("cost"), "null");
     assert_eq!(mock.seen("second", "started").await, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_before_the_usage_pays_by_it() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, "", ""));
+    let words = "mock:usage=1000,400,50,20 mock:text=hello mock:wait=go mock:name=late";
+    let (path, body) = request("chat", "priced-chat", words, true);
+    let asked = client()
+        .post(gateway.url(&path))
+        .bearer_auth(KEY)
+        .json(&body);
+    let mut response = asked.send().await.expect("a response");
+    let mut text = String::new();
+    loop {
+        let chunk = response.chunk().await.expect("a chunk").expect("more");
+        text += str::from_utf8(&chunk).expect("text");
+        if text.contains(r#""finish_reason":"stop""#) {
+            break;
+        }
+        mock.signal("go", 1).await;
+    }
+    drop(response);
+    // Long enough to notice it; a gateway that has not sends the usage to nobody.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    while mock.seen("late", "finished").await + mock.seen("late", "cancelled").await == 0 {
+        mock.signal("go", 1).await;
+    }
+    gateway.until_idle().await;
+    let lines = lines(gateway);
+    assert_eq!(lines[0].field("cost"), "0.001351");
+    assert_eq!(lines[0].field("estimated"), "false");
+}
+
+#[tokio::test]
+async fn native_chunks_that_do_not_count_their_output_are_estimated() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let chunk = |text: &str, rest: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"role\":\"model\",\"parts\":[{{\"text\":\"{text}\"}}]}}{rest}}}],\
+             \"usageMetadata\":{{\"promptTokenCount\":100,\"totalTokenCount\":100}}}}\r\n\r\n"
+        )
+        .into_bytes()
+    };
+    for rest in ["", ",\"finishReason\":\"STOP\""] {
+        let parts = vec![head.into(), chunk("four", ""), chunk(" eight", rest)];
+        let upstream = fixed_response_upstream(parts);
+        let gateway = Gateway::start(&config(upstream, "", ""));
+        let mut ids = Vec::new();
+        for (client, _) in FORMATS {
+            let response = send_request(&gateway, client, "priced-native", "hello", true).await;
+            assert_eq!(response.status, 200, "{}", response.text());
+            ids.push((response.header("x-request-id").to_owned(), client));
+        }
+        let lines = lines(gateway);
+        for (id, client) in ids {
+            let line = line_of(&lines, &id);
+            assert_eq!(line.count("input_tokens"), 100, "{client} {rest}");
+            assert_eq!(line.count("output_tokens"), 3, "{client} {rest}");
+            assert_eq!(line.field("estimated"), "true", "{client} {rest}");
+            assert_eq!(line.field("cost"), line.worth(), "{client} {rest}");
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl StreamDecoder for NativeStreamDecoder {
                 Some(("SAFETY".to_owned(), Some(message)));
         }
         if let Some(usage) = &chunk.usage_metadata {
-            self.usage = Some(usage.decode());
+            self.usage = Some(usage.decode_after(self.usage));
         }
         if !std::mem::replace(&mut self.begun, true) {
             let created = chunk.created();
