@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use crate::json::{self, FromJson};
+use crate::json::{self, FromJson, RawJson, UniqueField, UniqueFieldsError};
 use crate::model::ApiError;
 
 /// The message for an upstream's error that has none.
@@ -30,12 +30,44 @@ pub(super) fn is_error_body(body: &[u8]) -> bool {
 /// Decodes the body of a request, which must be an object: derived readers would accept an array
 /// in its place.
 pub(super) fn decode_request_body<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, ApiError> {
+    json::decode_json(object_text(body)?).map_err(|error| not_json(&error))
+}
+
+/// Decodes the fields of a request that decide access or money: each may stand there once.
+pub(super) fn decode_unique_fields<'a, const N: usize>(
+    body: &'a [u8],
+    spellings: [&[&'static str]; N],
+) -> Result<[UniqueField<'a>; N], ApiError> {
+    let fields = json::decode_unique(object_text(body)?, None, spellings);
+    fields.map_err(|error| match error {
+        UniqueFieldsError::Refused(api_error) => api_error,
+        UniqueFieldsError::Syntax(error) => not_json(&error),
+    })
+}
+
+/// Decodes such fields of an object in the body; where it is absent, they are.
+pub(super) fn decode_unique_members<'a, const N: usize>(
+    object: &UniqueField<'a>,
+    spellings: [&[&'static str]; N],
+) -> Result<[UniqueField<'a>; N], ApiError> {
+    let text = object.value().map_or("{}", RawJson::get);
+    let fields = json::decode_unique(text, Some(object.name()), spellings);
+    fields.map_err(|error| match error {
+        UniqueFieldsError::Refused(api_error) => api_error,
+        UniqueFieldsError::Syntax(_) => object.wrong("an object"),
+    })
+}
+
+fn object_text(body: &[u8]) -> Result<&str, ApiError> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiError::invalid("the body must be a JSON object"));
     }
-    let wrong = |why: &dyn Display| ApiError::invalid(format!("the body is not valid JSON: {why}"));
-    let text = str::from_utf8(body).map_err(|error| wrong(&error))?;
-    json::decode_json(text).map_err(|error| wrong(&error))
+    str::from_utf8(body).map_err(|error| not_json(&error))
+}
+
+#[cold]
+fn not_json(why: &dyn Display) -> ApiError {
+    ApiError::invalid(format!("the body is not valid JSON: {why}"))
 }
 
 /// The error for a response without the field that holds its content.

@@ -11,7 +11,7 @@ use super::conversation_codec::ConversationCodec;
 use super::header_fields::HeaderFields;
 use super::json_bytes::to_json_string;
 use super::request_options::{
-    Framing, Operation, OutputLimit, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
+    Framing, Operation, RequestHead, ResponseOptions, RoutingFields, UpstreamTarget,
 };
 use super::response_observer::{InterruptedStream, Observation, ResponseObserver};
 use super::token_counter::TokenCounter;
@@ -94,14 +94,13 @@ pub trait Codec: Sync {
         }
     }
 
-    /// Decodes only the fields of a request that routing needs.
+    /// Decodes only the fields of a request that routing and the reservation of its cost need. They
+    /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
-    /// Decodes the largest output that a request allows.
-    fn output_limit(&self, body: &[u8]) -> OutputLimit {
-        let fields = self.decode_routing_fields(body).ok();
-        fields
-            .and_then(|fields| fields.output_limit)
-            .unwrap_or_default()
+    /// Returns the lengths of the media in a body, which have another number of tokens than text.
+    fn media_lengths(&self, head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
+        let request = self.decode_request(head, body, &mut Losses::default());
+        request.map_or_else(|_| Vec::new(), |request| request.media_lengths())
     }
     /// Checks a request that passes through unchanged, and returns the ranges of the body that
     /// name the upstream's vendor. `strict`: refuses what the format itself promises to refuse.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::capabilities::Capabilities;
-use crate::json::{Edit, RawJson};
+use crate::json::Edit;
 use crate::model::{ConversationState, ImageSize, SignatureLookup, TranslationState};
 
 /// An operation of a model.
@@ -80,8 +80,7 @@ pub struct RoutingFields<'a> {
     pub stream: bool,
     /// Makes the stream report its usage; `None`: it does so already.
     pub include_usage_edit: Option<Edit>,
-    /// `None`: these fields were not decoded.
-    pub output_limit: Option<OutputLimit>,
+    pub output_limit: OutputLimit,
     /// In formats that have a [`ConversationCodec`](super::ConversationCodec).
     pub conversation: Option<ConversationState>,
     /// In formats that have it.
@@ -112,15 +111,11 @@ impl Default for OutputLimit {
 }
 
 impl OutputLimit {
-    /// Decodes the two fields. Anything but a number is ignored here and refused elsewhere.
-    pub(super) fn of(output: Option<RawJson<'_>>, choices: Option<RawJson<'_>>) -> OutputLimit {
-        let number = |raw: RawJson<'_>| {
-            let number: f64 = raw.get().trim_matches('"').parse().ok()?;
-            (number >= 1.0).then_some(number as u64)
-        };
+    /// The limit by two fields. A limit of 0 is none: some upstreams take it for an absent one.
+    pub(super) fn of(output: Option<u64>, choices: Option<u64>) -> OutputLimit {
         OutputLimit {
-            output: output.and_then(number),
-            choices: choices.and_then(number).unwrap_or(1),
+            output: output.filter(|output| *output > 0),
+            choices: choices.unwrap_or(1).max(1),
         }
     }
 }

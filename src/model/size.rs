@@ -12,6 +12,38 @@ impl Request<'_> {
         let turns = self.turns.iter().map(|turn| sum(&turn.parts));
         turns.sum::<usize>() + self.tools.len() * PER_TOOL
     }
+
+    /// The lengths of the images, recordings and documents in base64. Files of text are none of these.
+    pub fn media_lengths(&self) -> Vec<u64> {
+        let mut lengths = Vec::new();
+        for turn in &self.turns {
+            add_media_lengths(&turn.parts, &mut lengths);
+        }
+        if let Some(mask) = &self.output.image_options.mask {
+            lengths.extend(media_length(mask));
+        }
+        lengths
+    }
+}
+
+fn add_media_lengths(parts: &[Part<'_>], lengths: &mut Vec<u64>) {
+    for part in parts {
+        match &part.kind {
+            PartKind::Media(media) => lengths.extend(media_length(media)),
+            PartKind::Result(result) => add_media_lengths(&result.parts, lengths),
+            _ => {}
+        }
+    }
+}
+
+fn media_length(media: &Media<'_>) -> Option<u64> {
+    let Source::Base64(data) = &media.source else {
+        return None;
+    };
+    let is_media = ["image/", "audio/", "video/", "application/pdf"]
+        .iter()
+        .any(|kind| media.mime.starts_with(kind));
+    is_media.then_some(data.len() as u64)
 }
 
 impl Response<'_> {

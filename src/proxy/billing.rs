@@ -43,8 +43,11 @@ pub(super) fn reserve(
     {
         return Ok(None);
     }
-    let limit = request.output_limit(ctx.client.codec(), &ctx.route.body);
-    let input = BodyEstimate::of(&ctx.route.body).max_tokens();
+    let limit = request.output_limit;
+    let traits = ctx.route.model_traits();
+    let body = &ctx.route.body;
+    let estimate = BodyEstimate::exact(ctx.client.codec(), &request.head(&traits), body);
+    let input = estimate.max_tokens();
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
         let usual = attempt.settings.settings.max_output_tokens;
@@ -55,7 +58,9 @@ pub(super) fn reserve(
     };
     let highest = attempts.iter().filter_map(highest_of).max();
     let highest = highest.unwrap_or_default();
-    match access::reserve(leases, key, highest, Timestamp::now())? {
+    let reserved = access::reserve(leases, key, highest, Timestamp::now())?;
+    ctx.billing.set_input_tokens(estimate.tokens());
+    match reserved {
         Reserve::Ready(reservation) => {
             ctx.billing.set_reservation(reservation);
             Ok(None)
@@ -109,14 +114,30 @@ fn metered(ctx: &RequestContext) -> Option<MeasuredUsage> {
 /// About how many tokens were sent. The body itself is not kept until the end of a stream.
 fn input_tokens(ctx: &RequestContext) -> u64 {
     let known = ctx.billing.input_tokens();
-    known.unwrap_or_else(|| BodyEstimate::of(&ctx.route.body).tokens())
+    known.unwrap_or_else(|| estimate_body(ctx).tokens())
+}
+
+/// What is paid for is counted; an estimate that costs nothing may be rough.
+fn estimate_body(ctx: &RequestContext) -> BodyEstimate {
+    let body = &ctx.route.body;
+    let prices = ctx
+        .route
+        .current()
+        .and_then(|attempt| attempt.settings.prices);
+    match ctx.route.request().filter(|_| prices.is_some()) {
+        Some(request) => {
+            let traits = ctx.route.model_traits();
+            BodyEstimate::exact(ctx.client.codec(), &request.head(&traits), body)
+        }
+        None => BodyEstimate::sampled(body),
+    }
 }
 
 /// The body is about to be freed; only a stream that breaks off may need its size.
 pub(super) fn before_header(ctx: &mut RequestContext) {
     let translator = ctx.response.translator.as_ref();
     let usage = translator.and_then(|translator| translator.observer().usage);
-    if usage.unwrap_or_default().input == 0 {
+    if usage.unwrap_or_default().input == 0 && ctx.billing.input_tokens().is_none() {
         let tokens = input_tokens(ctx);
         ctx.billing.set_input_tokens(tokens);
     }

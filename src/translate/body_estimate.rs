@@ -1,17 +1,17 @@
 //! Estimates the tokens of a request from the size of its body.
 
+use crate::formats::{Codec, RequestHead};
+
 /// The bytes of a token in most languages, on average.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 /// The fewest bytes of a token: one Chinese character has three.
 const MIN_BYTES_PER_TOKEN: u64 = 3;
 
-/// How much of a request's body is text and how much is data, such as images.
-///
-/// Only samples of the body are read: an image of 20 MiB must not be scanned to recognise it.
+/// How much of a request's body is text, and how many pages of data there are, such as images.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
-    data: u64,
+    pages: u64,
 }
 
 /// The most samples of a body, and the shortest section that may be data.
@@ -25,20 +25,29 @@ const TOKENS_PER_PAGE: u64 = 1000;
 const BYTES_PER_PAGE: u64 = (64 << 10) / 3 * 4;
 
 impl BodyEstimate {
-    /// Samples a body.
-    pub fn of(body: &[u8]) -> BodyEstimate {
-        let section = (body.len() / MAX_SAMPLES).max(MIN_SECTION);
-        let mut estimate = BodyEstimate::default();
-        for part in body.chunks(section) {
-            let middle = part.len() / 2;
-            let sample = &part[middle..part.len().min(middle + SAMPLE)];
-            let bytes = part.len() as u64;
-            match part.len() == section && (is_base64(sample) || !is_text(sample)) {
-                true => estimate.data += bytes,
-                false => estimate.text += bytes,
-            }
+    /// Estimates by samples of the body, where nothing is paid by it: an image of 20 MiB need not be
+    /// scanned to recognise it.
+    pub fn sampled(body: &[u8]) -> BodyEstimate {
+        let data = sampled_data(body);
+        BodyEstimate {
+            text: body.len() as u64 - data,
+            pages: data.div_ceil(BYTES_PER_PAGE),
         }
-        estimate
+    }
+
+    /// Counts every byte as text but those of media, by the format's own decoder: text may look like
+    /// data. A body that it refuses is text.
+    pub fn exact(codec: &dyn Codec, head: &RequestHead<'_>, body: &[u8]) -> BodyEstimate {
+        let all = body.len() as u64;
+        let media = match sampled_data(body) {
+            0 => Vec::new(),
+            _ => codec.media_lengths(head, body),
+        };
+        let pages = media.iter().map(|length| length.div_ceil(BYTES_PER_PAGE));
+        BodyEstimate {
+            pages: pages.sum(),
+            text: all.saturating_sub(media.iter().sum()),
+        }
     }
 
     /// Returns the likely number of tokens.
@@ -53,8 +62,19 @@ impl BodyEstimate {
 
     const fn data_tokens(self) -> u64 {
         // At most 1000 tokens per page: no overflow below an exabyte.
-        self.data.div_ceil(BYTES_PER_PAGE) * TOKENS_PER_PAGE
+        self.pages * TOKENS_PER_PAGE
     }
+}
+
+/// About how many bytes look like data.
+fn sampled_data(body: &[u8]) -> u64 {
+    let section = (body.len() / MAX_SAMPLES).max(MIN_SECTION);
+    let sections = body.chunks_exact(section).filter(|part| {
+        let middle = part.len() / 2;
+        let sample = &part[middle..part.len().min(middle + SAMPLE)];
+        is_base64(sample) || !is_text(sample)
+    });
+    (sections.count() * section) as u64
 }
 
 fn is_base64(bytes: &[u8]) -> bool {
@@ -74,6 +94,15 @@ fn is_text(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Format;
+
+    fn exact(body: &str) -> BodyEstimate {
+        BodyEstimate::exact(
+            Format::Chat.codec(),
+            &RequestHead::default(),
+            body.as_bytes(),
+        )
+    }
 
     #[test]
     fn text_of_any_length_is_text() {
@@ -81,26 +110,55 @@ mod tests {
             for times in [1, 1000, 100_000] {
                 let body = words.repeat(times);
                 let length = body.len() as u64;
-                let estimate = BodyEstimate::of(body.as_bytes());
-                assert_eq!((estimate.text, estimate.data), (length, 0), "{words}");
-                assert_eq!(estimate.tokens(), length.div_ceil(4));
-                assert_eq!(estimate.max_tokens(), length.div_ceil(3));
+                for estimate in [BodyEstimate::sampled(body.as_bytes()), exact(&body)] {
+                    assert_eq!((estimate.text, estimate.pages), (length, 0), "{words}");
+                    assert_eq!(estimate.tokens(), length.div_ceil(4));
+                    assert_eq!(estimate.max_tokens(), length.div_ceil(3));
+                }
             }
         }
-        assert_eq!(BodyEstimate::of(b"").max_tokens(), 0);
+        assert_eq!(BodyEstimate::sampled(b"").max_tokens(), 0);
     }
 
     #[test]
     fn images_do_not_count_as_text() {
         let prompt = "What is on it? ".repeat(2000);
         for size in [1usize << 20, 20 << 20] {
-            let body = format!("{prompt}\"{}\"", "iVBORw0K+/9a".repeat(size / 12));
-            let estimate = BodyEstimate::of(body.as_bytes());
-            assert_eq!(estimate.text + estimate.data, body.len() as u64);
+            let data = "iVBORw0K+/9a".repeat(size / 12);
+            let body = format!("{prompt}\"{data}\"");
+            let estimate = BodyEstimate::sampled(body.as_bytes());
             let section = (body.len() / MAX_SAMPLES).max(MIN_SECTION) as u64;
             let text = prompt.len() as u64;
             let near = text - section..=text + 3 * section;
             assert!(near.contains(&estimate.text), "{estimate:?}");
+            let image = format!(
+                r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}"#
+            );
+            let body = format!(
+                r#"{{"model":"m","messages":[{{"role":"user","content":[{{"type":"text","text":"{prompt}"}},{image}]}}]}}"#
+            );
+            let estimate = exact(&body);
+            assert_eq!(estimate.text, (body.len() - data.len()) as u64);
+            assert_eq!(estimate.pages, (data.len() as u64).div_ceil(BYTES_PER_PAGE));
+        }
+    }
+
+    #[test]
+    fn text_that_looks_like_data_is_text() {
+        for text in ["_", "a", "iVBORw0K+/9a"] {
+            let text = text.repeat(100_000);
+            let words = [
+                format!(r#"{{"role":"user","content":"{text}"}}"#),
+                format!(
+                    r#"{{"role":"user","content":[{{"type":"file","file":{{"filename":"a.txt","file_data":"data:text/plain;base64,{text}"}}}}]}}"#
+                ),
+                format!(r#"{{"role":"user","content":[{{"type":"unknown","data":"{text}"}}]}}"#),
+            ];
+            for words in words {
+                let body = format!(r#"{{"model":"m","messages":[{words}]}}"#);
+                let estimate = exact(&body);
+                assert_eq!((estimate.text, estimate.pages), (body.len() as u64, 0));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::formats::{Codec, Operation, OutputLimit, RequestHead};
 use crate::json::{ChunkedBytes, Edit, replace, splice};
-use crate::model::{ApiError, ConversationState, ImageSize};
+use crate::model::{ApiError, ConversationState, ImageSize, truncated};
 
 /// The fields of a request that routing and passthrough need, for all attempts.
 #[derive(Debug, Clone)]
@@ -18,7 +18,8 @@ pub struct RequestSummary {
     pub operation: Operation,
     pub stream: bool,
     include_usage_edit: Option<Edit>,
-    output_limit: Option<OutputLimit>,
+    /// The largest output that the request allows.
+    pub output_limit: OutputLimit,
     /// Where the body names the upstream's vendor.
     vendor_ranges: Vec<Range<usize>>,
     /// Removes the `async` field, which is for the gateway alone.
@@ -48,6 +49,9 @@ impl RequestSummary {
     ) -> Result<RequestSummary, ApiError> {
         let fields = codec.decode_routing_fields(body)?;
         let (model, model_range) = match (path_model, fields.model) {
+            (Some(model), Some(named)) if named.name != model => {
+                return Err(other_model(model, &named.name));
+            }
             (Some(model), _) => (model.to_owned(), None),
             (None, Some(named)) => (named.name.into_owned(), Some(named.range)),
             (None, None) => {
@@ -104,12 +108,6 @@ impl RequestSummary {
         }
     }
 
-    /// Returns the largest output that the request allows.
-    pub fn output_limit(&self, codec: &dyn Codec, body: &[u8]) -> OutputLimit {
-        self.output_limit
-            .unwrap_or_else(|| codec.output_limit(body))
-    }
-
     /// Returns the body without the `async` field.
     pub fn body_without_async(&self, body: &Bytes) -> Bytes {
         match &self.async_removal {
@@ -157,4 +155,11 @@ impl RequestSummary {
         edits.sort_by_key(|edit| edit.range.start);
         splice(body, &edits)
     }
+}
+
+/// The error for a body that names another model than the path: an upstream might take either.
+fn other_model(path: &str, body: &str) -> ApiError {
+    let (path, body) = (truncated(path), truncated(body));
+    let message = format!("`model` must be the model of the path, `{path}`, got `{body}`");
+    ApiError::invalid(message).at("model")
 }

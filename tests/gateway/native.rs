@@ -51,6 +51,7 @@ async fn requests_that_break_a_rule_are_refused_for_every_upstream() {
             let response = send_request(&gateway, model, "generateContent", body).await;
             let message = refused(&response, 400);
             let named = message.contains(&format!("{field}:"))
+                || message.contains(&format!("`{field}` must be"))
                 || message.ends_with(&format!("missing required field {field}"));
             assert!(named, "{model} {body}: {message}");
             let error = &response.json()["error"];

@@ -393,8 +393,7 @@ fn forward(from: Format, to: Format, body: &[u8]) {
     let Ok(mut summary) = summary else {
         return;
     };
-    BodyEstimate::of(body);
-    summary.output_limit(from.codec(), body);
+    BodyEstimate::exact(from.codec(), &summary.head(&ModelTraits::default()), body);
     let capabilities = Capabilities::default();
     let target = UpstreamTarget {
         model: "upstream-model",

@@ -8,6 +8,7 @@ mod framing;
 mod json;
 mod random_events;
 mod random_responses;
+mod reservations;
 mod round_trips;
 
 use proptest::prelude::ProptestConfig;

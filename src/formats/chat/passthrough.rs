@@ -6,49 +6,42 @@ use super::error::decode_error;
 use super::usage::CompletionUsage;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
-    decode_event_data, decode_request_body, decode_response_body, missing_content,
+    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
+    missing_content,
 };
-use crate::json::{Edit, Present, RawJson, decode_json, from_json};
+use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
 use crate::model::ApiError;
-
-from_json! {
-    /// The fields of a request that routing and metering need.
-    struct PeekedRequest<'a> {
-        "model" => model: Option<RawJson<'a>>,
-        "stream" => stream: Option<bool>,
-        /// `null` too is edited in place: a second key would be a duplicate.
-        "stream_options" => stream_options: RawJson<'a>,
-        "max_completion_tokens" => max_completion_tokens: Option<RawJson<'a>>,
-        "max_tokens" => max_tokens: Option<RawJson<'a>>,
-        "n" => n: Option<RawJson<'a>>,
-    }
-}
-
-from_json! {
-    struct PeekedStreamOptions<'a> {
-        "include_usage" => include_usage: RawJson<'a>,
-    }
-}
 
 /// Decodes the fields of a request that routing and metering need.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let request: PeekedRequest<'_> = decode_request_body(body)?;
-    let model = request
-        .model
+    let [model, stream, stream_options, newer_limit, limit, n] = decode_unique_fields(
+        body,
+        [
+            &["model"],
+            &["stream"],
+            &["stream_options"],
+            &["max_completion_tokens"],
+            &["max_tokens"],
+            &["n"],
+        ],
+    )?;
+    let model = model
+        .value()
         .map(|raw| decode_model_name(body, raw))
         .transpose()?;
-    let stream = request.stream.unwrap_or(false);
+    let stream = stream.flag()?.unwrap_or(false);
     let usage_edit = if stream {
-        request_usage(body, request.stream_options)?
+        request_usage(body, &stream_options)?
     } else {
         None
     };
-    let longest = request.max_completion_tokens.or(request.max_tokens);
+    // Upstreams differ in which of the two they heed.
+    let longest = newer_limit.count()?.max(limit.count()?);
     Ok(RoutingFields {
         model,
         stream,
         include_usage_edit: usage_edit,
-        output_limit: Some(OutputLimit::of(longest, request.n)),
+        output_limit: OutputLimit::of(longest, n.count()?),
         conversation: None,
         async_option: None,
     })
@@ -68,8 +61,8 @@ pub(in crate::formats) fn decode_model_name<'a>(
 
 /// The edit that sets `include_usage`, without which a stream reports no token counts. `None`: the client
 /// has set it.
-fn request_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiError> {
-    let Some(options) = options.written() else {
+fn request_usage(body: &[u8], stream_options: &UniqueField<'_>) -> Result<Option<Edit>, ApiError> {
+    let Some(options) = stream_options.written() else {
         let first = 1 + body.iter().position(|byte| *byte == b'{').unwrap_or(0);
         let with = br#""stream_options":{"include_usage":true},"#.to_vec();
         return Ok(Some(Edit {
@@ -78,13 +71,13 @@ fn request_usage(body: &[u8], options: RawJson<'_>) -> Result<Option<Edit>, ApiE
         }));
     };
     let range = options.range_in(body);
+    // `null` too is edited in place: a second key would be a duplicate.
     if options.get() == "null" {
         let with = br#"{"include_usage":true}"#.to_vec();
         return Ok(Some(Edit { range, with }));
     }
-    let wrong = || ApiError::invalid("stream_options: expected an object").at("stream_options");
-    let inner: PeekedStreamOptions<'_> = decode_json(options.get()).map_err(|_| wrong())?;
-    Ok(match inner.include_usage.written() {
+    let [include_usage] = decode_unique_members(stream_options, [&["include_usage"]])?;
+    Ok(match include_usage.written() {
         Some(value) if value.get() == "true" => None,
         Some(value) => Some(Edit {
             range: value.range_in(body),

@@ -66,6 +66,16 @@ impl<'a> InputImage<'a> {
         })
     }
 
+    /// Its length in the body, if it is there.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.header?;
+        match &self.source {
+            InputImageSource::File(bytes) => Some(bytes.len() as u64),
+            InputImageSource::Json(Source::Base64(data)) => Some(data.len() as u64),
+            InputImageSource::Json(_) => None,
+        }
+    }
+
     pub(super) fn into_media(self) -> Media<'a> {
         Media {
             mime: self

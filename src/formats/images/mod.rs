@@ -104,6 +104,10 @@ impl Codec for Images {
         error::encode_in_stream(api_error, out);
     }
 
+    fn media_lengths(&self, head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
+        passthrough::media_lengths(head, body)
+    }
+
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

@@ -1,57 +1,43 @@
 //! Passthrough: finds the model, the images and the usage in bodies that are forwarded unchanged.
 
 use super::error;
+use super::input_image::InputImage;
 use super::multipart::{self, MultipartField};
+use super::parameters::decode_parameters;
 use super::response::RawImageResponse;
 use super::stream::{ImageEventType, RawImageEvent};
 use super::usage::{add_usage, decode_usage};
 use crate::formats::chat::decode_model_name;
 use crate::formats::{
-    AsyncOption, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
-    decode_event_data, decode_request_body, decode_response_body, missing_content,
+    AsyncOption, ModelField, Observation, OutputLimit, RequestHead, ResponseObserver,
+    RoutingFields, decode_event_data, decode_response_body, decode_unique_fields, missing_content,
 };
-use crate::json::{Edit, RawJson, from_json, remove_member};
-use crate::model::ApiError;
-
-from_json! {
-    struct ImageRequestFields<'a> {
-        "model" => model: Option<RawJson<'a>>,
-        "stream" => stream: Option<bool>,
-        "async" => r#async: Option<RawJson<'a>>,
-        "n" => n: Option<RawJson<'a>>,
-    }
-}
+use crate::json::{Edit, remove_member};
+use crate::model::{ApiError, Losses};
 
 /// Reads the fields of a request that routing needs.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     if multipart::is_multipart(body) {
         return peek_multipart(body);
     }
-    let request: ImageRequestFields<'_> = decode_request_body(body)?;
-    let async_option = request.r#async.map(|raw| {
-        let is_async = match raw.get() {
-            "true" => true,
-            "false" => false,
-            _ => return Err(invalid_async()),
-        };
-        let removal = remove_member(body, raw.range_in(body));
-        Ok(AsyncOption { is_async, removal })
+    let [model, stream, asynchronous, n] =
+        decode_unique_fields(body, [&["model"], &["stream"], &["async"], &["n"]])?;
+    let is_async = asynchronous.flag()?;
+    let async_option = asynchronous.value().map(|raw| AsyncOption {
+        is_async: is_async.unwrap_or(false),
+        removal: remove_member(body, raw.range_in(body)),
     });
     Ok(RoutingFields {
-        model: request
-            .model
+        model: model
+            .value()
             .map(|raw| decode_model_name(body, raw))
             .transpose()?,
-        stream: request.stream.unwrap_or(false),
+        stream: stream.flag()?.unwrap_or(false),
         include_usage_edit: None,
-        output_limit: Some(OutputLimit::of(None, request.n)),
+        output_limit: OutputLimit::of(None, n.count()?),
         conversation: None,
-        async_option: async_option.transpose()?,
+        async_option,
     })
-}
-
-fn invalid_async() -> ApiError {
-    ApiError::invalid("async: expected true or false").at("async")
 }
 
 fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
@@ -80,13 +66,19 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
         model: model.transpose()?,
         stream: find("stream").is_some_and(is_true),
         include_usage_edit: None,
-        output_limit: Some(OutputLimit {
-            output: None,
-            choices: count.unwrap_or(1).max(1),
-        }),
+        output_limit: OutputLimit::of(None, count),
         conversation: None,
         async_option,
     })
+}
+
+/// The lengths of the input images in a body.
+pub(super) fn media_lengths(head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
+    let Ok(parameters) = decode_parameters(head, body, &mut Losses::default()) else {
+        return Vec::new();
+    };
+    let images = parameters.images.iter().chain(&parameters.mask);
+    images.filter_map(InputImage::length).collect()
 }
 
 /// Observes a JSON response.

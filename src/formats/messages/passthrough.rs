@@ -3,30 +3,23 @@
 use super::usage::RawMessagesUsage;
 use crate::formats::{
     Observation, OutputLimit, ResponseObserver, RoutingFields, chat, decode_event_data,
-    decode_request_body, decode_response_body, missing_content,
+    decode_response_body, decode_unique_fields, missing_content,
 };
 use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text};
 
-from_json! {
-    struct MessagesRequestFields<'a> {
-        "model" => model: Option<RawJson<'a>>,
-        "stream" => stream: Option<bool>,
-        "max_tokens" => max_tokens: Option<RawJson<'a>>,
-    }
-}
-
 /// Reads the fields of a request that routing needs.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let request: MessagesRequestFields<'_> = decode_request_body(body)?;
+    let [model, stream, max_tokens] =
+        decode_unique_fields(body, [&["model"], &["stream"], &["max_tokens"]])?;
     Ok(RoutingFields {
-        model: request
-            .model
+        model: model
+            .value()
             .map(|raw| chat::decode_model_name(body, raw))
             .transpose()?,
-        stream: request.stream.unwrap_or(false),
+        stream: stream.flag()?.unwrap_or(false),
         include_usage_edit: None,
-        output_limit: Some(OutputLimit::of(request.max_tokens, None)),
+        output_limit: OutputLimit::of(max_tokens.count()?, None),
         conversation: None,
         async_option: None,
     })

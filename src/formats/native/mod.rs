@@ -43,9 +43,9 @@ use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Codec, Framing, InterruptedStream, Observation, Operation, OutputLimit, RequestHead,
-    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
-    ToolNameRule, UpstreamTarget,
+    Codec, Framing, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
+    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule,
+    UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -149,8 +149,8 @@ impl Codec for Native {
         false
     }
 
-    fn decode_routing_fields<'a>(&self, _body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
-        Ok(passthrough::PEEK)
+    fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
+        passthrough::decode_routing_fields(body)
     }
 
     fn check_passthrough(
@@ -163,10 +163,6 @@ impl Codec for Native {
             true => validation::validate(body, head.text_only),
             false => validation::find_vendor_prefixes(body),
         }
-    }
-
-    fn output_limit(&self, body: &[u8]) -> OutputLimit {
-        passthrough::output_limit(body)
     }
 
     fn observe_response(

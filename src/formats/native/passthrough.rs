@@ -3,44 +3,44 @@
 
 use smallvec::SmallVec;
 
-use super::error;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
+use super::{error, field_names};
 use crate::formats::{
-    ContentBytes, Observation, OutputLimit, ResponseObserver, RoutingFields, decode_event_data,
-    decode_request_body, decode_response_body, missing_content,
+    ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
+    decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
+    missing_content,
 };
 use crate::json::{Present, RawJson, decode_json, from_json};
 use crate::model::ApiError;
 
-/// A peek at a request. The model and whether to stream stand in the path, not in the body.
-pub(super) const PEEK: RoutingFields<'static> = RoutingFields {
-    model: None,
-    stream: false,
-    include_usage_edit: None,
-    output_limit: None,
-    conversation: None,
-    async_option: None,
-};
-
-from_json! {
-    struct LimitedRequest<'a> {
-        "generationConfig" | "generation_config" => config: Option<LimitedConfig<'a>>,
-    }
+/// Decodes what routing needs of a request. Whether to stream stands in the path, and so does the model: one
+/// in the body must be the same.
+pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
+    let [model, config] = decode_unique_fields(body, [&["model"], field_names::GENERATION_CONFIG])?;
+    let model = model
+        .value()
+        .map(|raw| chat::decode_model_name(body, raw))
+        .transpose()?;
+    let [output, choices] = decode_unique_members(
+        &config,
+        [field_names::MAX_OUTPUT_TOKENS, field_names::CANDIDATE_COUNT],
+    )?;
+    Ok(RoutingFields {
+        model: model.map(without_resource_prefix),
+        stream: false,
+        include_usage_edit: None,
+        output_limit: OutputLimit::of(output.count_or_text()?, choices.count_or_text()?),
+        conversation: None,
+        async_option: None,
+    })
 }
 
-from_json! {
-    struct LimitedConfig<'a> {
-        "maxOutputTokens" | "max_output_tokens" => output: Option<RawJson<'a>>,
-        "candidateCount" | "candidate_count" => choices: Option<RawJson<'a>>,
+fn without_resource_prefix(mut model: ModelField<'_>) -> ModelField<'_> {
+    if let Some(name) = model.name.strip_prefix("models/") {
+        model.name = name.to_owned().into();
     }
-}
-
-/// Finds the output limit of a request.
-pub(super) fn output_limit(body: &[u8]) -> OutputLimit {
-    let limited: LimitedRequest<'_> = decode_request_body(body).unwrap_or_default();
-    let limits = limited.config.unwrap_or_default();
-    OutputLimit::of(limits.output, limits.choices)
+    model
 }
 
 from_json! {

@@ -8,40 +8,43 @@ use super::stream::events::{EventBody, SequenceNumbers};
 use super::usage::ReceivedUsage;
 use crate::formats::{
     InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_request_body, decode_response_body, missing_content,
+    decode_event_data, decode_response_body, decode_unique_fields, missing_content,
 };
 use crate::json::{Present, RawJson, from_json};
 use crate::model::{ApiError, ConversationState, Text};
 use crate::sse::SseWriter;
 
-from_json! {
-    struct PeekedResponsesRequest<'a> {
-        "model" => model: Option<RawJson<'a>>,
-        "stream" => stream: Option<bool>,
-        "previous_response_id" => previous_response_id: Option<Text<'a>>,
-        "store" => store: Option<bool>,
-        "max_output_tokens" => max_output_tokens: Option<RawJson<'a>>,
-        "input" => input: Option<RawJson<'a>>,
-    }
-}
-
 /// Decodes what routing needs of a request.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let request: PeekedResponsesRequest<'_> = decode_request_body(body)?;
+    let [model, stream, previous, store, max_output_tokens, input] = decode_unique_fields(
+        body,
+        [
+            &["model"],
+            &["stream"],
+            &["previous_response_id"],
+            &["store"],
+            &["max_output_tokens"],
+            &["input"],
+        ],
+    )?;
+    let previous_response_id = match previous.value() {
+        Some(id) => Some(id.text().ok_or_else(|| previous.wrong("a string"))?),
+        None => None,
+    };
     Ok(RoutingFields {
-        model: request
-            .model
+        model: model
+            .value()
             .map(|raw| chat::decode_model_name(body, raw))
             .transpose()?,
-        stream: request.stream.unwrap_or(false),
+        stream: stream.flag()?.unwrap_or(false),
         include_usage_edit: None,
-        output_limit: Some(OutputLimit::of(request.max_output_tokens, None)),
+        output_limit: OutputLimit::of(max_output_tokens.count()?, None),
         async_option: None,
         conversation: Some(ConversationState {
-            previous_response_id: request.previous_response_id.map(Cow::into_owned),
+            previous_response_id: previous_response_id.map(Cow::into_owned),
             // The format stores responses by default.
-            store: request.store.unwrap_or(true),
-            input_range: request.input.map_or(0..0, |input| input.range_in(body)),
+            store: store.flag()?.unwrap_or(true),
+            input_range: input.value().map_or(0..0, |input| input.range_in(body)),
         }),
     })
 }

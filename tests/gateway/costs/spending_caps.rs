@@ -204,3 +204,112 @@ async fn an_image_is_not_counted_as_text() {
     let response = send(request.bearer_auth("key-dev").json(&body)).await;
     assert_eq!(response.status, 429, "{}", response.text());
 }
+
+#[tokio::test]
+async fn no_spelling_of_a_limit_goes_past_the_reservation() {
+    let mock = Mock::start();
+    let models = "  - {id: m, pricing: {output: 1000}, upstreams: [{name: chat}]}\n  \
+                  - {id: n, pricing: {output: 1000}, upstreams: [{name: native}]}\n";
+    let keys = capped(&[("dev", "spending_cap: 5")]);
+    let gateway = Gateway::start(&config(mock.address, &keys, models));
+    let contents = r#""contents":[{"role":"user","parts":[{"text":"mock:name=in"}]}]"#;
+    let messages = r#""model":"m","messages":[{"role":"user","content":"mock:name=in"}]"#;
+    let native = "/v1beta/models/n:generateContent";
+    let chat = "/v1/chat/completions";
+    let many = "64000";
+    for (path, start, fields, names) in [
+        (
+            native,
+            contents,
+            format!(r#""generationConfig":{{}},"generation_config":{{"maxOutputTokens":{many}}}"#),
+            &["`generationConfig`", "`generation_config`"][..],
+        ),
+        (
+            native,
+            contents,
+            format!(r#""generationConfig":{{}},"generationConfig":{{"maxOutputTokens":{many}}}"#),
+            &["`generationConfig`"],
+        ),
+        (
+            native,
+            contents,
+            format!(r#""generationconfig":{{"maxOutputTokens":{many}}}"#),
+            &["`generationconfig`", "`generationConfig`"],
+        ),
+        (
+            native,
+            contents,
+            format!(r#""generationConfig":{{"maxOutputTokens":1,"max_output_tokens":{many}}}"#),
+            &[
+                "`generationConfig.maxOutputTokens`",
+                "`generationConfig.max_output_tokens`",
+            ],
+        ),
+        (
+            native,
+            contents,
+            r#""model":"models/other""#.to_owned(),
+            &["`other`", "`n`"],
+        ),
+        (
+            chat,
+            messages,
+            format!(r#""max_tokens":1,"Max_Tokens":{many}"#),
+            &["`Max_Tokens`", "`max_tokens`"],
+        ),
+        (
+            chat,
+            messages,
+            r#""max_tokens":1,"N":64000"#.to_owned(),
+            &["`N`", "`n`"],
+        ),
+        (
+            chat,
+            messages,
+            r#""Model":"n""#.to_owned(),
+            &["`Model`", "`model`"],
+        ),
+        (
+            chat,
+            messages,
+            r#""max_tokens":-1"#.to_owned(),
+            &["`max_tokens`", "got -1"],
+        ),
+        (
+            chat,
+            messages,
+            r#""max_tokens":[64000]"#.to_owned(),
+            &["`max_tokens`", "got an array"],
+        ),
+        (
+            chat,
+            messages,
+            r#""stream":true,"stream_options":{"include_usage":true,"include_usage":false}"#
+                .to_owned(),
+            &["`stream_options.include_usage`"],
+        ),
+    ] {
+        let body = format!("{{{start},{fields}}}");
+        let request = client().post(gateway.url(path)).bearer_auth("key-dev");
+        let response = send(request.body(body)).await;
+        assert_eq!(response.status, 400, "{fields}: {}", response.text());
+        for name in names {
+            assert!(
+                response.text().contains(name),
+                "{fields}: {}",
+                response.text()
+            );
+        }
+    }
+    // Of two limits the larger one is reserved.
+    let body = format!(r#"{{{messages},"max_tokens":6000,"max_completion_tokens":1}}"#);
+    let request = client().post(gateway.url(chat)).bearer_auth("key-dev");
+    let response = send(request.body(body)).await;
+    assert_eq!(response.status, 429, "{}", response.text());
+    assert!(
+        response.text().contains("may cost 6"),
+        "{}",
+        response.text()
+    );
+    assert_eq!(mock.seen("in", "started").await, 0);
+}
