@@ -94,6 +94,11 @@ pub trait Codec: Sync {
         }
     }
 
+    /// Rewrites a client's body before anything else reads it, in formats whose encoding leaves room
+    /// for doubt. `None`: it stays as it is.
+    fn rewrite_body(&self, _body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
+        Ok(None)
+    }
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;

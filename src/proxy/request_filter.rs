@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
@@ -69,10 +70,14 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
-        ctx.route.body = match request_body::read(session, ctx).await {
+        let body = match request_body::read(session, ctx).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),
             Err(BodyError::Invalid(api_error)) => return Err(ctx.set_error(api_error)),
+        };
+        ctx.route.body = match ctx.client.codec().rewrite_body(&body) {
+            Ok(rewritten) => rewritten.map_or(body, Bytes::from),
+            Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         let routed = self.route(session, ctx, *operation, model.as_deref()).await;
         let client = &session.req_header().headers;

@@ -203,6 +203,7 @@ proptest! {
         read(Format::Images, &bytes);
         let codec = Format::Images.codec();
         let _ = codec.content_type(&bytes);
+        let _ = codec.rewrite_body(&bytes);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod image_header;
 mod input_image;
 mod multipart;
 mod parameters;
+mod part_header;
 mod passthrough;
 mod request;
 mod request_body;
@@ -137,6 +138,13 @@ impl Codec for Images {
         observer: &mut ResponseObserver,
     ) -> Result<Observation, ApiError> {
         passthrough::observe_event(data, observer)
+    }
+
+    /// Forms are written anew: parsers read a client's own in too many ways.
+    fn rewrite_body(&self, body: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
+        let is_form = multipart::is_multipart(body);
+        let rewritten = is_form.then(|| multipart::rewrite(body, multipart::own_boundary()));
+        rewritten.transpose()
     }
 
     fn content_type(&self, body: &[u8]) -> Cow<'static, str> {

@@ -13,15 +13,25 @@ use crate::formats::{
     RoutingFields, decode_event_data, decode_response_body, decode_unique_fields, missing_content,
 };
 use crate::json::{Edit, remove_member};
-use crate::model::{ApiError, Losses};
+use crate::model::{ApiError, Losses, truncated};
 
 /// Reads the fields of a request that routing needs.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
     if multipart::is_multipart(body) {
         return peek_multipart(body);
     }
-    let [model, stream, asynchronous, n] =
-        decode_unique_fields(body, [&["model"], &["stream"], &["async"], &["n"]])?;
+    let [model, stream, asynchronous, n, ..] = decode_unique_fields(
+        body,
+        [
+            &["model"],
+            &["stream"],
+            &["async"],
+            &["n"],
+            // An upstream may have its own prices for these.
+            &["size"],
+            &["quality"],
+        ],
+    )?;
     let is_async = asynchronous.flag()?;
     let async_option = asynchronous.value().map(|raw| AsyncOption {
         is_async: is_async.unwrap_or(false),
@@ -52,24 +62,45 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
             range,
         })
     });
-    let is_true = |field: &MultipartField<'_>| matches!(field.value, b"true" | b"True" | b"1");
-    let async_option = find("async").map(|field| AsyncOption {
-        is_async: is_true(field),
+    let async_field = find("async");
+    let is_async = async_field.map(decode_flag).transpose()?;
+    let async_option = async_field.map(|field| AsyncOption {
+        is_async: is_async.unwrap_or(false),
         removal: Edit {
             range: field.range.clone(),
             with: Vec::new(),
         },
     });
-    let count = find("n").and_then(|field| std::str::from_utf8(field.value).ok());
-    let count = count.and_then(|count| count.trim().parse().ok());
+    let stream = find("stream").map(decode_flag).transpose()?;
+    let count = find("n").map(decode_count).transpose()?;
     Ok(RoutingFields {
         model: model.transpose()?,
-        stream: find("stream").is_some_and(is_true),
+        stream: stream.unwrap_or(false),
         include_usage_edit: None,
         output_limit: OutputLimit::of(None, count),
         conversation: None,
         async_option,
     })
+}
+
+fn decode_flag(field: &MultipartField<'_>) -> Result<bool, ApiError> {
+    match field.value {
+        b"true" | b"True" | b"1" => Ok(true),
+        b"false" | b"False" | b"0" => Ok(false),
+        _ => Err(wrong_value(field, "`true` or `false`")),
+    }
+}
+
+fn decode_count(field: &MultipartField<'_>) -> Result<u64, ApiError> {
+    let text = std::str::from_utf8(field.value).unwrap_or_default();
+    let wrong = |_| wrong_value(field, "a non-negative integer");
+    text.parse().map_err(wrong)
+}
+
+fn wrong_value(field: &MultipartField<'_>, expected: &str) -> ApiError {
+    let (name, got) = (field.name, String::from_utf8_lossy(field.value));
+    let message = format!("`{name}` must be {expected}, got `{}`", truncated(&got));
+    ApiError::invalid(message).at(name)
 }
 
 /// The lengths of the input images in a body.

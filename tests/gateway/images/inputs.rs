@@ -69,9 +69,10 @@ async fn forms_pass_with_the_model_renamed_for_the_upstream() {
     let message: Value = response.json().await.expect("JSON");
     let echo = echoed(&message);
     assert_eq!(echo["path"], "/v1/images/edits");
-    assert_eq!(
-        echo["headers"]["content-type"],
-        "multipart/form-data; boundary=\"b0undary\""
+    let kind = echo["headers"]["content-type"].as_str().expect("a type");
+    assert!(
+        kind.starts_with("multipart/form-data; boundary=\"omniglot-"),
+        "{kind}"
     );
     // Images are no text, so the body is only measured: as long as it was, with the other name.
     assert!(echo["body_bytes"].as_u64() > Some(600), "{echo}");
@@ -87,6 +88,48 @@ async fn forms_pass_with_the_model_renamed_for_the_upstream() {
         body.contains("name=\"model\"\r\n\r\ntheirs-art\r\n"),
         "{body}"
     );
+}
+
+#[tokio::test]
+async fn an_upstream_gets_no_field_that_was_not_judged() {
+    let setup = ImageGateway::start();
+    for (name, more, told) in [
+        ("model", "", "`model` stands in the form twice"),
+        ("Model", "", "`Model` must be spelled `model`"),
+        ("model[]", "", "`model[]` must be spelled `model`"),
+        ("n", "; name=\"model\"", "a part has two names"),
+        (
+            "n",
+            "\r\nContent-Disposition: form-data; name=\"model\"",
+            "a part has two dispositions",
+        ),
+    ] {
+        let mut form = Form::new(&[("model", "art"), ("prompt", "a hat mock:echo")]);
+        form.part(name, more, b"theirs-dear");
+        let form = form.file("image", &pixel());
+        let response = form.send(&setup).await;
+        assert_eq!(response.status(), 400, "{name}{more}");
+        let text = response.text().await.expect("text");
+        assert!(text.contains(told), "{text}");
+    }
+    // Another form within a value is nothing but a value, whatever the upstream takes for the end of a line.
+    let inner =
+        "a\n--b0undary\nContent-Disposition: form-data; name=\"model\"\n\ndear\n--b0undary--\n";
+    let form = Form::new(&[
+        ("model", "art"),
+        ("prompt", "mock:echo"),
+        ("image", &format!("data:image/png;base64,{PIXEL}")),
+        ("user", inner),
+    ]);
+    let message: Value = form.send(&setup).await.json().await.expect("JSON");
+    let echo = echoed(&message);
+    let (kind, body) = (&echo["headers"]["content-type"], &echo["body"]);
+    let kind = kind.as_str().expect("a type");
+    assert!(!kind.contains("b0undary"), "{kind}");
+    let own = kind.split('"').nth(1).expect("a boundary");
+    let body = body.as_str().expect("text");
+    assert_eq!(body.matches(own).count(), 5, "{body}");
+    assert!(body.contains(inner), "{body}");
 }
 
 #[tokio::test]
