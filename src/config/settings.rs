@@ -78,6 +78,8 @@ pub struct ServerConfig {
     /// Absent: no admin port is opened.
     pub admin: Option<SocketAddr>,
     pub body_limit: usize,
+    /// Maximum size of all request bodies together.
+    pub body_memory: usize,
     pub drain_timeout: Duration,
     pub on_unsupported: OnUnsupported,
     /// Whether native requests for native upstreams are validated too.

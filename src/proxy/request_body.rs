@@ -13,6 +13,9 @@ use super::timer::within;
 use crate::model::{ApiError, ApiErrorKind, Format, truncated};
 use crate::translate::BodyBuffer;
 
+/// When a request that found no memory may be sent again: others are over soon.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// Why a body was not read.
 pub(super) enum BodyError {
     Invalid(ApiError),
@@ -32,6 +35,7 @@ pub(super) async fn read(
     let takes_forms = ctx.client.format() == Format::Images;
     check_content_type(session, takes_forms).map_err(BodyError::Invalid)?;
     check_content_encoding(session).map_err(BodyError::Invalid)?;
+    reserve(ctx, length.map_or(0, |length| length as usize))?;
     // pingora would set a timer for every read, also for what has long arrived.
     session.set_read_timeout(None);
     if session.get_header(EXPECT).is_some() {
@@ -59,9 +63,24 @@ async fn read_chunks(
         if body.len() + chunk.len() > limit {
             return Err(BodyError::Invalid(too_large(limit)));
         }
+        reserve(ctx, body.len() + chunk.len())?;
         body.push(chunk);
     }
     Ok(body.take())
+}
+
+/// Counts the memory of the body among that of all bodies.
+fn reserve(ctx: &mut RequestContext, bytes: usize) -> Result<(), BodyError> {
+    let limit = ctx.snapshot.server.body_memory;
+    if ctx.route.body_memory.grow_to(bytes, limit) {
+        return Ok(());
+    }
+    let message = format!(
+        "the requests in flight hold as much as they may, {limit} bytes (server.body_memory): send this one again later"
+    );
+    let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
+    api_error.retry_after = Some(RETRY_AFTER);
+    Err(BodyError::Invalid(api_error))
 }
 
 async fn next_chunk(

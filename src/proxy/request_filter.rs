@@ -70,6 +70,7 @@ impl Gateway {
         else {
             return self.answer_locally(session, ctx, &endpoint).await;
         };
+        ctx.route.body_memory = self.runtime.state.body_memory();
         let body = match request_body::read(session, ctx).await {
             Ok(body) => body,
             Err(BodyError::ClientGone(error)) => return Err(error),

@@ -1,6 +1,7 @@
 //! The config prepared for serving, and the state that outlives a reload.
 
 mod account;
+mod body_memory;
 mod conversations;
 mod health;
 mod key;
@@ -18,6 +19,7 @@ mod upstream_load;
 pub use account::{
     Account, Cap, CapExceeded, LeaseAction, Reservation, ReservationResult, ReserveError,
 };
+pub use body_memory::BodyMemoryShare;
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use health::Health;
 pub use key::{Key, key_hash};

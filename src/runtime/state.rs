@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::body_memory::{BodyMemory, BodyMemoryShare};
 use super::{Account, Health, KeyLimiter, UpstreamLoad};
 
 #[derive(Default)]
@@ -15,6 +16,7 @@ pub struct RuntimeState {
     limiters: StateMap<String, KeyLimiter>,
     accounts: StateMap<String, Account>,
     in_flight: Arc<AtomicU64>,
+    body_memory: Arc<BodyMemory>,
 }
 
 /// State by name. Snapshots hold what they use; no request searches here.
@@ -73,6 +75,11 @@ impl RuntimeState {
     /// The account of a key, if there is one.
     pub fn find_account(&self, key: &str) -> Option<Arc<Account>> {
         self.accounts.find(key)
+    }
+
+    /// The memory of one more body.
+    pub fn body_memory(&self) -> BodyMemoryShare {
+        BodyMemoryShare::new(self.body_memory.clone())
     }
 
     /// Called when a snapshot has been replaced.

@@ -350,3 +350,37 @@ async fn a_body_in_single_bytes_arrives_and_an_empty_one_is_refused() {
         400
     );
 }
+
+#[tokio::test]
+async fn bodies_that_would_take_too_much_memory_together_wait_outside() {
+    let mock = Mock::start();
+    let upstream = format!("base_url: \"http://{}/v1\"", mock.address);
+    let gateway = Gateway::start(&single_upstream_config("body_memory: 1MiB", &upstream));
+    let large = body(700 << 10);
+    let mut first = Http1Connection::connect(gateway.address).await;
+    let length = format!(
+        "content-length: {}\r\nexpect: 100-continue\r\n",
+        large.len()
+    );
+    first.send(http1_post_head(CHAT, &length)).await;
+    let waiting = first.read_head().await.expect("a head");
+    assert_eq!(waiting.status(), 100);
+    // The first one has all of its memory before any of its bytes.
+    for sent in [Body::from(large.clone()), in_pieces(&large, 100_000)] {
+        let client = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
+        let asked = client.header("content-type", "application/json").body(sent);
+        let refused = asked.send().await.expect("a reply");
+        assert_eq!(refused.status(), 503);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        let text = refused.text().await.expect("a body");
+        assert!(text.contains("server.body_memory"), "{text}");
+    }
+    first.send(&large[..]).await;
+    let served = first.read_message().await.expect("a reply");
+    assert_eq!(served.status(), 200);
+    assert!(served.text().contains(&digest(&large)));
+    let client = new_client().post(gateway.url(CHAT)).bearer_auth(KEY);
+    let asked = client.header("content-type", "application/json");
+    let served = asked.body(large).send().await.expect("a reply");
+    assert_eq!(served.status(), 200);
+}

@@ -15,6 +15,8 @@ use crate::config::values::{self, Parsed};
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8080));
 const DEFAULT_BODY_LIMIT: usize = 64 << 20;
+/// Sixteen of the largest bodies.
+const DEFAULT_BODY_MEMORY: usize = 1 << 30;
 const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 const DEFAULT_TIMEOUTS: ClientTimeouts = ClientTimeouts {
@@ -38,6 +40,7 @@ pub fn default() -> ServerConfig {
         }],
         admin: None,
         body_limit: DEFAULT_BODY_LIMIT,
+        body_memory: DEFAULT_BODY_MEMORY,
         drain_timeout: DEFAULT_DRAIN_TIMEOUT,
         on_unsupported: OnUnsupported::Report,
         validate_native: true,
@@ -72,6 +75,7 @@ pub fn parse(
     let admin = table.take("admin");
     names.admin = admin.and_then(|field| reader.value(field, values::address));
     let body_limit = reader.optional(&mut table, "body_limit", values::size);
+    let body_memory = reader.optional(&mut table, "body_memory", values::size);
     let drain = reader.optional(&mut table, "drain_timeout", values::duration_or_zero);
     let choices = [
         ("report", OnUnsupported::Report),
@@ -96,6 +100,7 @@ pub fn parse(
         listen,
         admin: names.admin.as_ref().map(|admin| admin.value),
         body_limit: body_limit.unwrap_or(default.body_limit),
+        body_memory: body_memory.unwrap_or(default.body_memory),
         drain_timeout: drain.unwrap_or(default.drain_timeout),
         on_unsupported: on_unsupported.unwrap_or(default.on_unsupported),
         validate_native: validate_native.unwrap_or(default.validate_native),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::formats::Operation;
 use crate::model::truncated;
 use crate::proxy::conversation::ConversationContext;
-use crate::runtime::{Attempt, Model};
+use crate::runtime::{Attempt, BodyMemoryShare, Model};
 use crate::translate::{ModelTraits, RequestSummary};
 
 /// What is asked for, and the attempts that may answer it.
@@ -21,6 +21,7 @@ pub(in crate::proxy) struct RouteState {
     request: Option<RequestSummary>,
     /// The client's body, kept as long as another attempt may need it.
     pub(in crate::proxy) body: Bytes,
+    pub(in crate::proxy) body_memory: BodyMemoryShare,
     pub(in crate::proxy) conversation: ConversationContext,
     attempts: Vec<Attempt>,
     /// How many attempts have started; the current one is the last of these.
