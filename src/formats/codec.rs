@@ -117,6 +117,10 @@ pub trait Codec: Sync {
     ) -> Result<Vec<Range<usize>>, ApiError> {
         Ok(Vec::new())
     }
+    /// Checks that a request to a model that generates images only does not ask for text alone.
+    fn check_image_request(&self, _body: &[u8]) -> Result<(), ApiError> {
+        Ok(())
+    }
     /// Observes a JSON response that passes through: its usage, and whether it is complete.
     fn observe_response(
         &self,

@@ -12,6 +12,7 @@ mod free_text;
 mod header_fields;
 mod ids;
 mod images;
+mod images_only;
 mod json_bytes;
 mod keyed_queue;
 mod media_kind;

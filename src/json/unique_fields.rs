@@ -3,7 +3,7 @@
 //! Of a field that stands there twice one parser takes the first and another the last; some do not mind the
 //! case of a name. What decides access or money must not depend on that.
 
-use super::from_json::{FromJson, RawJson};
+use super::from_json::{FromJson, RawJson, decode_json};
 use super::reader::{DecodeResult, JsonError, JsonReader};
 use crate::model::{ApiError, truncated};
 
@@ -139,6 +139,14 @@ impl<'a> UniqueField<'a> {
     pub fn flag(&self) -> Result<Option<bool>, ApiError> {
         let flag = |value: RawJson<'_>| value.get().parse().map_err(|_| self.wrong("a boolean"));
         self.value().map(flag).transpose()
+    }
+
+    /// The value, decoded; where it is absent, the default.
+    pub fn decoded<T: FromJson<'a>>(&self, expected: &str) -> Result<T, ApiError> {
+        match self.value() {
+            Some(value) => decode_json(value.get()).map_err(|_| self.wrong(expected)),
+            None => Ok(T::default()),
+        }
     }
 
     /// The value as a number of things, which may also be written `40.0`; one beyond all limits is the largest.

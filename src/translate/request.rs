@@ -32,8 +32,10 @@ pub fn request(
         signatures::restore(&mut request, to, recall);
     }
     limit_search(&mut request, target.capabilities.search, losses);
-    check_images(&request, from, to, target)
-        .map_err(|api_error| with_client_path(from, api_error))?;
+    if target.images_only {
+        from.codec().check_image_request(body)?;
+    }
+    check_mask(&request, to).map_err(|api_error| with_client_path(from, api_error))?;
     let translation_state = TranslationState {
         image_edit: head.edits,
         think_tags: to == Format::Chat && target.capabilities.chat_think_tags,
@@ -91,22 +93,8 @@ fn use_client_alias(location: &mut FieldLocation, aliases: SettingAliases) {
     }
 }
 
-/// Checks that a model for images only is asked for images, and that a mask goes to a model that
-/// accepts one.
-fn check_images(
-    request: &Request<'_>,
-    from: Format,
-    to: Format,
-    target: &UpstreamTarget<'_>,
-) -> Result<(), ApiError> {
-    // Native image models make images without being asked, and their clients rely on it.
-    if target.images_only && !request.output.images && from != Format::Native {
-        let message = "this model generates images only: request image output";
-        let mut api_error =
-            ApiError::invalid(message).at_location(FieldLocation::Setting(Setting::Images));
-        api_error.code = Some("invalid_model".to_owned());
-        return Err(api_error);
-    }
+/// Checks that a mask goes to a model that accepts one.
+fn check_mask(request: &Request<'_>, to: Format) -> Result<(), ApiError> {
     if request.output.image_options.mask.is_some() && to != Format::Images {
         let location = FieldLocation::Setting(Setting::Image(ImageSetting::Mask));
         return Err(

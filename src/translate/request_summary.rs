@@ -35,6 +35,8 @@ pub struct RequestSummary {
 pub struct ModelTraits<'a> {
     /// It is known to answer with text only.
     pub text_only: bool,
+    /// It answers with images only.
+    pub images_only: bool,
     /// The sizes that its images may have; empty: any.
     pub sizes: &'a [ImageSize],
 }
@@ -92,6 +94,9 @@ impl RequestSummary {
         strict: bool,
     ) -> Result<(), ApiError> {
         let head = self.head(model);
+        if model.images_only && self.operation != Operation::CountTokens {
+            codec.check_image_request(body)?;
+        }
         self.vendor_ranges = codec.check_passthrough(&head, body, strict)?;
         Ok(())
     }

@@ -21,6 +21,8 @@ pub fn config(mock: &Mock) -> String {
          - {{name: painter, format: images, base_url: \"http://{at}/v1\", auth: {{bearer: theirs}}}}\n\
          - {{name: google, format: native, base_url: \"http://{at}\"}}\n\
          - {{name: talker, format: chat, base_url: \"http://{at}/v1\"}}\n\
+         - {{name: writer, format: messages, base_url: \"http://{at}\"}}\n\
+         - {{name: answerer, format: responses, base_url: \"http://{at}/v1\"}}\n\
          - {{name: nobody, format: images, base_url: \"http://127.0.0.1:9\"}}\n\
          models:\n\
          - {{id: art, model_type: image, upstreams: [{{name: painter, model: theirs-art}}]}}\n\
@@ -28,6 +30,9 @@ pub fn config(mock: &Mock) -> String {
              upstreams: [{{name: painter}}]}}\n\
          - {{id: native-art, model_type: image, upstreams: [{{name: google, model: their-native}}]}}\n\
          - {{id: chat-art, features: [image_output], upstreams: [{{name: talker}}]}}\n\
+         - {{id: images-at-chat, model_type: image, upstreams: [{{name: talker}}]}}\n\
+         - {{id: images-at-messages, model_type: image, upstreams: [{{name: writer}}]}}\n\
+         - {{id: images-at-responses, model_type: image, upstreams: [{{name: answerer}}]}}\n\
          - {{id: failing, model_type: image, upstreams: [{{name: nobody}}], fallbacks: [art]}}\n\
          - {{id: priced, model_type: image, pricing: {{input: 1000000, image_output: 2000000, per_request: 5}}, \
              upstreams: [{{name: painter}}]}}\n\

@@ -131,6 +131,10 @@ impl Codec for Chat {
         passthrough::decode_routing_fields(body)
     }
 
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        passthrough::check_image_request(body)
+    }
+
     fn observe_response(
         &self,
         body: &[u8],

@@ -4,13 +4,14 @@ use smallvec::SmallVec;
 
 use super::error::decode_error;
 use super::usage::CompletionUsage;
+use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
     missing_content,
 };
 use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
-use crate::model::ApiError;
+use crate::model::{ApiError, Text};
 
 /// Decodes the fields of a request that routing and metering need.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
@@ -45,6 +46,16 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         conversation: None,
         async_option: None,
     })
+}
+
+/// Refuses a request for text alone.
+pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
+    let [modalities] = decode_unique_fields(body, [&["modalities"]])?;
+    let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
+    match modalities.iter().any(|modality| modality == "image") {
+        true => Ok(()),
+        false => Err(images_only("modalities", r#"set it to ["text", "image"]"#)),
+    }
 }
 
 /// Decodes the `model` of a body and notes its position.

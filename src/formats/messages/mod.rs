@@ -33,6 +33,7 @@ mod usage;
 
 use http::HeaderName;
 
+use super::images_only::images_only;
 use super::{
     Capabilities, Codec, HeaderFields, InterruptedStream, MessagesVersion, Observation, Operation,
     RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder,
@@ -128,6 +129,14 @@ impl Codec for Messages {
 
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
+    }
+
+    /// The format has no word for images in a response.
+    fn check_image_request(&self, _body: &[u8]) -> Result<(), ApiError> {
+        Err(images_only(
+            "model",
+            "send the request to /v1/images/generations, or in another format",
+        ))
     }
 
     fn observe_response(

@@ -165,6 +165,10 @@ impl Codec for Native {
         }
     }
 
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        passthrough::check_image_request(body)
+    }
+
     fn observe_response(
         &self,
         body: &[u8],

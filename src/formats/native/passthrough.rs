@@ -6,13 +6,14 @@ use smallvec::SmallVec;
 use super::stream::DONE;
 use super::usage::UpstreamUsage;
 use super::{error, field_names};
+use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
     missing_content,
 };
-use crate::json::{Present, RawJson, decode_json, from_json};
-use crate::model::ApiError;
+use crate::json::{Present, RawJson, UNSPECIFIED, decode_json, from_json};
+use crate::model::{ApiError, Text};
 
 /// Decodes what routing needs of a request. Whether to stream stands in the path, and so does the model: one
 /// in the body must be the same.
@@ -41,6 +42,25 @@ fn without_resource_prefix(mut model: ModelField<'_>) -> ModelField<'_> {
         model.name = name.to_owned().into();
     }
     model
+}
+
+/// Refuses a request for text alone. Without modalities, the model answers with images: clients rely
+/// on it.
+pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
+    let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
+    let [modalities] = decode_unique_members(&config, [field_names::RESPONSE_MODALITIES])?;
+    let modalities: Vec<Text<'_>> = modalities.decoded("a list of strings")?;
+    let is_set = |modality: &&Text<'_>| !modality.is_empty() && !modality.ends_with(UNSPECIFIED);
+    let mut modalities = modalities.iter().filter(is_set).peekable();
+    let asks_for_images = modalities.peek().is_none()
+        || modalities.any(|modality| modality.eq_ignore_ascii_case("IMAGE"));
+    match asks_for_images {
+        true => Ok(()),
+        false => Err(images_only(
+            "generationConfig.responseModalities",
+            "add IMAGE to the list, or leave it out",
+        )),
+    }
 }
 
 from_json! {

@@ -119,6 +119,10 @@ impl Codec for Responses {
         passthrough::decode_routing_fields(body)
     }
 
+    fn check_image_request(&self, body: &[u8]) -> Result<(), ApiError> {
+        passthrough::check_image_request(body)
+    }
+
     fn observe_response(
         &self,
         body: &[u8],

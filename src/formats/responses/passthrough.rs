@@ -6,6 +6,7 @@ use super::error;
 use super::response_object::ResponseObject;
 use super::stream::events::{EventBody, SequenceNumbers};
 use super::usage::ReceivedUsage;
+use crate::formats::images_only::images_only;
 use crate::formats::{
     InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, missing_content,
@@ -47,6 +48,26 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             input_range: input.value().map_or(0..0, |input| input.range_in(body)),
         }),
     })
+}
+
+from_json! {
+    struct TypedTool<'a> {
+        "type" => kind: Option<Text<'a>>,
+    }
+}
+
+/// Refuses a request for text alone.
+pub(super) fn check_image_request(body: &[u8]) -> Result<(), ApiError> {
+    let [tools] = decode_unique_fields(body, [&["tools"]])?;
+    let tools: Vec<TypedTool<'_>> = tools.decoded("a list of tools")?;
+    let mut tools = tools.iter();
+    match tools.any(|tool| tool.kind.as_deref() == Some("image_generation")) {
+        true => Ok(()),
+        false => Err(images_only(
+            "tools",
+            r#"add the tool {"type": "image_generation"}"#,
+        )),
+    }
 }
 
 from_json! {

@@ -140,6 +140,7 @@ impl RouteState {
         let model = self.model.as_ref();
         ModelTraits {
             text_only: model.is_some_and(|model| !model.settings.has_image_output()),
+            images_only: model.is_some_and(|model| model.settings.is_image_model()),
             sizes: model.map_or(&[], |model| &model.capabilities.image_sizes),
         }
     }

@@ -98,12 +98,53 @@ async fn an_image_model_refuses_text_requests() {
             "{path}: {message}"
         );
     }
-    let body = json!({"model": "art", "max_tokens": 9, "messages": user});
-    let response = setup.post("/v1/messages", &body).await;
-    assert_eq!(response.status(), 400);
     let body = json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}]});
     let response = setup
         .post("/v1beta/models/art:generateContent", &body)
         .await;
     assert_eq!(response.status(), 400);
+}
+
+/// Whether the upstream has the client's own format or another one.
+#[tokio::test]
+async fn an_image_model_refuses_requests_for_text_alone_in_every_pair() {
+    let setup = ImageGateway::start();
+    let user = json!([{"role": "user", "content": "hello"}]);
+    for model in [
+        "art",
+        "native-art",
+        "images-at-chat",
+        "images-at-messages",
+        "images-at-responses",
+    ] {
+        let chat = json!({"model": model, "messages": user, "modalities": ["text"]});
+        let responses =
+            json!({"model": model, "input": "hello", "tools": [{"type": "web_search"}]});
+        for (path, body, field) in [
+            ("/v1/chat/completions", chat, "modalities: "),
+            ("/v1/responses", responses, "tools: "),
+        ] {
+            let (status, code, message) = setup.refused(path, &body).await;
+            assert_eq!((status, &*code), (400, "invalid_model"), "{model} {path}");
+            assert!(message.starts_with(field), "{model} {path}: {message}");
+        }
+        let body = json!({"model": model, "max_tokens": 9, "messages": user});
+        let response = setup.post("/v1/messages", &body).await;
+        assert_eq!(response.status(), 400, "{model}");
+        let message = response.text().await.expect("an error");
+        assert!(message.contains("/v1/images/generations"), "{message}");
+        let body = json!({"contents": [{"role": "user", "parts": [{"text": "hello"}]}],
+            "generation_config": {"response_modalities": ["Text"]}});
+        let path = format!("/v1beta/models/{model}:streamGenerateContent");
+        let response = setup.post(&path, &body).await;
+        assert_eq!(response.status(), 400, "{model}");
+        let message = response.text().await.expect("an error");
+        assert!(message.contains("responseModalities"), "{message}");
+    }
+    // Native image models answer with images unasked.
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "a cat mock:image"}]}]});
+    let response = setup
+        .post("/v1beta/models/native-art:generateContent", &body)
+        .await;
+    assert_eq!(response.status(), 200);
 }
