@@ -19,7 +19,7 @@ from_json! {
 }
 
 from_json! {
-    struct SignedPart<'a> {
+    struct SignedHistoryPart<'a> {
         "text" => text: Option<Text<'a>>,
         "thought" => thought: Option<bool>,
         "thoughtSignature" | "thought_signature" => thought_signature: Option<RawJson<'a>>,
@@ -29,7 +29,7 @@ from_json! {
 /// Strips the wrapped signature of another format from a part. A thought goes with it, and so does a
 /// part that holds nothing else.
 fn strip_foreign_signature(json: &str) -> Stripped {
-    let part: SignedPart<'_> = decode_json(json).unwrap_or_default();
+    let part: SignedHistoryPart<'_> = decode_json(json).unwrap_or_default();
     let Some(signature) = part.thought_signature else {
         return Stripped::Unchanged;
     };
