@@ -172,12 +172,12 @@ impl Keyring {
         let Some(found) = self.store.key(hash).await? else {
             return Ok(None);
         };
-        let (name, now) = (&found.settings.name, Timestamp::now());
+        let (id, now) = (&found.id, Timestamp::now());
         if !self.journal.has_flushed_previous() {
             return Ok(Some((found, None, now)));
         }
-        let mut spent = self.store.spending(Some(name), self.began, now).await?;
-        let spent = spent.remove(name).unwrap_or_default();
+        let mut spent = self.store.spending(Some(id), self.began, now).await?;
+        let spent = spent.remove(id).unwrap_or_default();
         Ok(Some((found, Some(spent), now)))
     }
 
@@ -233,21 +233,23 @@ impl Keyring {
         if pending.is_empty() || !self.journal.has_flushed_previous() {
             return Ok(());
         }
+        let of_config: Vec<(&str, &str)> = snapshot
+            .keys
+            .values()
+            .map(|key| (&*key.name, &*key.id))
+            .collect();
+        self.store.adopt(&of_config).await?;
         let now = Timestamp::now();
         let mut spent = HashMap::new();
         if pending.len() > BULK_LOAD_FROM {
             spent = self.store.spending(None, self.began, now).await?;
         } else {
             for key in &pending {
-                spent.extend(
-                    self.store
-                        .spending(Some(&key.name), self.began, now)
-                        .await?,
-                );
+                spent.extend(self.store.spending(Some(&key.id), self.began, now).await?);
             }
         }
         for key in pending {
-            let before: Spending = spent.get(&*key.name).copied().unwrap_or_default();
+            let before: Spending = spent.get(&*key.id).copied().unwrap_or_default();
             key.account.load_spent(before, now);
         }
         Ok(())
@@ -289,7 +291,7 @@ fn warn_shadowed(name: &str) {
 
 /// Checks whether a cached key may be used now.
 fn usable(cached: &CachedKey, snapshot: &Snapshot) -> Result<Arc<Key>, ApiError> {
-    // Both would share limits and account.
+    // Usage is reported by name: both would be one.
     if snapshot.key_names.contains(&cached.key.name) {
         return Err(invalid_key());
     }
@@ -316,7 +318,7 @@ impl CachedKeys {
 impl CachedKey {
     fn build(found: StoredKey, runtime: &Runtime) -> CachedKey {
         CachedKey {
-            key: Arc::new(Key::build(found.settings, &runtime.state)),
+            key: Arc::new(Key::build(found.id, found.settings, &runtime.state)),
             expires: found.expires,
         }
     }

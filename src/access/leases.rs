@@ -28,7 +28,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 /// Maximum number of keys in one query, as other writers wait for it.
 const KEYS_PER_QUERY: usize = 100;
 
-/// The keys with something leased, by name.
+/// The keys with something leased, by id.
 type Keys = HashMap<Arc<str>, (Arc<Key>, Cap)>;
 
 pub struct Leases {
@@ -66,7 +66,7 @@ impl Leases {
     /// Requests more for a key, in the background.
     pub(super) fn request(&self, key: &Arc<Key>, cap: Cap) {
         let keys = &mut locked(&self.requested);
-        keys.insert(key.name.clone(), (key.clone(), cap));
+        keys.insert(key.id.clone(), (key.clone(), cap));
         self.wake.notify_one();
     }
 
@@ -164,7 +164,7 @@ impl Leases {
             for (&(key, cap, request), grant) in pending.iter().zip(grants) {
                 key.account.apply_grant(cap, grant, request, now);
                 let entry = (key.clone(), cap);
-                locked(&self.leased).insert(key.name.clone(), entry);
+                locked(&self.leased).insert(key.id.clone(), entry);
             }
             pending.clear();
             Ok(())
@@ -181,7 +181,7 @@ impl Leases {
             key.account.continue_without_store(*cap, now);
             // The lease is requested again when the store is back.
             let entry = (key.clone(), *cap);
-            locked(&self.leased).insert(key.name.clone(), entry);
+            locked(&self.leased).insert(key.id.clone(), entry);
         }
         false
     }
@@ -195,11 +195,11 @@ impl Leases {
         let is_own = |one: &&UsageRecord<'_>| one.at >= began && !one.cost.is_zero();
         let own: Vec<&UsageRecord<'_>> = records.iter().filter(is_own).collect();
         // Records of one key mostly follow each other, and are of one day.
-        for some in own.chunk_by(|one, next| one.key == next.key && day(one) == day(next)) {
+        for some in own.chunk_by(|one, next| one.key_id == next.key_id && day(one) == day(next)) {
             let Ok(at) = Timestamp::from_millisecond(some[0].at) else {
                 continue;
             };
-            if let Some(account) = self.runtime.state.find_account(&some[0].key) {
+            if let Some(account) = self.runtime.state.find_account(&some[0].key_id) {
                 let cost = some.iter().map(|record| record.cost).sum();
                 account.mark_recorded(cost, at, now);
             }
@@ -215,7 +215,7 @@ const fn day(record: &UsageRecord<'_>) -> i64 {
 
 fn key_lease_request((key, cap, request): &(&Arc<Key>, Cap, LeaseRequest)) -> KeyLeaseRequest {
     KeyLeaseRequest {
-        key: key.name.to_string(),
+        key: key.id.to_string(),
         reset: cap.reset,
         lease: *request,
     }

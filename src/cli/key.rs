@@ -17,6 +17,7 @@ use super::store_session::{StoreSession, plain_table};
 use super::time_argument::{Direction, parse_time};
 use crate::config::{KeyConfig, Reset, StorePart, key_name, model_glob};
 use crate::model::{Money, Spending};
+use crate::runtime::config_key_id;
 use crate::store::{KeyChange, StoredKey};
 
 /// The argument for no limit.
@@ -224,7 +225,10 @@ fn list(session: &StoreSession, json: bool) -> Result<()> {
     let spent = spending(session)?;
     let stored = keys.iter().map(|key| KeyRow::stored(key, session, &spent));
     let configured = session.config.keys.iter();
-    let configured = configured.map(|key| KeyRow::new(key, "config", &spent));
+    let configured = configured.map(|key| {
+        let spent = spent.get(&config_key_id(&key.sha256));
+        KeyRow::new(key, "config", spent)
+    });
     let rows: Vec<KeyRow> = stored.chain(configured).collect();
     match json {
         true => print_json(&rows),
@@ -276,9 +280,9 @@ impl<'a> KeyRow<'a> {
     fn new(
         key: &'a KeyConfig,
         source: &'static str,
-        spent: &HashMap<String, Spending>,
+        spent: Option<&Spending>,
     ) -> KeyRow<'a> {
-        let spent = spent.get(&key.name).copied().unwrap_or_default();
+        let spent = spent.copied().unwrap_or_default();
         let spent = match key.reset {
             Reset::Never => spent.total,
             Reset::Monthly => spent.month,
@@ -314,7 +318,7 @@ impl<'a> KeyRow<'a> {
             created: Some(time(key.created)),
             expires: key.expires.map(time),
             shadowed: is_in_config(&session.config, &key.settings.name),
-            ..KeyRow::new(&key.settings, "store", spent)
+            ..KeyRow::new(&key.settings, "store", spent.get(&key.id))
         }
     }
 }

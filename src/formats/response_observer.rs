@@ -31,7 +31,7 @@ pub struct ResponseObserver {
     pub(super) completed: u128,
     /// The sequence number of the next event, in formats that count them.
     pub(super) next_event: u64,
-    /// Id and time of the response, in formats that end a stream with the whole response.
+    /// Id and time of the response, in formats whose responses can be continued from.
     pub(super) reply: Option<(String, i64)>,
 }
 
@@ -94,6 +94,11 @@ impl ResponseObserver {
             self.uncounted.reasoning = 0;
         }
         self.usage = Some(usage);
+    }
+
+    /// The id of the response, in formats whose responses can be continued from.
+    pub fn response_id(&self) -> Option<&str> {
+        self.reply.as_ref().map(|(id, _)| id.as_str())
     }
 
     /// Tells whether the content is complete and its usage is still to come.

@@ -16,7 +16,7 @@ pub enum ImageTaskStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageTask {
     pub id: String,
-    /// The name of the key that submitted it.
+    /// The id of the key that submitted it.
     pub key: String,
     pub model: String,
     pub status: ImageTaskStatus,

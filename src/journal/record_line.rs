@@ -17,6 +17,7 @@ from_json! {
         "id" required => id: Cow<'a, str>,
         "at" required => at: i64,
         "key" required => key: Cow<'a, str>,
+        "key_id" => key_id: Cow<'a, str>,
         "model" required => model: Cow<'a, str>,
         "upstream" required => upstream: Cow<'a, str>,
         "format" required => format: Cow<'a, str>,
@@ -44,6 +45,7 @@ impl<'a> RecordLine<'a> {
             cost: Money::from_decimal(&self.cost)?,
             id: self.id,
             at: self.at,
+            key_id: self.key_id,
             key: self.key,
             model: self.model,
             upstream: self.upstream,
@@ -85,6 +87,7 @@ fn encode_json(record: &UsageRecord<'_>, out: &mut Vec<u8>) {
     for (name, text) in [
         (r#"{"id":""#, &*record.id),
         (r#"","key":""#, &record.key),
+        (r#"","key_id":""#, &record.key_id),
         (r#"","model":""#, &record.model),
         (r#"","upstream":""#, &record.upstream),
         (r#"","format":""#, &record.format),
@@ -150,6 +153,7 @@ mod tests {
         let record = UsageRecord {
             id: "req_1".into(),
             at: 1_760_000_000_123,
+            key_id: "id\"1".into(),
             key: "a \"key\"\u{2028}".into(),
             model: "m\\n".into(),
             upstream: "up\n".into(),

@@ -11,6 +11,8 @@ pub struct UsageRecord<'a> {
     pub id: Cow<'a, str>,
     /// The end of the request, in milliseconds since 1970.
     pub at: i64,
+    /// The id of the key, which no other key ever has. Empty in records of version 0.1.
+    pub key_id: Cow<'a, str>,
     /// The name of the key.
     pub key: Cow<'a, str>,
     /// The model id of the request.
@@ -34,6 +36,7 @@ impl UsageRecord<'_> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         UsageRecord {
             id: owned(self.id),
+            key_id: owned(self.key_id),
             key: owned(self.key),
             model: owned(self.model),
             upstream: owned(self.upstream),

@@ -188,7 +188,8 @@ fn usage_record<'a>(
     UsageRecord {
         id: ctx.client.request_id().into(),
         at: now.as_millisecond(),
-        key: ctx.client.owner().into(),
+        key_id: ctx.client.owner().into(),
+        key: ctx.client.key_name().into(),
         model: ctx.route.model().map_or("", |model| &*model.label).into(),
         upstream: ctx.route.upstream_name().into(),
         format: ctx.client.format().name().into(),
@@ -265,7 +266,7 @@ fn count(ctx: &RequestContext, cost: Option<RequestCost>) {
         total: ctx.client.elapsed(),
         received: ctx.client.received_bytes(),
         sent: ctx.response.sent_bytes(),
-        key: ctx.client.owner(),
+        key: ctx.client.key_name(),
         metered: cost.map(|cost| cost.metered),
         cost: cost.and_then(|cost| cost.cost),
     });

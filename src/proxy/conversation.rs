@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
-use crate::formats::{ConversationCodec, ConversationItems};
+use crate::formats::{ConversationCodec, ConversationItems, ResponseObserver};
 use crate::model::{ApiError, ApiErrorKind, ConversationState, Format, Losses, truncated};
 use crate::runtime::{Attempt, ConversationError, Conversations, StoredConversationTurn};
 use crate::translate::ResponseTranslator;
@@ -39,11 +39,8 @@ impl ConversationContext {
     /// What a response of this attempt says of its conversation. An upstream that stores responses
     /// itself is left alone.
     pub(super) fn state_for(&self, attempt: &Attempt) -> Option<ConversationState> {
-        let capabilities = &attempt.settings.capabilities;
-        let stores_itself =
-            attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state;
         let state = self.state.clone();
-        let state = state.filter(|_| self.can_store && !stores_itself);
+        let state = state.filter(|_| self.can_store && !stores_itself(attempt));
         state.map(|state| ConversationState {
             previous_response_id: state.previous_response_id.filter(|_| self.is_resumed),
             ..state
@@ -87,6 +84,7 @@ impl ConversationContext {
         state: Option<ConversationState>,
     ) -> Result<Option<Bytes>, ApiError> {
         self.can_store = conversations.is_enabled();
+        self.missing = None;
         self.state = state;
         let state = self.state.as_ref();
         if let Some(state) = state.filter(|state| state.store && self.can_store) {
@@ -96,6 +94,10 @@ impl ConversationContext {
         let (Some(previous), Some(codec)) = (previous, scope.codec()) else {
             return Ok(None);
         };
+        let known = conversations.turn(scope.owner, previous);
+        if known.is_some_and(|turn| turn.is_kept_upstream()) {
+            return Ok(None);
+        }
         let responses = match conversations.history(scope.owner, previous, scope.limit) {
             Ok(responses) => responses,
             Err(ConversationError::Missing(id)) => {
@@ -124,10 +126,44 @@ impl ConversationContext {
         store: &ConversationStore,
         scope: ConversationScope<'_>,
     ) -> bool {
-        let Some(id) = self.missing.take() else {
+        let Some(id) = self.missing.clone() else {
             return false;
         };
         store.restore(conversations, scope, &id).await
+    }
+
+    /// Refuses to continue from a response that this key was not given: the upstream that keeps it
+    /// does not know whose it is.
+    pub(super) fn check_owner(&self, client: Format) -> Result<(), ApiError> {
+        let codec = client.codec().conversation_codec();
+        match (&self.missing, codec) {
+            (Some(id), Some(codec)) if self.can_store => Err(codec.missing_response(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers that the key was given the id of a response which its upstream keeps.
+    pub(super) fn note_kept_upstream(
+        &self,
+        conversations: &Conversations,
+        store: Option<&ConversationStore>,
+        scope: ConversationScope<'_>,
+        attempt: &Attempt,
+        observer: &ResponseObserver,
+    ) {
+        let is_stored = self.state.as_ref().is_some_and(|state| state.store);
+        let is_stored = is_stored && scope.format == Format::Responses && stores_itself(attempt);
+        let (Some(id), Some(codec)) = (observer.response_id(), scope.codec()) else {
+            return;
+        };
+        if !(is_stored && self.can_store && observer.ended) {
+            return;
+        }
+        let turn = StoredConversationTurn::kept_upstream();
+        if let Some(store) = store {
+            store.store(scope.owner, id, &turn, codec);
+        }
+        conversations.insert(scope.owner, id, &turn);
     }
 
     /// Stores what the response leaves behind, before the client can ask for it.
@@ -166,6 +202,12 @@ impl ConversationContext {
     }
 }
 
+/// Whether the upstream of an attempt stores responses.
+fn stores_itself(attempt: &Attempt) -> bool {
+    let capabilities = &attempt.settings.capabilities;
+    attempt.upstream.format == Format::Responses && capabilities.responses_keeps_state
+}
+
 fn too_long(limit: usize) -> ApiError {
     let message = format!("the whole conversation is longer than {limit} bytes");
     ApiError::new(ApiErrorKind::TooLarge, message)
@@ -185,7 +227,9 @@ pub(super) fn answer(
         ApiError::new(ApiErrorKind::NotFound, message)
     };
     let codec = scope.codec().ok_or_else(unknown)?;
-    let turn = conversations.turn(scope.owner, id).ok_or_else(unknown)?;
+    let turn = conversations.turn(scope.owner, id);
+    let turn = turn.filter(|turn| !turn.is_kept_upstream());
+    let turn = turn.ok_or_else(unknown)?;
     match action {
         StoredResponseAction::Get => Ok(turn.response.to_vec()),
         StoredResponseAction::Delete => {

@@ -190,6 +190,9 @@ fn size_of_response(reply: &StoredResponse) -> usize {
 /// A turn as memory holds it: its output is a part of the response.
 fn stored_turn(format: Format, found: StoredResponse) -> Option<StoredConversationTurn> {
     let codec = format.codec().conversation_codec()?;
+    if found.reply.is_empty() {
+        return Some(StoredConversationTurn::kept_upstream());
+    }
     let input = ConversationItems {
         text: found.input.into(),
         count: usize::try_from(found.input_items).unwrap_or(usize::MAX),

@@ -84,7 +84,7 @@ impl Gateway {
         // Whether the cap has room for it is known now; it is reserved again when the task runs.
         self.reserve(ctx).await?;
         ctx.billing.set_reservation(None);
-        self.task_queue.submit(&key.name, &model, &job).await
+        self.task_queue.submit(&key.id, &model, &job).await
     }
 
     /// Answers a request for the tasks of a key.

@@ -19,7 +19,7 @@ use crate::json::{ChunkedBytes, splice};
 use crate::model::{
     Action, ApiError, ApiErrorKind, FieldLocation, Losses, Signature, TranslationState, truncated,
 };
-use crate::runtime::{Attempt, Conversations, Upstream};
+use crate::runtime::{Attempt, Conversations, Upstream, key_hash};
 use crate::translate::{self, RequestSummary, TranslatedRequest};
 
 pub(super) const USER_AGENT_VALUE: &str = concat!("omniglot/", env!("CARGO_PKG_VERSION"));
@@ -29,6 +29,20 @@ const HEADERS: usize = 16;
 
 /// The query parameters that the gateway itself reads: the key, and the framing of a native stream.
 const READ_PARAMETERS: [&str; 2] = [KEY_PARAMETER, "alt"];
+
+/// An upstream answers a second request with the same key as the first one, whoever sends it: all
+/// clients of the gateway are one to it.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The idempotency key of a client, as a value that no other client's can be.
+fn scoped(owner: &str, value: &HeaderValue) -> HeaderValue {
+    let hash = key_hash(&[owner.as_bytes(), b"\n", value.as_bytes()].concat());
+    let digits: String = hash[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    HeaderValue::try_from(digits).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
 
 /// A header with the fields that every request to this upstream has: credentials and configured headers.
 pub(super) fn upstream_header(method: Method, upstream: &Upstream) -> Result<RequestHeader> {
@@ -87,7 +101,11 @@ pub(super) fn set_headers(
             .filter(|name| !is_configured(name))
         {
             for value in client.get_all(name) {
-                headers.append(name.clone(), value.clone());
+                let value = match *name == IDEMPOTENCY_KEY {
+                    true => scoped(ctx.client.owner(), value),
+                    false => value.clone(),
+                };
+                headers.append(name.clone(), value);
             }
         }
     }
@@ -209,6 +227,7 @@ fn translated_body(
     };
     let mut losses = Losses::default();
     let (body, mut translated) = if attempt.upstream.format == ctx.client.format() {
+        ctx.route.conversation.check_owner(ctx.client.format())?;
         let body = passthrough_body(ctx, request, attempt, &mut losses);
         let translated = TranslatedRequest {
             body: Vec::new(),

@@ -137,6 +137,10 @@ impl Gateway {
         let store = self.conversation_store.as_deref();
         let conversation = &ctx.route.conversation;
         conversation.store(conversations, store, scope, &mut translator);
+        if let Some(attempt) = ctx.route.current() {
+            let observer = translator.observer();
+            conversation.note_kept_upstream(conversations, store, scope, attempt, observer);
+        }
         ctx.response.translator = Some(translator);
     }
 }

@@ -42,6 +42,16 @@ impl StoredConversationTurn {
         }
     }
 
+    /// A mark that an upstream keeps the response, and that its owner was given the id of it.
+    pub const fn kept_upstream() -> StoredConversationTurn {
+        StoredConversationTurn::new(None, Bytes::new(), Bytes::new())
+    }
+
+    /// Tells whether this is only such a mark.
+    pub const fn is_kept_upstream(&self) -> bool {
+        self.response.is_empty()
+    }
+
     /// A turn whose input was decoded before.
     pub fn from_items(
         previous: Option<String>,

@@ -11,6 +11,8 @@ use crate::config::{self, Limits};
 
 /// An API key and its limits.
 pub struct Key {
+    /// What the key owns goes by this. Unlike the name, no other key ever has it.
+    pub id: Arc<str>,
     pub name: Arc<str>,
     sha256: [u8; 32],
     /// `None`: every model.
@@ -22,13 +24,31 @@ pub struct Key {
     pub account: Arc<Account>,
 }
 
+/// Keeps the ids of keys apart from the hashes of their secrets.
+const ID_SALT: &[u8] = b"omniglot key id";
+
 /// The SHA-256 of a secret.
 pub fn key_hash(secret: &[u8]) -> [u8; 32] {
     Sha256::digest(secret).into()
 }
 
+/// The id of a key of the config, from the hash of its secret.
+pub fn config_key_id(sha256: &[u8; 32]) -> String {
+    // Not the hash itself: a record of usage should not help to guess a secret.
+    let hash = key_hash(&[ID_SALT, sha256].concat());
+    hash[..16]
+        .iter()
+        .fold("config-".to_owned(), |id, byte| format!("{id}{byte:02x}"))
+}
+
 impl Key {
-    pub fn build(settings: config::KeyConfig, state: &RuntimeState) -> Key {
+    /// Builds a key of the config. It is another key when it has another secret.
+    pub fn of_config(settings: config::KeyConfig, state: &RuntimeState) -> Key {
+        Key::build(config_key_id(&settings.sha256), settings, state)
+    }
+
+    /// Builds a key with this id.
+    pub fn build(id: String, settings: config::KeyConfig, state: &RuntimeState) -> Key {
         let models = settings.models.map(|globs| {
             let mut set = GlobSetBuilder::new();
             for glob in globs.iter().filter_map(|glob| Glob::new(glob).ok()) {
@@ -38,12 +58,13 @@ impl Key {
             set.build().unwrap_or_else(|_| GlobSet::empty())
         });
         Key {
-            limiter: state.limiter(&settings.name),
+            limiter: state.limiter(&id),
             cap: settings.spending_cap.map(|cap| Cap {
                 amount: cap.money,
                 reset: settings.reset,
             }),
-            account: state.account(&settings.name),
+            account: state.account(&id),
+            id: id.into(),
             limits: settings.limits,
             name: settings.name.into(),
             sha256: settings.sha256,

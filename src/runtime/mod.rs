@@ -22,7 +22,7 @@ pub use account::{
 pub use body_memory::BodyMemoryShare;
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
 pub use health::Health;
-pub use key::{Key, key_hash};
+pub use key::{Key, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};
 pub use period::period_end;
 pub use prices::Prices;

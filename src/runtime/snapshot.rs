@@ -65,7 +65,7 @@ impl Snapshot {
         let keys: HashMap<[u8; 32], Arc<Key>, _> = config
             .keys
             .into_iter()
-            .map(|settings| (settings.sha256, Arc::new(Key::build(settings, state))))
+            .map(|settings| (settings.sha256, Arc::new(Key::of_config(settings, state))))
             .collect();
         Snapshot {
             server: config.server,

@@ -1,4 +1,4 @@
-//! The state that outlives a reload, by name: loads, circuit breakers, rate limiters and accounts.
+//! The state that outlives a reload, by name or id: loads, circuit breakers, rate limiters and accounts.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -64,17 +64,17 @@ impl RuntimeState {
         self.healths.get((upstream.to_owned(), model.to_owned()))
     }
 
-    pub(super) fn limiter(&self, key: &str) -> Arc<KeyLimiter> {
-        self.limiters.get(key.to_owned())
+    pub(super) fn limiter(&self, key_id: &str) -> Arc<KeyLimiter> {
+        self.limiters.get(key_id.to_owned())
     }
 
-    pub(super) fn account(&self, key: &str) -> Arc<Account> {
-        self.accounts.get(key.to_owned())
+    pub(super) fn account(&self, key_id: &str) -> Arc<Account> {
+        self.accounts.get(key_id.to_owned())
     }
 
-    /// The account of a key, if there is one.
-    pub fn find_account(&self, key: &str) -> Option<Arc<Account>> {
-        self.accounts.find(key)
+    /// The account of a key by its id, if there is one.
+    pub fn find_account(&self, key_id: &str) -> Option<Arc<Account>> {
+        self.accounts.find(key_id)
     }
 
     /// The memory of one more body.

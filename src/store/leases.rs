@@ -16,6 +16,7 @@ pub const LEASED_FOR: i64 = 30_000;
 /// The lease that one key needs.
 #[derive(Debug, Clone)]
 pub struct KeyLeaseRequest {
+    /// The id of the key.
     pub key: String,
     pub reset: Reset,
     pub lease: LeaseRequest,
@@ -92,7 +93,7 @@ async fn lease(
         Reset::Monthly => month,
         Reset::Daily => day,
     };
-    let spent = "SELECT amount FROM spending WHERE key_name = $1 AND period = $2";
+    let spent = "SELECT amount FROM spending WHERE key_id = $1 AND period = $2";
     let spent = sqlx::query(spent)
         .bind(request.key.clone())
         .bind(period.clone())
@@ -102,7 +103,7 @@ async fn lease(
         Some(row) => decode_money(row.try_get(0)?)?,
         None => Money::ZERO,
     };
-    let others = "SELECT amount FROM leases WHERE key_name = $1 AND period = $2 AND holder <> $3 AND expires > $4";
+    let others = "SELECT amount FROM leases WHERE key_id = $1 AND period = $2 AND holder <> $3 AND expires > $4";
     let others = sqlx::query(others)
         .bind(request.key.clone())
         .bind(period.clone())
@@ -136,15 +137,15 @@ async fn put(
     now: i64,
 ) -> Result<(), StoreError> {
     if amount.is_zero() {
-        sqlx::query("DELETE FROM leases WHERE key_name = $1 AND holder = $2")
+        sqlx::query("DELETE FROM leases WHERE key_id = $1 AND holder = $2")
             .bind(key.to_owned())
             .bind(holder.id.clone())
             .execute(&mut **transaction)
             .await?;
         return Ok(());
     }
-    let put = "INSERT INTO leases (key_name, holder, journal, period, amount, expires) \
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_name, holder) DO UPDATE SET \
+    let put = "INSERT INTO leases (key_id, holder, journal, period, amount, expires) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_id, holder) DO UPDATE SET \
          period = excluded.period, amount = excluded.amount, expires = excluded.expires";
     sqlx::query(put)
         .bind(key.to_owned())
@@ -167,7 +168,7 @@ pub(super) async fn shrink(
     by: Money,
 ) -> Result<(), StoreError> {
     let held =
-        "SELECT amount FROM leases WHERE key_name = $1 AND holder = $2 AND period IN ($3, $4, $5)";
+        "SELECT amount FROM leases WHERE key_id = $1 AND holder = $2 AND period IN ($3, $4, $5)";
     let held = sqlx::query(held)
         .bind(key.to_owned())
         .bind(holder.id.clone())
@@ -181,7 +182,7 @@ pub(super) async fn shrink(
     };
     let rest = decode_money(row.try_get(0)?)?.saturating_sub(by);
     // An empty lease stays: only its holder deletes it.
-    sqlx::query("UPDATE leases SET amount = $1 WHERE key_name = $2 AND holder = $3")
+    sqlx::query("UPDATE leases SET amount = $1 WHERE key_id = $2 AND holder = $3")
         .bind(rest.to_string())
         .bind(key.to_owned())
         .bind(holder.id.clone())

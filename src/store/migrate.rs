@@ -10,10 +10,11 @@ use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
 
 /// The migrations; each leads from the version of its index to the next.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
 ];
 
 impl Store {

@@ -8,6 +8,7 @@ mod keys;
 mod lease_holder;
 mod leases;
 mod migrate;
+mod owners;
 mod query;
 mod record_usage;
 mod responses;

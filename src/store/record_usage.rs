@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::database::{Store, WriteTransaction, to_column};
 use super::error::StoreError;
 use super::leases::shrink;
+use super::owners::owner_of_name;
 use super::spending::{Periods, raise};
 use super::usage_rows::{self, text};
 use super::usage_sums::UsageSum;
@@ -14,8 +15,8 @@ use crate::model::{Money, UsageRecord};
 /// In milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// The sums of records by day of UTC (since 1970), key and model.
-type Sums<'a> = BTreeMap<(i64, Cow<'a, str>, Cow<'a, str>), Added>;
+/// The sums of records by day of UTC (since 1970), id and name of the key, and model.
+type Sums<'a> = BTreeMap<(i64, String, Cow<'a, str>, Cow<'a, str>), Added>;
 
 #[derive(Default)]
 struct Added {
@@ -60,7 +61,11 @@ impl Store {
         let mut sums = Sums::default();
         for record in records {
             let day = record.at.div_euclid(DAY);
-            let at = (day, text(&record.key), text(&record.model));
+            let id = match &*record.key_id {
+                "" => owner_of_name(transaction, &record.key).await?,
+                id => text(id).into_owned(),
+            };
+            let at = (day, id, text(&record.key), text(&record.model));
             let added = sums.entry(at).or_default();
             added.sum.add(&UsageSum::of(record));
             if holder.is_some_and(|holder| holder.is_own(record.at)) {
@@ -68,9 +73,9 @@ impl Store {
             }
         }
         let mut spent: BTreeMap<(i64, &str), (Money, Money)> = BTreeMap::new();
-        for ((day, key, model), added) in &sums {
+        for ((day, id, key, model), added) in &sums {
             add_to_daily(transaction, *day, key, model, added.sum).await?;
-            let (all, own) = spent.entry((*day, key)).or_default();
+            let (all, own) = spent.entry((*day, id)).or_default();
             *all += added.sum.cost;
             *own += added.own;
         }

@@ -23,8 +23,8 @@ impl Store {
         reply: StoredResponse,
         expires: i64,
     ) -> Result<(), StoreError> {
-        let put = "INSERT INTO responses (key_name, id, previous, input, input_items, reply, expires) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_name, id) DO UPDATE SET \
+        let put = "INSERT INTO responses (key_id, id, previous, input, input_items, reply, expires) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_id, id) DO UPDATE SET \
              previous = excluded.previous, input = excluded.input, input_items = excluded.input_items, \
              reply = excluded.reply, expires = excluded.expires";
         let previous = reply.previous.clone();
@@ -41,9 +41,9 @@ impl Store {
         if let Some(previous) = previous {
             let touch = "WITH RECURSIVE thread (id) AS (SELECT CAST($2 AS TEXT) UNION \
                  SELECT responses.previous FROM responses JOIN thread ON responses.id = thread.id \
-                 WHERE responses.key_name = $1 AND responses.previous IS NOT NULL) \
+                 WHERE responses.key_id = $1 AND responses.previous IS NOT NULL) \
                  UPDATE responses SET expires = $3 \
-                 WHERE key_name = $1 AND id IN (SELECT id FROM thread) AND expires < $3";
+                 WHERE key_id = $1 AND id IN (SELECT id FROM thread) AND expires < $3";
             sqlx::query(touch)
                 .bind(key.to_owned())
                 .bind(previous)
@@ -60,7 +60,7 @@ impl Store {
         id: &str,
     ) -> Result<Option<StoredResponse>, StoreError> {
         let one = "SELECT previous, input, input_items, reply FROM responses \
-             WHERE key_name = $1 AND id = $2 AND expires > $3";
+             WHERE key_id = $1 AND id = $2 AND expires > $3";
         let row = sqlx::query(one)
             .bind(key.to_owned())
             .bind(id.to_owned())
@@ -79,7 +79,7 @@ impl Store {
     }
 
     pub async fn delete_response(&self, key: &str, id: &str) -> Result<(), StoreError> {
-        sqlx::query("DELETE FROM responses WHERE key_name = $1 AND id = $2")
+        sqlx::query("DELETE FROM responses WHERE key_id = $1 AND id = $2")
             .bind(key.to_owned())
             .bind(id.to_owned())
             .execute(&self.pool)

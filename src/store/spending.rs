@@ -34,16 +34,16 @@ impl Periods {
 }
 
 impl Store {
-    /// What keys had spent in the current periods when this process began; without a name, of all keys.
+    /// What keys had spent in the current periods when this process began, by their ids; without an id, of all keys.
     ///
     /// The sums include what was recorded since; that is subtracted, because the process counts it itself.
     pub async fn spending(
         &self,
-        name: Option<&str>,
+        id: Option<&str>,
         began: Timestamp,
         now: Timestamp,
     ) -> Result<HashMap<String, Spending>, StoreError> {
-        let name = name.unwrap_or_default();
+        let id = id.unwrap_or_default();
         let now = Periods::of(now.as_millisecond());
         // Both queries see the same snapshot.
         let mut snapshot = self
@@ -54,13 +54,13 @@ impl Store {
             })
             .await?;
         let mut all: HashMap<String, Spending> = HashMap::new();
-        let sums = "SELECT key_name, period, amount FROM spending \
-             WHERE period IN ($1, $2, $3) AND ($4 = '' OR key_name = $4)";
+        let sums = "SELECT key_id, period, amount FROM spending \
+             WHERE period IN ($1, $2, $3) AND ($4 = '' OR key_id = $4)";
         let sums = sqlx::query(sums)
             .bind(EVER)
             .bind(now.month.clone())
             .bind(now.day.clone())
-            .bind(name.to_owned())
+            .bind(id.to_owned())
             .fetch_all(&mut *snapshot)
             .await?;
         for row in sums {
@@ -73,10 +73,11 @@ impl Store {
                 _ => spending.month = amount,
             }
         }
-        let since = "SELECT key_name, ended, cost FROM usage WHERE ended >= $1 AND ($2 = '' OR key_name = $2)";
+        let since =
+            "SELECT key_id, ended, cost FROM usage WHERE ended >= $1 AND ($2 = '' OR key_id = $2)";
         let since = sqlx::query(since)
             .bind(began.as_millisecond())
-            .bind(name.to_owned())
+            .bind(id.to_owned())
             .fetch_all(&mut *snapshot)
             .await?;
         for row in since {
@@ -102,8 +103,7 @@ pub(super) async fn raise(
     periods: &Periods,
     by: Money,
 ) -> Result<(), StoreError> {
-    let before =
-        "SELECT period, amount FROM spending WHERE key_name = $1 AND period IN ($2, $3, $4)";
+    let before = "SELECT period, amount FROM spending WHERE key_id = $1 AND period IN ($2, $3, $4)";
     let before = sqlx::query(before)
         .bind(key.to_owned())
         .bind(periods.day.clone())
@@ -121,8 +121,8 @@ pub(super) async fn raise(
         amounts[of] += amount;
     }
     let [day, month, ever] = amounts.map(|amount| amount.to_string());
-    let put = "INSERT INTO spending (key_name, period, amount) VALUES ($1, $2, $3), ($1, $4, $5), ($1, $6, $7) \
-         ON CONFLICT (key_name, period) DO UPDATE SET amount = excluded.amount";
+    let put = "INSERT INTO spending (key_id, period, amount) VALUES ($1, $2, $3), ($1, $4, $5), ($1, $6, $7) \
+         ON CONFLICT (key_id, period) DO UPDATE SET amount = excluded.amount";
     sqlx::query(put)
         .bind(key.to_owned())
         .bind(periods.day.clone())

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::database::{Store, milliseconds_now};
 use super::error::StoreError;
 
-const COLUMNS: &str = "id, key_name, model, status, progress, request, result, error, created, started, finished, expires";
+const COLUMNS: &str = "id, key_id, model, status, progress, request, result, error, created, started, finished, expires";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskStatus {
@@ -90,7 +90,7 @@ impl Store {
             finished: None,
             expires,
         };
-        let put = "INSERT INTO tasks (id, key_name, model, status, progress, request, created, touched, expires) \
+        let put = "INSERT INTO tasks (id, key_id, model, status, progress, request, created, touched, expires) \
              VALUES ($1, $2, $3, $4, 0, $5, $6, $6, $7)";
         sqlx::query(put)
             .bind(task.id.clone())
@@ -108,7 +108,7 @@ impl Store {
     /// A task of a key.
     pub async fn task(&self, key: &str, id: &str) -> Result<Option<StoredTask>, StoreError> {
         let one =
-            format!("SELECT {COLUMNS} FROM tasks WHERE id = $1 AND key_name = $2 AND expires > $3");
+            format!("SELECT {COLUMNS} FROM tasks WHERE id = $1 AND key_id = $2 AND expires > $3");
         let row = sqlx::query(AssertSqlSafe(one))
             .bind(id.to_owned())
             .bind(key.to_owned())
@@ -121,7 +121,7 @@ impl Store {
     /// The tasks of a key, the latest first.
     pub async fn tasks(&self, key: &str, most: u32) -> Result<Vec<StoredTask>, StoreError> {
         let all = format!(
-            "SELECT {COLUMNS} FROM tasks WHERE key_name = $1 AND expires > $2 ORDER BY created DESC, id DESC LIMIT $3"
+            "SELECT {COLUMNS} FROM tasks WHERE key_id = $1 AND expires > $2 ORDER BY created DESC, id DESC LIMIT $3"
         );
         let rows = sqlx::query(AssertSqlSafe(all))
             .bind(key.to_owned())
@@ -203,7 +203,7 @@ impl Store {
     /// Cancels a task. `false`: the key has no such task, or it has ended.
     pub async fn cancel_task(&self, key: &str, id: &str) -> Result<bool, StoreError> {
         let cancel = "UPDATE tasks SET status = 'cancelled', finished = $3, touched = $3 \
-             WHERE id = $1 AND key_name = $2 AND status IN ('queued', 'running')";
+             WHERE id = $1 AND key_id = $2 AND status IN ('queued', 'running')";
         let done = sqlx::query(cancel)
             .bind(id.to_owned())
             .bind(key.to_owned())

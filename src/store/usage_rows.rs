@@ -36,7 +36,8 @@ const OWN: [&str; 8] = [
 ];
 
 /// Columns that are mostly the same in many rows.
-const COMMON: [&str; 11] = [
+const COMMON: [&str; 12] = [
+    "key_id",
     "key_name",
     "model",
     "upstream",
@@ -151,7 +152,7 @@ pub(super) async fn insert(
 fn common(record: &UsageRecord<'_>) -> impl Ord {
     let usage = &record.usage;
     (
-        (&record.key, &record.model),
+        (&record.key_id, &record.key, &record.model),
         (&record.upstream, &record.format),
         (record.stream, record.status, record.estimated),
         (usage.audio_input, usage.audio_output),
@@ -201,6 +202,7 @@ fn add_own(values: &mut AnyArguments, record: &UsageRecord<'_>) -> Result<(), Bo
 
 fn add_common(values: &mut AnyArguments, record: &UsageRecord<'_>) -> Result<(), BoxDynError> {
     let usage = &record.usage;
+    values.add(text(&record.key_id).into_owned())?;
     values.add(text(&record.key).into_owned())?;
     values.add(text(&record.model).into_owned())?;
     values.add(text(&record.upstream).into_owned())?;

@@ -231,13 +231,40 @@ async fn an_upstream_that_stores_responses_itself_gets_the_id() {
         "{config}  - {{id: stateless, capabilities: {{responses_keeps_state: false}}, upstreams: [{{name: mock-responses, model: theirs}}]}}\n"
     );
     let gateway = Gateway::start(&config);
+    for stream in [false, true] {
+        let first = json!({"model": "same-responses", "input": "Hi.", "stream": stream});
+        let first = reply(&respond(&gateway, &first).await, stream);
+        let next = json!({"model": "same-responses", "input": "mock:name=asked", "previous_response_id": first["id"]});
+        let response = respond(&gateway, &next).await;
+        // The mock keeps nothing, and says so in its own words: it was asked.
+        assert_eq!(
+            (response.status, response.header("x-omniglot-upstream")),
+            (400, "mock-responses")
+        );
+        // To the upstream both keys are one, so the gateway tells them apart.
+        let theirs = client()
+            .post(gateway.url("/v1/responses"))
+            .bearer_auth("key-of-some");
+        let response = send(theirs.body(next.to_string())).await;
+        assert_eq!(response.status, 400);
+        assert_eq!(
+            response.header("x-omniglot-upstream"),
+            "",
+            "{}",
+            response.text()
+        );
+        let error = response.json();
+        assert_eq!(error["error"]["code"], "previous_response_not_found");
+        let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+        let kept = send_request(&gateway, Method::GET, &path, KEY).await;
+        assert_eq!(kept.status, 404, "{}", kept.text());
+    }
     let body =
         json!({"model": "same-responses", "input": "Hi.", "previous_response_id": "resp_theirs"});
     let response = respond(&gateway, &body).await;
-    // The mock keeps nothing, and says so in its own words: it was asked.
     assert_eq!(
-        (response.status, response.header("x-omniglot-upstream")),
-        (400, "mock-responses")
+        response.json()["error"]["code"],
+        "previous_response_not_found"
     );
 
     for stream in [false, true] {

@@ -287,7 +287,7 @@ async fn an_unknown_model_is_not_estimated() {
             assert_eq!(response.header("x-omniglot-upstream"), "puppet-0");
         }
     }
-    // What only the upstream itself could look up is not estimated.
+    // What only the upstream itself could look up is not estimated, nor is it asked for what this key was not given.
     let gateway = gateway_with_fixed_responses(&[(
         "responses",
         response_head("501 Not Implemented", "text/plain"),
@@ -295,7 +295,7 @@ async fn an_unknown_model_is_not_estimated() {
     )]);
     let body = json!({"model": "case-0", "previous_response_id": "resp_1"});
     let response = send_request(&gateway, "responses", "case-0", &body).await;
-    assert_eq!(response.status, 501, "{}", response.text());
+    assert_eq!(response.status, 400, "{}", response.text());
     response.error("responses");
 }
 

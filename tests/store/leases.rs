@@ -50,6 +50,7 @@ fn receipt(id: &str, at: Timestamp, cost: &str) -> UsageRecord<'static> {
     UsageRecord {
         id: id.to_owned().into(),
         at: at.as_millisecond(),
+        key_id: "dev".into(),
         key: "dev".into(),
         model: "m".into(),
         upstream: "up".into(),

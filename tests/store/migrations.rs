@@ -83,7 +83,11 @@ async fn a_store_of_the_first_version_is_migrated(#[case] database: Database) {
         .await
         .expect("made");
     let now = Timestamp::now();
-    let store = test_store.open().await.with_holder(LeaseHolder {
+    let store = test_store.open().await;
+    // It was written under the name; the config's key of that name gets it, once.
+    store.adopt(&[("dev", "id-of-dev")]).await.expect("adopted");
+    store.adopt(&[("dev", "another")]).await.expect("nothing");
+    let store = store.with_holder(LeaseHolder {
         id: "1".to_owned(),
         journal: "a".to_owned(),
         began: now,
@@ -95,7 +99,7 @@ async fn a_store_of_the_first_version_is_migrated(#[case] database: Database) {
         desired: money("5"),
     };
     let ask = KeyLeaseRequest {
-        key: "dev".to_owned(),
+        key: "id-of-dev".to_owned(),
         reset: config::Reset::Never,
         lease: need,
     };

@@ -16,6 +16,7 @@ fn receipt(id: &str, when: &str, key: &str, cost: &str) -> UsageRecord<'static> 
     UsageRecord {
         id: id.to_owned().into(),
         at: at(when).as_millisecond(),
+        key_id: key.to_owned().into(),
         key: key.to_owned().into(),
         model: "m".into(),
         upstream: "up".into(),

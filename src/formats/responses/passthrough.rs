@@ -104,6 +104,8 @@ pub(super) fn observe_response(
     }
     observer.usage = response.usage.as_ref().map(ReceivedUsage::decode);
     (observer.has_content, observer.ended) = (true, true);
+    let created = response.created_at.map_or(0, |seconds| seconds as i64);
+    observer.reply = response.id.map(|id| (id.into_owned(), created));
     Ok(Observation {
         model: response.model.map(|raw| raw.range_in(body)),
         ..Observation::default()

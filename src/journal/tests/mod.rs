@@ -20,6 +20,7 @@ pub(super) fn record(id: &str) -> UsageRecord<'static> {
     UsageRecord {
         id: id.to_owned().into(),
         at: 1_760_000_000_123,
+        key_id: "dev-id".into(),
         key: "dev".into(),
         model: "acme-large".into(),
         upstream: "acme".into(),

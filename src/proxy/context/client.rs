@@ -98,8 +98,13 @@ impl ClientState {
         self.key = Some(key);
     }
 
-    /// The name of the key: what it stored belongs to it.
+    /// The id of the key: what it stored belongs to it.
     pub(in crate::proxy) fn owner(&self) -> &str {
+        self.key.as_ref().map_or("", |key| &*key.id)
+    }
+
+    /// The name of the key, for people.
+    pub(in crate::proxy) fn key_name(&self) -> &str {
         self.key.as_ref().map_or("", |key| &*key.name)
     }
 

@@ -189,6 +189,31 @@ async fn headers_of_the_format_pass() {
     }
 }
 
+/// To an upstream all keys are one: the same idempotency key of two of them must not be the same there.
+#[tokio::test]
+async fn an_idempotency_key_is_scoped_to_the_key_that_sends_it() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    for format in ["chat", "messages", "responses"] {
+        let (path, body) = request(format, &format!("same-{format}"), "mock:echo", false);
+        let mut seen = Vec::new();
+        for key in [KEY, KEY, "key-of-some"] {
+            let asked = client().post(gateway.url(&path)).bearer_auth(key);
+            let asked = asked.header("idempotency-key", "my-request-1");
+            let response = send(asked.json(&body)).await;
+            let echo = echoed_request(format, &response);
+            let value = echo["headers"]["idempotency-key"].as_str().expect(format);
+            assert!(
+                !value.contains("my-request") && value.len() == 32,
+                "{value}"
+            );
+            seen.push(value.to_owned());
+        }
+        assert_eq!(seen[0], seen[1]);
+        assert_ne!(seen[0], seen[2]);
+    }
+}
+
 #[tokio::test]
 async fn only_the_content_type_of_an_upstreams_headers_passes() {
     let mock = Mock::start();

@@ -5,7 +5,7 @@ use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{config, create};
+use super::{command, config, create};
 use crate::TestStore;
 
 async fn send_request(
@@ -94,4 +94,52 @@ async fn a_conversation_survives_a_restart(#[case] database: Database) {
     let gone = send_request(&gateway, Method::DELETE, &path(&first), KEY, Value::Null).await;
     assert_eq!(gone.status, 200, "{}", gone.text());
     assert_eq!(get(&first, KEY).await.status, 404);
+}
+
+/// A name can be used again; what its first key owned is not the second one's.
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn a_key_made_again_under_a_revoked_name_owns_nothing_of_the_first(
+    #[case] database: Database,
+) {
+    let mock = Mock::start();
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let first = create(&gateway, &["dev", "--cap", "0.1"]);
+    let body =
+        json!({"model": "chat", "input": "mock:usage=5,0,90,0 secret", "max_output_tokens": 90});
+    let kept = send_request(
+        &gateway,
+        Method::POST,
+        "/v1/responses",
+        &first,
+        body.clone(),
+    )
+    .await;
+    assert_eq!(kept.status, 200, "{}", kept.text());
+    let path = format!(
+        "/v1/responses/{}",
+        kept.json()["id"].as_str().expect("an id")
+    );
+    let own = send_request(&gateway, Method::GET, &path, &first, Value::Null).await;
+    assert_eq!(own.status, 200, "{}", own.text());
+    let again = async |gateway: &Gateway, secret: &str| {
+        let theirs = send_request(gateway, Method::GET, &path, secret, Value::Null).await;
+        assert_eq!(theirs.status, 404, "{}", theirs.text());
+        let listed = command(gateway, &["key", "list"]);
+        let line = listed.lines().find(|line| line.contains("| dev "));
+        assert!(line.is_some_and(|line| !line.contains("0.09")), "{listed}");
+    };
+    command(&gateway, &["key", "revoke", "dev"]);
+    let second = create(&gateway, &["dev", "--cap", "0.1"]);
+    again(&gateway, &second).await;
+    stop(gateway);
+    // Nor after a restart, when all of it comes from the store.
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    again(&gateway, &second).await;
+    let spent = send_request(&gateway, Method::POST, "/v1/responses", &second, body).await;
+    assert_eq!(spent.status, 200, "{}", spent.text());
 }
