@@ -130,7 +130,7 @@ fn responses_need_few_allocations() {
         [4, 18, 22, 34],
         [27, 1, 25, 43],
         [25, 21, 1, 41],
-        [32, 30, 34, 1],
+        [32, 30, 34, 2],
     ];
     hold(realistic, |from, to| {
         Some(of_reply(from, to, realistic_reply(from)).count)

@@ -277,11 +277,7 @@ fn serialize_amount<S: Serializer>(amount: &Option<Money>, out: S) -> Result<S::
 }
 
 impl<'a> KeyRow<'a> {
-    fn new(
-        key: &'a KeyConfig,
-        source: &'static str,
-        spent: Option<&Spending>,
-    ) -> KeyRow<'a> {
+    fn new(key: &'a KeyConfig, source: &'static str, spent: Option<&Spending>) -> KeyRow<'a> {
         let spent = spent.copied().unwrap_or_default();
         let spent = match key.reset {
             Reset::Never => spent.total,

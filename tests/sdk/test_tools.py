@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 
+import anthropic
 import pytest
 
 from samples import PAPER, PARAMETERS, PICTURE, SOUND, TOOLS, Recipe
@@ -45,6 +46,28 @@ def test_tool_loop(talk, way):
     reply = use(talk, way, talk.speak.follow(turns, reply, ["sunny"]))
     assert talk.speak.calls(reply) == []
     said = talk.speak.text(reply)
+    assert said.startswith("The tools answered: ")
+    assert "sunny" in said
+
+
+@pytest.mark.clients("messages")
+def test_tool_runner(talk):
+    """The SDK's own loop asks for a thread first, and goes on without one where that is refused."""
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """Says how the weather is.
+
+        Args:
+            city: where
+        """
+        return "sunny"
+
+    messages = talk.speak.user("mock:tool how is the weather")
+    runner = talk.client.beta.messages.tool_runner(
+        model=talk.model, max_tokens=1024, tools=[get_weather], messages=messages
+    )
+    said = talk.speak.text(runner.until_done())
     assert said.startswith("The tools answered: ")
     assert "sunny" in said
 

@@ -21,7 +21,22 @@ struct MessagesErrorBody<'a> {
 struct MessagesErrorDetail<'a> {
     r#type: &'static str,
     message: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<ThreadErrorDetails>,
 }
+
+/// Tells the SDKs' tool runners to send the whole conversation instead of a `thread`.
+#[derive(Serialize)]
+struct ThreadErrorDetails {
+    error_code: &'static str,
+    unsupported: [&'static str; 1],
+}
+
+/// The field that continues a conversation which the upstream keeps.
+pub(super) const THREAD: &str = "thread";
+
+/// The code of the error for a `thread` that no upstream keeps.
+pub(super) const THREAD_UNSUPPORTED: &str = "thread_unsupported_request";
 
 /// The words by which clients recognize a prompt that is too long for the model.
 const TOO_LONG: &str = "prompt is too long";
@@ -53,12 +68,21 @@ const fn encode_type(kind: ApiErrorKind) -> &'static str {
     }
 }
 
+fn encode_details(api_error: &ApiError) -> Option<ThreadErrorDetails> {
+    let is_about_thread = api_error.code.as_deref() == Some(THREAD_UNSUPPORTED);
+    is_about_thread.then_some(ThreadErrorDetails {
+        error_code: THREAD_UNSUPPORTED,
+        unsupported: [THREAD],
+    })
+}
+
 fn encode_body<'a>(api_error: &'a ApiError, request_id: Option<&'a str>) -> MessagesErrorBody<'a> {
     MessagesErrorBody {
         r#type: "error",
         error: MessagesErrorDetail {
             r#type: encode_type(api_error.kind),
             message: encode_message(api_error),
+            details: encode_details(api_error),
         },
         request_id,
     }

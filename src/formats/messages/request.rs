@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::blocks::MessagesContent;
+use super::error::{THREAD, THREAD_UNSUPPORTED};
 use super::output_config::{OutputConfig, decode_output_config, encode_output_format};
 use super::settings::{
     MessagesMetadata, MessagesSampling, decode_labels, decode_sampling, encode_metadata,
@@ -19,7 +20,7 @@ use crate::json::Fields;
 use crate::model::{ApiError, FieldLocation, Json, Losses, Request, Setting};
 
 /// Fields for state that the upstream would have to keep, or servers that it would have to call.
-const STATEFUL: [&str; 3] = ["container", "mcp_servers", "thread"];
+const STATEFUL: [&str; 3] = ["container", "mcp_servers", THREAD];
 
 /// Decodes a request. `max_tokens` is optional here: requests that only count tokens have none.
 pub(super) fn decode<'a>(body: &'a [u8], losses: &mut Losses) -> Result<Request<'a>, ApiError> {
@@ -50,7 +51,11 @@ fn refuse_state(fields: &mut Fields<'_, '_>) -> Result<(), ApiError> {
             Some(Json::Array(items)) if items.is_empty() => {}
             Some(_) => {
                 let message = format!("{key}: the upstream of this model cannot keep or reach it");
-                return Err(ApiError::invalid(message).at(key));
+                let mut api_error = ApiError::invalid(message).at(key);
+                if key == THREAD {
+                    api_error.code = Some(THREAD_UNSUPPORTED.to_owned());
+                }
+                return Err(api_error);
             }
         }
     }

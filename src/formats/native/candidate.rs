@@ -237,10 +237,12 @@ pub(super) fn encode_candidate<'a>(
     }
     parts.extend(hidden.map(ClientPart::signature));
     let mut text = CitedText::default();
-    for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.is_text()) {
-        text.push(index, part.text.as_deref().unwrap_or_default().into());
+    if !choice.citations.is_empty() {
+        for (index, part) in parts.iter().enumerate().filter(|(_, part)| part.is_text()) {
+            text.push(index, part.text.as_deref().unwrap_or_default().into());
+        }
     }
-    let grounding_metadata = encode_grounding(&text.indexed(), &choice.citations);
+    let grounding_metadata = encode_grounding(&mut text, &choice.citations);
     let (finish_reason, finish_message) = encode_finish_reason(&choice.finish);
     ClientCandidate {
         content: ClientContent::new(parts),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::cited_text::{IndexedText, TextSegment};
+use super::cited_text::{CitedText, IndexedText, TextSegment};
 use crate::json::{Present, from_json};
 use crate::model::{Citation, FieldLocation, Losses, Text};
 
@@ -221,9 +221,13 @@ const MAX_REPETITIONS: usize = 4;
 
 /// Encodes citations: one chunk for each address, one support for each citation that refers to text.
 pub(super) fn encode_grounding<'a>(
-    text: &IndexedText<'_>,
+    text: &mut CitedText<'_>,
     citations: &'a [Citation<'_>],
 ) -> Option<EncodedGrounding<'a>> {
+    if citations.is_empty() {
+        return None;
+    }
+    let text = text.indexed();
     let mut chunks: Vec<GroundingChunk<'a>> = Vec::new();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut supports = Vec::new();
@@ -243,7 +247,7 @@ pub(super) fn encode_grounding<'a>(
             grounding_chunk_indices: [number],
         }));
     }
-    (!chunks.is_empty()).then_some(EncodedGrounding {
+    Some(EncodedGrounding {
         grounding_chunks: chunks,
         grounding_supports: supports,
     })
@@ -263,7 +267,6 @@ fn encode_segment(segment: &TextSegment<'_>, repeatable: &mut usize) -> Groundin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::native::cited_text::CitedText;
 
     #[test]
     fn a_text_cited_whole_by_many_citations_is_repeated_a_few_times_only() {
@@ -276,7 +279,7 @@ mod tests {
             end: 15,
         };
         let citations = vec![citation; 100];
-        let encoded = encode_grounding(&text.indexed(), &citations).expect("citations");
+        let encoded = encode_grounding(&mut text, &citations).expect("citations");
         let repeated = encoded.grounding_supports.iter();
         let repeated = repeated.filter(|support| support.segment.text.is_some());
         assert_eq!(repeated.count(), MAX_REPETITIONS);

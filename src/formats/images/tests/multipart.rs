@@ -1,3 +1,5 @@
+//! Forms as clients and attackers write them.
+
 use super::*;
 
 const FORM: &[u8] = b"--b-1\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n\

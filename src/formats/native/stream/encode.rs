@@ -381,7 +381,7 @@ impl CandidateEncoder {
             finish_reason: Some(finish_reason),
             finish_message,
             index,
-            grounding_metadata: encode_grounding(&self.text.indexed(), &self.citations),
+            grounding_metadata: encode_grounding(&mut self.text, &self.citations),
             avg_logprobs: average_logprob(&self.logprobs),
             logprobs_result: encode_logprobs(&self.logprobs),
         }
