@@ -101,7 +101,8 @@ impl Gateway {
                 Ok(http_peer(&upstream, address, limit))
             }
             Err(reason) => {
-                log::warn!("upstream {}: {reason}", upstream.name);
+                let (id, name) = (ctx.client.request_id(), &upstream.name);
+                log::warn!("{id}: upstream {name}: {reason}");
                 let api_error = ApiError::bad_gateway("the upstream cannot be reached");
                 self.upstream_failed(ctx, FailureCause::Connect, &api_error);
                 Err(ctx.set_error(api_error))

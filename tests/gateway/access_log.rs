@@ -1,7 +1,7 @@
 //! The access log: one line of JSON per request, with its usage and without its content.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, every_format_config, free_address, new_client, request,
+    FORMATS, Gateway, KEY, Mock, Stderr, every_format_config, free_address, new_client, request,
 };
 use serde_json::Value;
 
@@ -307,5 +307,30 @@ async fn the_model_of_a_403_and_a_404_is_logged() {
         let logged = line["model"].as_str().expect("a model");
         assert!(model.starts_with(logged.trim_end_matches('…')), "{line}");
         assert!(!logged.is_empty() && logged.len() < 1_000, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn every_line_about_an_upstream_has_the_request_id() {
+    let (refused, unknown) = (free_address(), "no-such-host.invalid");
+    let stderr = Stderr::new();
+    let config = format!(
+        "server: {{listen: LISTEN, admin: ADMIN}}\nkeys: [{{name: all, secret: {KEY}}}]\nupstreams:\n  \
+         - {{name: refused, format: chat, base_url: \"http://{refused}/v1\", breaker: {{failures: 1}}}}\n  \
+         - {{name: unknown, format: chat, base_url: \"http://{unknown}/v1\", breaker: {{failures: 1}}}}\n\
+         models: [{{id: m, upstreams: [{{name: refused}}, {{name: unknown, priority: 1}}]}}]\n"
+    );
+    let gateway = Gateway::start_with(&config, |command| stderr.attach(command));
+    let (path, body) = request("chat", "m", "hello", false);
+    let (status, id) = send_request(&gateway, KEY, &path, &body).await;
+    assert_eq!(status, 502);
+    lines(gateway);
+    let text = stderr.text();
+    let about = text.lines().filter(|line| line.contains("upstream "));
+    let about: Vec<&str> = about.collect();
+    // Each fails, and each opens its breaker.
+    assert!(about.len() >= 4, "{text}");
+    for line in about {
+        assert!(line.contains(&id), "{line}");
     }
 }
