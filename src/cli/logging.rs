@@ -11,12 +11,8 @@ const CLOSED_EARLY: [&str; 4] = [
     "Broken pipe",
 ];
 
-/// Where pingora accepts connections.
-const ACCEPTING: [&str; 3] = [
-    "pingora_core::services::listening",
-    "pingora_core::apps",
-    "pingora_core::protocols::tls",
-];
+/// The modules of pingora's core that accept connections.
+const ACCEPTING: [&str; 3] = ["services::listening", "apps", "protocols::tls"];
 
 /// Starts the log; `RUST_LOG` sets its level.
 pub(super) fn start() {
@@ -54,12 +50,12 @@ impl Log for ServerLog {
 
 /// Tells whether a record is about a connection that was closed before it was used.
 fn is_probe(record: &Record<'_>) -> bool {
-    if !ACCEPTING
-        .iter()
-        .any(|target| record.target().starts_with(target))
-    {
+    let Some(("pingora_core", module)) = record.target().split_once("::") else {
         return false;
+    };
+    let mut accepting = ACCEPTING.iter();
+    accepting.any(|accepting| module.starts_with(accepting)) && {
+        let text = record.args().to_string();
+        CLOSED_EARLY.iter().any(|words| text.contains(words))
     }
-    let text = record.args().to_string();
-    CLOSED_EARLY.iter().any(|words| text.contains(words))
 }

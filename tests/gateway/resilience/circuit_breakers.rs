@@ -105,7 +105,7 @@ async fn the_metrics_show_which_upstream_is_down() {
     let spare = ScriptedUpstream::start(vec![good()]).await;
     let text = config(&[&ill, &spare], "", "").replace(
         "name: u0, format: chat,",
-        "name: u0, format: chat, health: {path: /alive, interval: 50ms, timeout: 5s},",
+        "name: u0, format: chat, health: {path: /alive, interval: 2s, timeout: 2s},",
     );
     let gateway = Gateway::start(&text);
     wait_until("the check has failed", async || {
