@@ -157,6 +157,8 @@ pub struct KeyConfig {
     pub name: String,
     /// SHA-256 of the secret; the secret itself is not kept.
     pub sha256: [u8; 32],
+    /// The secret is so short that it can be guessed.
+    pub has_short_secret: bool,
     /// In the currency of the prices; absent: unlimited quota.
     pub spending_cap: Option<Amount>,
     /// When the spending starts again at zero.

@@ -115,13 +115,19 @@ fn image_targets(
 
 fn key(prices: &ModelPrices<'_>, key: &KeyConfig) -> Vec<String> {
     let name = &key.name;
-    match &key.spending_cap {
+    let mut found = match &key.spending_cap {
         Some(_) => prices.capped(key),
         None if key.limits == Limits::default() => vec![format!(
             "keys.{name}: has neither limits nor a spending_cap; whoever holds it may spend without end"
         )],
         None => Vec::new(),
+    };
+    if key.has_short_secret {
+        found.push(format!(
+            "keys.{name}: its secret has fewer than 16 characters and can be guessed; `openssl rand -hex 32` makes a better one"
+        ));
     }
+    found
 }
 
 /// The models by id, and whether caps work with all of their prices, so that with thousands of keys and models not every

@@ -7,6 +7,7 @@
 
 mod flusher;
 mod log_limiter;
+mod private_file;
 mod record_line;
 mod segment_file;
 mod segment_reader;

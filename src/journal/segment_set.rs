@@ -1,12 +1,13 @@
 //! The segments of a journal: how many bytes they take, and which are closed and wait to be flushed.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::private_file;
 use super::segment_file;
 
 /// A segment is closed when it is as long as this.
@@ -98,8 +99,8 @@ impl SegmentSet {
     /// Creates a new segment file.
     pub(super) fn create(&self) -> io::Result<(u64, File)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut options = OpenOptions::new();
         let path = segment_file::path(&self.folder, number);
+        let mut options = private_file::options();
         let file = options.append(true).create_new(true).open(path)?;
         Ok((number, file))
     }

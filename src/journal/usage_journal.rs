@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use tokio::sync::{Notify, SetOnce};
 
 use super::log_limiter::LogLimiter;
+use super::private_file;
 use super::record_line;
 use super::segment_set::{JournalSegment, SegmentSet};
 use super::segment_writer::{AppendError, SegmentWriter};
@@ -92,8 +93,11 @@ thread_local! {
 impl Journal {
     /// Locks a folder and opens the journal in it, with the records that an earlier process left.
     pub fn open(folder: &Path, limit: u64) -> io::Result<Journal> {
-        fs::create_dir_all(folder)?;
-        let lock = File::create(folder.join(LOCK))?;
+        private_file::create_folder(folder)?;
+        let lock = private_file::options()
+            .create(true)
+            .truncate(true)
+            .open(folder.join(LOCK))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

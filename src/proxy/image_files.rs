@@ -8,7 +8,7 @@ use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::context::RequestContext;
@@ -26,8 +26,9 @@ pub(super) fn are_stored(ctx: &RequestContext) -> bool {
 }
 
 impl Gateway {
-    /// Stores the images of a response and puts URLs of our own in their place. A URL whose image
-    /// cannot be fetched stays as it is: the client may have more luck.
+    /// Stores the images of a response and puts URLs of our own in their place, for as many as were
+    /// asked for and while the request has time. A URL whose image cannot be fetched stays as it is: the
+    /// client may have more luck.
     pub(super) async fn store_images(
         &self,
         session: &mut Session,
@@ -37,9 +38,16 @@ impl Gateway {
         let settings = &ctx.snapshot.images;
         let owner = ctx.client.owner();
         let own = format!("{}/v1/images/files", base_url(session, ctx));
+        let requested = ctx
+            .route
+            .request()
+            .map_or(1, |request| request.output_limit.choices);
+        let requested = usize::try_from(requested).unwrap_or(usize::MAX);
+        let deadline = ctx.deadline();
         let mut edits = Vec::new();
-        for (range, address) in image_urls(&body) {
-            let fetching = async { Ok(self.fetch(&address, &settings.files).await) };
+        for (range, address) in image_urls(&body).into_iter().take(requested) {
+            let fetching = self.fetch(&address, &settings.files);
+            let fetching = async { Ok(until(deadline, fetching).await) };
             let mut fetching = Box::pin(fetching);
             match unless_gone(session, None, fetching.as_mut()).await? {
                 Ok((mime, bytes)) => {
@@ -133,6 +141,18 @@ impl Gateway {
         session.shutdown().await;
         bytes
     }
+}
+
+/// Fetches an image, unless the time of its request is over first.
+async fn until<T>(
+    deadline: Option<Instant>,
+    fetching: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let Some(deadline) = deadline else {
+        return fetching.await;
+    };
+    let fetched = timeout_at(deadline, fetching).await;
+    fetched.unwrap_or_else(|_| Err("the request has no time left (timeouts.total)".to_owned()))
 }
 
 async fn read_image(session: &mut HttpSession, limit: usize) -> Result<Bytes, String> {

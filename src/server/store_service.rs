@@ -1,6 +1,8 @@
 //! Opens the store before the first request, where it answers, and keeps keys, leases and usage in sync with it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,7 +159,13 @@ fn identity(folder: &Path) -> String {
     let known = known.filter(|text| Uuid::parse_str(text).is_ok());
     known.unwrap_or_else(|| {
         let new = Uuid::now_v7().to_string();
-        if let Err(error) = fs::write(&file, &new) {
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&file);
+        if let Err(error) = written.and_then(|mut file| file.write_all(new.as_bytes())) {
             // Leases of a killed process then end only when they expire.
             log::warn!("{} cannot be written: {error}", file.display());
         }

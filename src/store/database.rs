@@ -1,8 +1,8 @@
 //! The connection pool, and what every statement needs.
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -11,11 +11,15 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::any::AnyPoolOptions;
-use sqlx::{Any, AnyPool, Executor as _, Transaction};
+use sqlx::error::DatabaseError;
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Executor as _, Transaction};
 
 use super::error::StoreError;
 use super::lease_holder::LeaseHolder;
 use crate::config;
+
+/// The mode of a file that only its owner may read and write.
+const PRIVATE: u32 = 0o600;
 
 /// Few connections are enough: hardly any request waits for the store.
 const CONNECTIONS: u32 = 8;
@@ -36,6 +40,8 @@ pub struct Store {
     pub(super) kind: DatabaseKind,
     /// `None` for SQLite, which has no notifications.
     pub(super) address: Option<SecretString>,
+    /// The address of the file, for SQLite.
+    pub(super) file: Option<Arc<str>>,
     /// After an outage, queries fail at once until this time, in milliseconds since 1970.
     pub(super) left_alone_until: Arc<AtomicI64>,
     /// The holder of leases; `None`: this store takes none.
@@ -65,10 +71,12 @@ impl Store {
                 });
                 let path = path.to_string_lossy();
                 let path = utf8_percent_encode(&path, NON_ALPHANUMERIC);
+                let file = format!("sqlite:{path}?mode=rwc");
                 Ok(Store {
-                    pool: pool.connect_lazy(&format!("sqlite:{path}?mode=rwc"))?,
+                    pool: pool.connect_lazy(&file)?,
                     kind: DatabaseKind::Sqlite,
                     address: None,
+                    file: Some(file.into()),
                     left_alone_until: Arc::default(),
                     holder: None,
                 })
@@ -77,6 +85,7 @@ impl Store {
                 pool: pool.connect_lazy(address.url.expose_secret())?,
                 kind: DatabaseKind::Postgres,
                 address: Some(address.url.clone()),
+                file: None,
                 left_alone_until: Arc::default(),
                 holder: None,
             }),
@@ -88,6 +97,25 @@ impl Store {
         let store = Store::new(settings)?;
         store.migrate().await?;
         Ok(store)
+    }
+
+    /// Checks that the file can be read as a database. The pool would only try again until its time is over.
+    pub(super) async fn check_file(&self) -> Result<(), StoreError> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let read = async {
+            let mut connection = AnyConnection::connect(file).await?;
+            let tables = sqlx::query("SELECT count(*) FROM sqlite_master");
+            tables.fetch_one(&mut connection).await?;
+            connection.close().await
+        };
+        read.await.map_err(|error| match error {
+            sqlx::Error::Database(error) if is_damage(&*error) => {
+                StoreError::Damaged(error.to_string())
+            }
+            error => StoreError::Database(error),
+        })
     }
 
     /// Tells whether the database is a server, which may come back by itself; a file does not.
@@ -110,14 +138,29 @@ impl Store {
     }
 }
 
-/// Creates the file with mode 0600.
+/// Creates the file with mode 0600, or closes an existing one to other users.
 fn make_private(path: &Path) -> io::Result<()> {
     let options = OpenOptions::new()
         .create(true)
         .append(true)
-        .mode(0o600)
-        .open(path);
-    options.map(|_| ())
+        .mode(PRIVATE)
+        .open(path)?;
+    let mode = options.metadata()?.permissions().mode() & 0o777;
+    if mode & !PRIVATE != 0 {
+        options.set_permissions(Permissions::from_mode(PRIVATE))?;
+        let path = path.display();
+        log::warn!("store: other users could read {path}, its mode was {mode:o}; it is 600 now");
+    }
+    Ok(())
+}
+
+/// Whether SQLite says that the file is malformed, or no database at all.
+fn is_damage(error: &dyn DatabaseError) -> bool {
+    const CORRUPT: u32 = 11;
+    const NOT_A_DATABASE: u32 = 26;
+    let code = error.code().and_then(|code| code.parse::<u32>().ok());
+    // The lower byte of an extended code is the code.
+    code.is_some_and(|code| matches!(code & 0xff, CORRUPT | NOT_A_DATABASE))
 }
 
 pub(super) fn milliseconds_now() -> i64 {

@@ -19,6 +19,8 @@ pub enum StoreError {
     /// A stored value cannot be decoded.
     Corrupt(&'static str),
     File(io::Error),
+    /// The file is no database, or a damaged one.
+    Damaged(String),
     Database(sqlx::Error),
 }
 
@@ -49,6 +51,10 @@ impl fmt::Display for StoreError {
             StoreError::File(error) => {
                 write!(out, "the file of the store cannot be opened: {error}")
             }
+            StoreError::Damaged(reason) => write!(
+                out,
+                "the file is damaged or no SQLite database ({reason}): restore it from a backup, or name another file"
+            ),
             StoreError::Database(error) => write!(out, "{error}"),
         }
     }
@@ -63,7 +69,7 @@ impl StoreError {
     /// Tells whether other queries would fail as well.
     pub(super) fn is_outage(&self) -> bool {
         match self {
-            StoreError::Unavailable | StoreError::File(_) => true,
+            StoreError::Unavailable | StoreError::File(_) | StoreError::Damaged(_) => true,
             StoreError::Database(sqlx::Error::Database(error)) => {
                 !error.code().is_some_and(|code| {
                     let of = |class| code.starts_with(class);

@@ -78,6 +78,7 @@ impl Store {
             settings: config::KeyConfig {
                 name: name.to_owned(),
                 sha256: Sha256::digest(secret.as_bytes()).into(),
+                has_short_secret: false,
                 spending_cap: None,
                 reset: Reset::Never,
                 models: None,
@@ -275,6 +276,7 @@ impl StoredKey {
             settings: config::KeyConfig {
                 name: row.try_get(1)?,
                 sha256: from_hex(&sha256).ok_or(StoreError::Corrupt("hash"))?,
+                has_short_secret: false,
                 spending_cap: cap.transpose()?.map(amount),
                 reset: Reset::from_word(&reset).ok_or(StoreError::Corrupt("reset"))?,
                 models: models

@@ -20,6 +20,7 @@ const STEPS: [&str; 4] = [
 impl Store {
     /// Creates the tables, or migrates them to the current schema.
     pub async fn migrate(&self) -> Result<(), StoreError> {
+        self.check_file().await?;
         let mut transaction = self.begin_write().await?;
         sqlx::raw_sql("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
             .execute(&mut *transaction)

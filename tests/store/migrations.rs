@@ -131,3 +131,49 @@ async fn a_store_of_a_newer_version_is_refused(#[case] database: Database) {
     let message = refused.to_string();
     assert!(message.contains("newer version of omniglot"), "{message}");
 }
+
+#[tokio::test]
+async fn a_damaged_file_is_called_that() {
+    for damage in ["no database", "its pages"] {
+        let test_store = TestStore::new(Database::Sqlite);
+        let config::StoreConfig::Sqlite(path) = &test_store.settings else {
+            panic!("a file");
+        };
+        match damage {
+            "no database" => std::fs::write(path, "words ".repeat(1000)).expect("written"),
+            _ => {
+                drop(test_store.open().await);
+                // All of it into the file itself.
+                let mut connection = connect(&test_store).await;
+                sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                    .execute(&mut connection)
+                    .await
+                    .expect("written");
+                let mut bytes = std::fs::read(path).expect("a file");
+                // The header stays, and all tables behind it are gone.
+                bytes[100..].fill(0x5a);
+                std::fs::write(path, bytes).expect("written");
+            }
+        }
+        let refused = Store::open(&test_store.settings).await.err();
+        let message = refused.expect(damage).to_string();
+        assert!(
+            message.contains("damaged or no SQLite database"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_others_can_read_is_closed_to_them() {
+    let test_store = TestStore::new(Database::Sqlite);
+    drop(test_store.open().await);
+    let config::StoreConfig::Sqlite(path) = &test_store.settings else {
+        panic!("a file");
+    };
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(path, open).expect("opened");
+    drop(test_store.open().await);
+    let mode = path.metadata().expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

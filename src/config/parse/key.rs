@@ -1,9 +1,14 @@
 //! One entry of `keys`.
 
+use std::cell::Cell;
+
 use crate::config::check::DeclaredNames;
 use crate::config::settings::{KeyConfig, Limits, Reset};
 use crate::config::table::{ConfigField, ConfigReader, ConfigTable, Located};
 use crate::config::values;
+
+/// A shorter secret draws a warning.
+const SHORTEST_SECRET: usize = 16;
 
 pub fn parse(
     reader: &mut ConfigReader,
@@ -12,7 +17,8 @@ pub fn parse(
 ) -> Option<KeyConfig> {
     let name = reader.required(&mut table, "name", values::label);
     names.keys.extend(name.clone());
-    let secret = parse_secret_hash(reader, &mut table);
+    let has_short_secret = Cell::new(false);
+    let secret = parse_secret_hash(reader, &mut table, &has_short_secret);
     names.secrets.extend(secret.clone());
     let spending_cap = table.take("spending_cap");
     let has_cap = spending_cap.is_some();
@@ -36,6 +42,7 @@ pub fn parse(
     Some(KeyConfig {
         name: name?.value,
         sha256: secret?.value,
+        has_short_secret: has_short_secret.get(),
         spending_cap: spending_cap.map(|cap| cap.value),
         reset: reset.map(|reset| reset.value).unwrap_or_default(),
         models,
@@ -46,9 +53,13 @@ pub fn parse(
 fn parse_secret_hash(
     reader: &mut ConfigReader,
     table: &mut ConfigTable,
+    is_short: &Cell<bool>,
 ) -> Option<Located<[u8; 32]>> {
     match (table.take("secret"), table.take("sha256")) {
-        (Some(secret), None) => reader.hidden(secret, values::secret),
+        (Some(secret), None) => reader.hidden(secret, |text| {
+            is_short.set(text.chars().count() < SHORTEST_SECRET);
+            values::secret(text)
+        }),
         (None, Some(sha256)) => reader.hidden(sha256, values::sha256),
         (Some(_), Some(sha256)) => {
             let message = "a key takes \"secret\" or \"sha256\", not both; remove one";

@@ -1,3 +1,5 @@
+//! Fields that may stand in an object once, in one spelling.
+
 use super::*;
 
 const NAMES: [&[&str]; 3] = [&["model"], &["maxTokens", "max_tokens"], &["n"]];

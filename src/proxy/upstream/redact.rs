@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
 use crate::config::BaseUrl;
 use crate::model::ApiError;
 use crate::runtime::Upstream;
@@ -27,7 +30,7 @@ pub(in crate::proxy) fn redact_error(upstream: &Upstream, api_error: &mut ApiErr
 /// Redacts credentials in a text for the log, whose readers know where the upstream is.
 pub(in crate::proxy) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Cow<'a, str> {
     let bytes = text.as_bytes();
-    let secrets = credentials(upstream);
+    let secrets = with_base64(credentials(upstream));
     match replace_found(bytes, |at| longest_credential(&secrets, &bytes[at..])) {
         Some(redacted) => String::from_utf8_lossy(&redacted).into_owned().into(),
         None => text.into(),
@@ -36,7 +39,8 @@ pub(in crate::proxy) fn redact_log<'a>(upstream: &Upstream, text: &'a str) -> Co
 
 /// Redacts credentials and addresses; `None`: the bytes hold none of them.
 pub(in crate::proxy) fn redact(upstream: &Upstream, bytes: &[u8]) -> Option<Vec<u8>> {
-    let (secrets, address) = (credentials(upstream), UpstreamAddress::new(&upstream.base));
+    let secrets = with_base64(credentials(upstream));
+    let address = UpstreamAddress::new(&upstream.base);
     replace_found(bytes, |at| {
         let credential = longest_credential(&secrets, &bytes[at..]);
         credential.or_else(|| address.length_at(bytes, at))
@@ -49,8 +53,27 @@ fn credentials(upstream: &Upstream) -> Vec<&[u8]> {
     values.filter(|value| value.len() >= SHORTEST).collect()
 }
 
+/// The credentials, and the parts of a base64 text that they are, wherever they begin in what was
+/// encoded: that may be `user:secret`, or a whole header.
+fn with_base64(secrets: Vec<&[u8]>) -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for secret in secrets {
+        for before in 0..3 {
+            let bytes = [&[0; 2][..before], secret].concat();
+            // Digits that other bytes have a part in are left out.
+            let (first, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+            for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                let encoded = alphabet.encode(&bytes).into_bytes();
+                all.extend(encoded.get(first..end).map(<[u8]>::to_vec));
+            }
+        }
+        all.push(secret.to_vec());
+    }
+    all
+}
+
 /// How long the longest credential is that begins here: one may begin with another.
-fn longest_credential(secrets: &[&[u8]], text: &[u8]) -> Option<usize> {
+fn longest_credential(secrets: &[Vec<u8>], text: &[u8]) -> Option<usize> {
     let found = secrets.iter().filter_map(|secret| length_of(secret, text));
     found.max()
 }
@@ -72,8 +95,8 @@ fn replace_found(bytes: &[u8], found: impl Fn(usize) -> Option<usize>) -> Option
     (from > 0).then(|| [&kept, &bytes[from..]].concat())
 }
 
-/// How many bytes the secret takes where the text begins with it, be it as it is or as a part of
-/// a JSON string, whose writers differ in what they escape.
+/// How many bytes the secret takes where the text begins with it, be it as it is, percent-encoded or
+/// as a part of a JSON string, whose writers differ in what they escape.
 fn length_of(secret: &[u8], text: &[u8]) -> Option<usize> {
     let mut at = 0;
     for byte in secret {
@@ -85,6 +108,11 @@ fn length_of(secret: &[u8], text: &[u8]) -> Option<usize> {
 fn character(byte: u8, text: &[u8]) -> Option<usize> {
     if text.first() == Some(&byte) && byte != b'\\' {
         return Some(1);
+    }
+    if let [b'%', high, low, ..] = text {
+        let digits = [*high, *low];
+        let digits = std::str::from_utf8(&digits).unwrap_or_default();
+        return (u8::from_str_radix(digits, 16) == Ok(byte)).then_some(3);
     }
     if text.first() != Some(&b'\\') {
         return None;
@@ -167,7 +195,7 @@ mod tests {
     use super::*;
 
     fn redacted(text: &str, secrets: &[&str]) -> Option<String> {
-        let secrets: Vec<_> = secrets.iter().map(|secret| secret.as_bytes()).collect();
+        let secrets = with_base64(secrets.iter().map(|secret| secret.as_bytes()).collect());
         let kept = replace_found(text.as_bytes(), |at| {
             longest_credential(&secrets, &text.as_bytes()[at..])
         })?;
@@ -183,12 +211,22 @@ mod tests {
             (r#"sk-a\/b\u003dc\u0022d\u005Ce"#, "***"),
             (r#"sk-sk-a/b=c"d\esk-a/b=c"d\e"#, "sk-******"),
             (r#"sk-a/b=c"d\e-and-more and more"#, "*** and more"),
+            ("sk-a%2Fb%3dc%22d%5Ce", "***"),
+            ("%73%6b-a/b%3Dc%22d%5ce!", "***!"),
         ] {
             assert_eq!(
                 redacted(text, &secrets).as_deref(),
                 Some(expected),
                 "{text}"
             );
+        }
+        for before in ["", "u", "us", "user:", "Bearer "] {
+            for alphabet in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                let text = alphabet.encode(format!("{before}{}?>", secrets[0]));
+                let kept = redacted(&format!("[{text}]"), &secrets).expect(&text);
+                // No more is left than the digits that the bytes beside it have a part in.
+                assert!(kept.contains("***") && kept.len() < 20, "{text}: {kept}");
+            }
         }
         for text in [
             "",

@@ -1,6 +1,6 @@
 //! Images that an upstream returns as URLs: fetched where allowed, served to their key, deleted in time.
 
-use omniglot_test_support::{Gateway, KEY, Mock, wait_for};
+use omniglot_test_support::{Gateway, KEY, Mock, fixed_response_upstream, wait_for};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -78,6 +78,40 @@ async fn an_image_that_cannot_be_fetched_keeps_its_url() {
         let url = address(&stage, prompt).await;
         let theirs = stage.mock.url("/mock/files/");
         assert!(url.starts_with(&theirs), "{files}: {url}");
+    }
+}
+
+/// An upstream that returns more than was asked for does not make the gateway fetch it.
+#[tokio::test]
+async fn no_more_images_are_fetched_than_were_asked_for() {
+    let mock = Mock::start();
+    let urls: Vec<Value> = (0..5)
+        .map(|_| json!({"url": mock.url("/mock/files/cat.png")}))
+        .collect();
+    let body = json!({"created": 1, "data": urls}).to_string();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let upstream = fixed_response_upstream(vec![head.into_bytes(), body.into_bytes()]);
+    let config = super::config(&mock).replace(&mock.address.to_string(), &upstream.to_string())
+        + &format!(
+            "images: {{persist: true, files: {{hosts: [\"{}\"]}}}}\n",
+            mock.address
+        );
+    let gateway = Gateway::start(&config);
+    let stage = ImageGateway { gateway, mock };
+    for n in [1, 3] {
+        let body = json!({"model": "art", "prompt": "a cat", "response_format": "url", "n": n});
+        let message: Value = stage.generate(&body).await.json().await.expect("JSON");
+        let own = stage.gateway.url("/v1/images/files/");
+        let images = message["data"].as_array().expect("images").iter();
+        let stored = images.filter(|image| {
+            image["url"]
+                .as_str()
+                .is_some_and(|url| url.starts_with(&own))
+        });
+        assert_eq!(stored.count(), n, "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Forms as clients and attackers write them.
+//! Forms: what is decoded, what is refused, and what an upstream gets.
 
 use super::*;
 
