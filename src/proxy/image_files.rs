@@ -1,5 +1,7 @@
 //! Images that an upstream returns as URLs, which expire: fetched at once, and served from here for a while.
 
+use std::pin::pin;
+
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, USER_AGENT};
 use http::{Method, StatusCode};
@@ -46,10 +48,9 @@ impl Gateway {
         let deadline = ctx.deadline();
         let mut edits = Vec::new();
         for (range, address) in image_urls(&body).into_iter().take(requested) {
-            let fetching = self.fetch(&address, &settings.files);
-            let fetching = async { Ok(until(deadline, fetching).await) };
-            let mut fetching = Box::pin(fetching);
-            match unless_gone(session, None, fetching.as_mut()).await? {
+            let fetching = Box::pin(self.fetch(&address, &settings.files));
+            let fetching = pin!(async { Ok(until(deadline, fetching).await) });
+            match unless_gone(session, None, fetching).await? {
                 Ok((mime, bytes)) => {
                     let id = self.files.insert(owner, mime, bytes, settings.files.ttl);
                     let with = to_json_string(&format!("{own}/{id}"));
