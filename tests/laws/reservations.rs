@@ -167,7 +167,7 @@ fn summary(format: Format, body: &str) -> Option<RequestSummary> {
 }
 
 /// The objects that this parser looks for limits in.
-fn limited<'e>(parser: Parser, format: Format, body: &'e Entries) -> Vec<&'e Entries> {
+fn limited(parser: Parser, format: Format, body: &Entries) -> Vec<&Entries> {
     let (parents, ..) = names(format);
     if parents.is_empty() {
         return vec![body];
