@@ -126,6 +126,7 @@ fn requests_need_few_allocations() {
 
 #[test]
 fn responses_need_few_allocations() {
+    // From responses to responses, the second one is the id, which is remembered with the key.
     let realistic: OutputLimit = [
         [4, 18, 22, 34],
         [27, 1, 25, 43],
@@ -139,7 +140,7 @@ fn responses_need_few_allocations() {
         [4, 8, 10, 17],
         [12, 1, 13, 20],
         [9, 8, 1, 17],
-        [13, 12, 14, 1],
+        [13, 12, 14, 2],
     ];
     hold(small, |from, to| {
         Some(of_reply(from, to, small_reply(from)).count)
