@@ -34,10 +34,7 @@ impl MeasuredUsage {
 /// Measures the usage of a response; `input` estimates the tokens of its request.
 pub(super) fn measure(observer: &ResponseObserver, input: impl FnOnce() -> u64) -> MeasuredUsage {
     let reported = observer.usage.unwrap_or_default();
-    // Some upstreams report no output at all.
-    let lacks_output = reported.output == 0 && observer.uncounted != ContentBytes::default();
-    let is_complete = observer.ended && observer.api_error.is_none();
-    if is_complete && !reported.is_blank() && !lacks_output {
+    if observer.ended && observer.api_error.is_none() && !reported.is_blank() {
         // The final report.
         return MeasuredUsage {
             usage: reported,
