@@ -46,19 +46,19 @@ impl UpstreamUsage<'_> {
         self.candidates_token_count.is_some()
     }
 
-    /// Decodes the counts of a chunk; what it does not count of the output is as in the chunk before.
+    /// Decodes the counts of a chunk; where it does not count the output, that is as in the chunk before.
     pub(super) fn decode_after(&self, previous: Option<Usage>) -> Usage {
         let (mut usage, previous) = (self.decode(), previous.unwrap_or_default());
+        if self.counts_output() {
+            return usage;
+        }
         let answer = previous.output.saturating_sub(previous.thinking);
         if self.thoughts_token_count.is_none() {
             usage.thinking = previous.thinking;
             usage.output = usage.output.saturating_add(previous.thinking);
         }
-        if !self.counts_output() {
-            usage.output = usage.output.saturating_add(answer);
-            (usage.audio_output, usage.image_output) =
-                (previous.audio_output, previous.image_output);
-        }
+        usage.output = usage.output.saturating_add(answer);
+        (usage.audio_output, usage.image_output) = (previous.audio_output, previous.image_output);
         usage
     }
 
@@ -151,7 +151,7 @@ mod tests {
             (r#"{"promptTokenCount":5}"#, (5, 6, 4)),
             (
                 r#"{"promptTokenCount":5,"candidatesTokenCount":7}"#,
-                (5, 11, 4),
+                (5, 7, 0),
             ),
         ] {
             let decoded: UpstreamUsage<'_> = decode_json(chunk).expect(chunk);

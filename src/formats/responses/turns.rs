@@ -200,6 +200,14 @@ pub(super) fn encode<'r>(
         encode_turn(turn, &mut list)?;
     }
     list.finish();
+    let mut instructions = instructions;
+    if list.items.is_empty() && instructions.take().is_some() {
+        for turn in &turns[..leading] {
+            list.begin_turn();
+            encode_turn(turn, &mut list)?;
+        }
+        list.finish();
+    }
     if list.items.is_empty() {
         let turn = turns.last().and_then(|turn| turn.at);
         let message = "there is nothing to answer: every turn is empty";
