@@ -54,7 +54,7 @@ pub const BEYOND_THE_RULES: &[Refusal] = &[
 
 /// By the encoder of another format.
 pub const ENCODED: &[Refusal] = &[
-    refusal(Format::Chat, "cannot answer with audio"),
+    refusal(Format::Chat, "cannot answer with "),
     refusal(Format::Chat, "does not take audio/"),
     refusal(Format::Chat, "takes no media of audio/"),
     refusal(Format::Chat, "cannot read stored files"),

@@ -46,20 +46,19 @@ impl UpstreamUsage<'_> {
         self.candidates_token_count.is_some()
     }
 
-    /// Decodes the counts of a chunk; where it does not count the output, that is as in the chunk before.
+    /// Decodes the counts of a chunk; where it counts nothing of the output, that is as in the chunk before.
     pub(super) fn decode_after(&self, previous: Option<Usage>) -> Usage {
-        let (mut usage, previous) = (self.decode(), previous.unwrap_or_default());
-        if self.counts_output() {
+        let (usage, previous) = (self.decode(), previous.unwrap_or_default());
+        if self.counts_output() || self.thoughts_token_count.is_some() {
             return usage;
         }
-        let answer = previous.output.saturating_sub(previous.thinking);
-        if self.thoughts_token_count.is_none() {
-            usage.thinking = previous.thinking;
-            usage.output = usage.output.saturating_add(previous.thinking);
+        Usage {
+            output: previous.output,
+            thinking: previous.thinking,
+            audio_output: previous.audio_output,
+            image_output: previous.image_output,
+            ..usage
         }
-        usage.output = usage.output.saturating_add(answer);
-        (usage.audio_output, usage.image_output) = (previous.audio_output, previous.image_output);
-        usage
     }
 
     pub(super) fn decode(&self) -> Usage {
