@@ -78,7 +78,7 @@ fn config(faulty: SocketAddr, nobody: SocketAddr, no_tls: SocketAddr, stranger: 
         format!("server: {{listen: LISTEN, admin: ADMIN, body_limit: {BODY_LIMIT}}}\nkeys:\n");
     for worker in 0..WORKERS {
         text += &format!(
-            "  - {{name: worker-{worker}, secret: key-of-worker-{worker}, limits: {{concurrency: 1}}}}\n"
+            "  - {{name: worker-{worker}, secret: the-key-of-worker-{worker}, limits: {{concurrency: 1}}}}\n"
         );
     }
     text += "upstreams:\n";
@@ -146,7 +146,7 @@ impl FaultRun {
         }
         loop {
             let asked = client().post(format!("{}{path}", self.base)).json(&body);
-            let response = send(asked.bearer_auth(format!("key-of-worker-{worker}"))).await;
+            let response = send(asked.bearer_auth(format!("the-key-of-worker-{worker}"))).await;
             // The last request's place is given back when its last byte has been sent, not when
             // it has been read. One that never comes back is a hang, and ends as such.
             if response.status == 429 && response.header("x-omniglot-attempts").is_empty() {
