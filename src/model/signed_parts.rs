@@ -24,9 +24,13 @@ pub enum SignedPart {
     },
 }
 
-/// Finds the signed parts of an earlier response by one of its call ids.
+/// Finds the signed parts of earlier responses. Many calls may lead to one response, which may be large: its
+/// parts are fetched apart.
 pub trait SignatureLookup: Debug {
-    fn signed_parts(&self, call_id: &str) -> Option<SignedParts>;
+    /// Returns the number of the response that made a call.
+    fn response_of_call(&self, call_id: &str) -> Option<u64>;
+    /// Returns the signed parts of a response by its number.
+    fn signed_parts(&self, response: u64) -> Option<SignedParts>;
 }
 
 impl SignedPart {

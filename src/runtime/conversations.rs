@@ -1,6 +1,8 @@
 //! Conversations between their requests: responses to continue from, and signed parts for clients that do
 //! not send them back. In memory, with a size limit and a TTL.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytes::Bytes;
 
 use super::segment_cache::SegmentCache;
@@ -15,6 +17,8 @@ const TURN_OVERHEAD: usize = 256;
 pub struct Conversations {
     /// `None`: conversations are not stored.
     cache: Option<SegmentCache>,
+    /// How many responses with signed parts were stored.
+    signed_responses: AtomicU64,
 }
 
 /// A response and the input that led to it, as bytes: few conversations are continued, so that they are decoded
@@ -116,7 +120,10 @@ pub enum ConversationError {
 impl Conversations {
     pub fn new(settings: Option<config::ConversationsConfig>) -> Conversations {
         let cache = settings.map(|settings| SegmentCache::new(settings.size, settings.ttl));
-        Conversations { cache }
+        Conversations {
+            cache,
+            signed_responses: AtomicU64::default(),
+        }
     }
 
     pub const fn is_enabled(&self) -> bool {
@@ -162,13 +169,16 @@ impl Conversations {
         Ok(turns)
     }
 
+    /// Stores the signed parts of a response once, and its number for each of its calls.
     pub fn insert_signed_parts(&self, owner: &str, signed_parts: &SignedParts) {
         let Some(cache) = &self.cache else {
             return;
         };
         let encoded = serde_json::to_vec(signed_parts).expect("strings in lists always serialise");
+        let number = self.signed_responses.fetch_add(1, Ordering::Relaxed);
+        cache.put(&name(SIGNED_PARTS, owner, &number.to_string()), &[&encoded]);
         for id in signed_parts.call_ids() {
-            cache.put(&name(SIGNED_PARTS, owner, id), &[&encoded]);
+            cache.put(&name(SIGNED_CALL, owner, id), &[&number.to_le_bytes()]);
         }
     }
 
@@ -182,6 +192,7 @@ impl Conversations {
 
 const TURN: char = 'r';
 const SIGNED_PARTS: char = 'p';
+const SIGNED_CALL: char = 'c';
 
 /// The name of an entry; names of keys have no control characters.
 fn name(kind: char, owner: &str, id: &str) -> String {
@@ -196,9 +207,15 @@ pub struct KeySignatures<'a> {
 }
 
 impl SignatureLookup for KeySignatures<'_> {
-    fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
+    fn response_of_call(&self, call_id: &str) -> Option<u64> {
         let cache = self.conversations.cache.as_ref()?;
-        let written = cache.get(&name(SIGNED_PARTS, self.owner, call_id))?;
+        let number = cache.get(&name(SIGNED_CALL, self.owner, call_id))?;
+        number.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    fn signed_parts(&self, response: u64) -> Option<SignedParts> {
+        let cache = self.conversations.cache.as_ref()?;
+        let written = cache.get(&name(SIGNED_PARTS, self.owner, &response.to_string()))?;
         serde_json::from_slice(&written).ok()
     }
 }
@@ -264,19 +281,42 @@ mod tests {
             }),
         };
         let kept = conversations(100_000);
+        let find = |owner: &str, call: &str| {
+            let signatures = kept.signatures_of(owner);
+            signatures.signed_parts(signatures.response_of_call(call)?)
+        };
         let signed_parts = SignedParts(vec![call("x"), call("y")]);
         kept.insert_signed_parts("a", &signed_parts);
         for id in ["x", "y"] {
-            let found = kept.signatures_of("a").signed_parts(id);
-            assert_eq!(found.as_ref(), Some(&signed_parts));
-            assert_eq!(kept.signatures_of("b").signed_parts(id), None);
+            assert_eq!(find("a", id).as_ref(), Some(&signed_parts));
+            assert_eq!(find("b", id), None);
             assert_eq!(kept.turn("a", id), None);
         }
         for number in 0..1000 {
             kept.insert_signed_parts("a", &SignedParts(vec![call(&number.to_string())]));
         }
-        assert!(kept.signatures_of("a").signed_parts("999").is_some());
-        assert_eq!(kept.signatures_of("a").signed_parts("0"), None);
+        assert!(find("a", "999").is_some());
+        assert_eq!(find("a", "0"), None);
+    }
+
+    #[test]
+    fn a_response_with_many_calls_takes_its_size_once() {
+        let call = |number: usize| SignedPart::Call {
+            id: format!("call_{number}"),
+            name: "f".to_owned(),
+            signature: Some(Signature {
+                issuer: Issuer::Native,
+                data: "s".repeat(100).into(),
+            }),
+        };
+        let kept = conversations(1 << 20);
+        kept.insert("b", "1", &reply(None));
+        kept.insert_signed_parts("a", &SignedParts((0..1000).map(call).collect()));
+        let signatures = kept.signatures_of("a");
+        let found = signatures.response_of_call("call_999");
+        let found = found.and_then(|number| signatures.signed_parts(number));
+        assert_eq!(found.expect("signed parts").0.len(), 1000);
+        assert!(kept.turn("b", "1").is_some(), "it leaves room for others");
     }
 
     #[test]

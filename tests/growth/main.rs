@@ -3,4 +3,5 @@
 mod measure;
 mod requests;
 mod responses;
+mod signatures;
 mod streams;

@@ -11,12 +11,13 @@ pub const MODEL: &str = "m";
 const COUNT: usize = 500;
 
 /// What there may be many of in a response.
-const SHAPES: [&str; 6] = [
+const SHAPES: [&str; 7] = [
     "texts",
     "calls",
     "calls of renamed tools",
     "reasoning",
     "citations",
+    "citations between calls",
     "unknown parts",
 ];
 
@@ -57,7 +58,7 @@ fn chat(shape: &str, count: usize) -> String {
             });
             format!(r#""content":"A","reasoning_details":[{details}]"#)
         }
-        "citations" => {
+        "citations" | "citations between calls" => {
             let citations = list(count, |number| {
                 format!(
                     r#"{{"type":"url_citation","url_citation":{{"start_index":{number},"end_index":{},"url":"https://a.example/{number}","title":"T"}}}}"#,
@@ -96,6 +97,9 @@ fn messages(shape: &str, count: usize) -> String {
         "citations" => format!(
             r#"{{"type":"text","text":"A","citations":[{{"type":"web_search_result_location","url":"https://a.example/{number}","title":"T","encrypted_index":"i","cited_text":"A"}}]}}"#
         ),
+        "citations between calls" => format!(
+            r#"{{"type":"text","text":"A","citations":[{{"type":"web_search_result_location","url":"https://a.example/{number}","title":"T","encrypted_index":"i","cited_text":"A"}}]}},{{"type":"tool_use","id":"toolu_{number}","name":"t","input":{{}}}}"#
+        ),
         _ => format!(r#"{{"type":"unknown{number}"}}"#),
     });
     let stop = if shape.starts_with("calls") {
@@ -118,10 +122,13 @@ fn native(shape: &str, count: usize) -> String {
             format!(r#"{{"text":"t{number}","thought":true,"thoughtSignature":"c2ln"}}"#)
         }
         "unknown parts" => format!(r#"{{"unknown{number}":1}}"#),
+        "citations between calls" => {
+            r#"{"text":"A"},{"functionCall":{"name":"t","args":{}}}"#.to_owned()
+        }
         _ => r#"{"text":"A"}"#.to_owned(),
     });
     let grounding = match shape {
-        "citations" => {
+        "citations" | "citations between calls" => {
             let chunks = list(count, |number| {
                 format!(r#"{{"web":{{"uri":"https://a.example/{number}","title":"T"}}}}"#)
             });
@@ -163,6 +170,9 @@ fn responses(shape: &str, count: usize) -> String {
             ),
             "calls of renamed tools" => format!(
                 r#"{{"type":"function_call","id":"fc_{number}","call_id":"call_{number}","name":"t_{number}","arguments":"{{}}","status":"completed"}}"#
+            ),
+            "citations between calls" => format!(
+                r#"{{"type":"message","id":"msg_{number}","status":"completed","role":"assistant","content":[{{"type":"output_text","text":"A","annotations":[{{"type":"url_citation","start_index":0,"end_index":1,"url":"https://a.example/{number}","title":"T"}}]}}]}},{{"type":"function_call","id":"fc_{number}","call_id":"call_{number}","name":"t","arguments":"{{}}","status":"completed"}}"#
             ),
             "reasoning" => format!(
                 r#"{{"type":"reasoning","id":"rs_{number}","summary":[{{"type":"summary_text","text":"t{number}"}}],"encrypted_content":"c2ln"}}"#

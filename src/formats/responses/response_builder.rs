@@ -305,8 +305,9 @@ impl<'a> ResponseBuilder<'a> {
 
     /// Adds an annotation to the text it belongs to; `None`: there is no such text.
     pub(super) fn cite(&mut self, citation: Citation<'a>) -> Option<AnnotationPosition> {
-        let mut runs = self.text_runs.iter().rev();
-        let run = runs.find(|run| run.start <= citation.start)?;
+        let begins_before = |run: &OutputTextRun| run.start <= citation.start;
+        let run = self.text_runs.partition_point(begins_before).checked_sub(1)?;
+        let run = &self.text_runs[run];
         let (item, content, start) = (run.item, run.content, run.start);
         let (annotations, _) = self.text_details(item, content)?;
         annotations.push(UrlCitationAnnotation::new(citation, start));

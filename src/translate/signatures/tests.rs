@@ -74,9 +74,12 @@ fn signed_response(issuer: Issuer) -> SignedParts {
 struct StoredParts(SignedParts);
 
 impl SignatureLookup for StoredParts {
-    fn signed_parts(&self, call_id: &str) -> Option<SignedParts> {
-        let mut ids = self.0.call_ids();
-        ids.any(|id| id == call_id).then(|| self.0.clone())
+    fn response_of_call(&self, call_id: &str) -> Option<u64> {
+        self.0.call_ids().any(|id| id == call_id).then_some(7)
+    }
+
+    fn signed_parts(&self, response: u64) -> Option<SignedParts> {
+        (response == 7).then(|| self.0.clone())
     }
 }
 
@@ -224,4 +227,36 @@ fn nothing_is_recorded_without_a_call_or_a_signature_or_beyond_the_limit() {
     let mut short = long.to_vec();
     short.remove(1);
     assert!(recorded(&short).is_some());
+}
+
+#[test]
+fn a_call_that_is_named_many_times_does_not_restore_its_response_as_often() {
+    let text = "a".repeat(MAX_BYTES / 4);
+    let recall = StoredParts(SignedParts(vec![
+        SignedPart::Reasoning {
+            text: text.clone(),
+            signature: Some(signature(Issuer::Thinking, "one")),
+        },
+        SignedPart::Call {
+            id: "b".to_owned(),
+            name: "read".to_owned(),
+            signature: None,
+        },
+    ]));
+    let mut whole = request(vec![sent_call("b", "read")]);
+    for _ in 0..20 {
+        let user = Turn {
+            role: Role::User,
+            parts: vec![part(PartKind::Text("Go on.".into()))],
+            at: None,
+        };
+        let step = request(vec![sent_call("b", "read")]);
+        whole.turns.extend([user].into_iter().chain(step.turns));
+    }
+    restore(&mut whole, Format::Messages, &recall);
+    let restored = |turn: &Turn<'_>| turn.role == Role::Model && turn.parts.len() == 2;
+    let is_restored: Vec<bool> = whole.turns.iter().map(restored).collect();
+    assert!(is_restored.last() == Some(&true) && !is_restored[0]);
+    let count = is_restored.iter().filter(|restored| **restored).count();
+    assert!((2..=1 + MAX_REPEATED_BYTES / text.len()).contains(&count));
 }
