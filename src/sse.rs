@@ -24,6 +24,24 @@ pub struct SseFrame<'a> {
     pub data_at: Option<usize>,
 }
 
+impl SseFrame<'_> {
+    /// Tells whether the frame is nothing but `data: `, the payload on one line, and a blank line.
+    pub fn is_plain(&self) -> bool {
+        const PREFIX: &[u8] = b"data: ";
+        let Some(data) = self.data.as_ref() else {
+            return false;
+        };
+        let end = self
+            .raw
+            .get(PREFIX.len() + data.len()..)
+            .unwrap_or_default();
+        self.data_at == Some(PREFIX.len())
+            && self.raw.starts_with(PREFIX)
+            // The last line feed may come with the next chunk.
+            && matches!(end, b"\n\n" | b"\r\n\r\n" | b"\r\n\r" | b"\r\r")
+    }
+}
+
 /// Splits a byte stream into frames, wherever its chunks end. Bytes are copied only where a chunk ends inside of a frame.
 #[derive(Debug, Default)]
 pub struct SseFrames {
@@ -320,6 +338,34 @@ mod tests {
             seen += usize::from(frame.data.is_some());
         });
         assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn a_plain_frame_is_a_payload_and_nothing_else() {
+        let is_plain = |bytes: &str| {
+            let (mut frames, mut plain) = (SseFrames::default(), Vec::new());
+            frames.push(bytes.as_bytes(), |frame| plain.push(frame.is_plain()));
+            frames.finish(|frame| plain.push(frame.is_plain()));
+            plain
+        };
+        for plain in ["data: {}\n\n", "data: {}\r\n\r\n", "data: {}\r\r"] {
+            assert_eq!(is_plain(plain), [true], "{plain:?}");
+        }
+        for other in [
+            "data:{}\n\n",
+            "\u{feff}data: {}\n\n",
+            ": a\ndata: {}\n\n",
+            "data: {}\n: a\n\n",
+            "event: a\ndata: {}\n\n",
+            "data: {}\nid: 1\n\n",
+            "data: {\ndata: }\n\n",
+            "data: {}\r\n\n",
+            "data: {}",
+            "data: {}\n",
+            ": a\n\n",
+        ] {
+            assert_eq!(is_plain(other), [false], "{other:?}");
+        }
     }
 
     #[test]

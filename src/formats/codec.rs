@@ -82,14 +82,15 @@ pub trait Codec: Sync {
         out: &mut SseWriter,
     );
 
-    /// Tells whether clients of this format skip SSE comments.
-    fn allows_comments(&self) -> bool {
+    /// Tells whether clients of this format read all that SSE allows, such as comments, names of events and
+    /// payloads of several lines. Others read only `data: `, the payload and a blank line.
+    fn allows_any_framing(&self) -> bool {
         true
     }
     /// Encodes a keep-alive for a stream, or nothing where clients would not understand one.
     /// `started`: the event that opens the response has been sent.
     fn encode_keep_alive(&self, _started: bool, out: &mut SseWriter) {
-        if self.allows_comments() {
+        if self.allows_any_framing() {
             out.comment("ping");
         }
     }

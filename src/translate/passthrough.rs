@@ -1,7 +1,10 @@
 //! Passes an SSE stream through to a client of the same format, and observes its events.
 //!
 //! Only complete events are sent: a client cannot use half an event, and this allows to replace
-//! the model's name and to leave out usage that the client did not ask for.
+//! the model's name, to leave out usage that the client did not ask for, and to frame an event anew
+//! for clients that do not read every framing.
+
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
@@ -35,11 +38,12 @@ impl SsePassthrough {
         }
     }
 
-    /// Returns the model id of the client.
+    /// The number of bytes of an event that is not complete yet.
     pub(super) fn buffered(&self) -> usize {
         self.frames.buffered()
     }
 
+    /// Returns the model id of the client.
     pub(super) fn model(&self) -> &str {
         &self.model
     }
@@ -118,7 +122,7 @@ impl PassthroughChunk<'_> {
             return match self.api_error {
                 Some(_) => {}
                 // A blank line alone may end the line before it.
-                None if self.codec.allows_comments() || frame.raw.trim_ascii().is_empty() => {
+                None if self.codec.allows_any_framing() || frame.raw.trim_ascii().is_empty() => {
                     self.send(frame.raw);
                 }
                 None => self.drop_frame(frame),
@@ -130,6 +134,9 @@ impl PassthroughChunk<'_> {
         };
         if observation.is_foreign || (observation.usage_only && self.hide_usage) {
             return self.drop_frame(frame);
+        }
+        if !self.codec.allows_any_framing() && !frame.is_plain() {
+            return self.send_plain(frame, data, observation.model);
         }
         match (observation.model, frame.data_at) {
             (Some(range), Some(at)) if data.as_bytes()[range.clone()] != *self.name => {
@@ -168,6 +175,29 @@ impl PassthroughChunk<'_> {
         }
     }
 
+    /// Sends an event in the framing that every client reads.
+    fn send_plain(&mut self, frame: &SseFrame<'_>, data: &str, model: Option<Range<usize>>) {
+        self.drop_frame(frame);
+        self.copied.extend_from_slice(b"data: ");
+        let start = self.copied.len();
+        let data = data.as_bytes();
+        match model {
+            Some(range) => {
+                self.copied.extend_from_slice(&data[..range.start]);
+                self.copied.extend_from_slice(self.name);
+                self.copied.extend_from_slice(&data[range.end..]);
+            }
+            None => self.copied.extend_from_slice(data),
+        }
+        // In JSON, a line feed stands only where a space may.
+        for byte in &mut self.copied[start..] {
+            if *byte == b'\n' {
+                *byte = b' ';
+            }
+        }
+        self.copied.extend_from_slice(b"\n\n");
+    }
+
     fn drop_frame(&mut self, frame: &SseFrame<'_>) {
         *self.drop_line_feed = frame.raw.ends_with(b"\r");
         self.start_copying();
@@ -186,8 +216,8 @@ mod tests {
     use super::*;
     use crate::model::Format;
 
-    fn passed_through(chunks: &[&[u8]]) -> Vec<u8> {
-        let mut stream = SsePassthrough::new(Format::Chat.codec(), "m", true);
+    fn passed_through(format: Format, chunks: &[&[u8]]) -> Vec<u8> {
+        let mut stream = SsePassthrough::new(format.codec(), "m", true);
         let (mut observer, mut passed) = (ResponseObserver::default(), Vec::new());
         for (number, bytes) in chunks.iter().enumerate() {
             let (chunk, end) = (Bytes::copy_from_slice(bytes), number + 1 == chunks.len());
@@ -219,8 +249,42 @@ mod tests {
             let kept = format!("{content}{end}data: [DONE]\n\n");
             let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
             for chunks in [&[stream.as_bytes()][..], &bytes] {
-                let passed = String::from_utf8(passed_through(chunks)).expect("text");
+                let passed = String::from_utf8(passed_through(Format::Chat, chunks)).expect("text");
                 assert_eq!(passed, kept, "{end:?}");
+            }
+        }
+    }
+
+    /// The official SDKs of the native format read nothing but `data: `, a payload and a blank line.
+    #[test]
+    fn a_native_stream_is_framed_as_its_clients_read_it() {
+        let first = r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"modelVersion":"m"}"#;
+        let last = r#"{"candidates":[{"finishReason":"STOP"}]}"#;
+        let plain = format!("data: {first}\n\ndata: {last}\n\n");
+        for other in [
+            format!("data:{first}\n\ndata:{last}\n\n"),
+            format!(": ping\n\ndata: {first}\n\n: ping\ndata: {last}\n\n"),
+            format!("event: message\ndata: {first}\n\nid: 7\ndata: {last}\nretry: 1\n\n"),
+            format!("\u{feff}data: {first}\n\ndata: {last}"),
+            format!("data:{first}\r\n\r\ndata:{last}\r\n\r\n"),
+        ] {
+            let bytes: Vec<&[u8]> = other.as_bytes().chunks(1).collect();
+            for chunks in [&[other.as_bytes()][..], &bytes] {
+                let passed = passed_through(Format::Native, chunks);
+                assert_eq!(String::from_utf8_lossy(&passed), plain, "{other:?}");
+            }
+        }
+        let lines = plain.replace(r#""modelVersion""#, "\ndata: \"modelVersion\"");
+        let passed = passed_through(Format::Native, &[lines.as_bytes()]);
+        let one_line = plain.replace(r#""modelVersion""#, r#" "modelVersion""#);
+        assert_eq!(String::from_utf8_lossy(&passed), one_line);
+        // What the clients read stays as it came.
+        for end in ["\n\n", "\r\n\r\n", "\r\r"] {
+            let stream = plain.replace("\n\n", end);
+            let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+            for chunks in [&[stream.as_bytes()][..], &bytes] {
+                let passed = passed_through(Format::Native, chunks);
+                assert_eq!(String::from_utf8_lossy(&passed), stream);
             }
         }
     }

@@ -145,7 +145,7 @@ impl Codec for Native {
         error::encode_stream_error(api_error, out);
     }
 
-    fn allows_comments(&self) -> bool {
+    fn allows_any_framing(&self) -> bool {
         false
     }
 
