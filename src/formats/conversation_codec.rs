@@ -1,5 +1,7 @@
 //! Codec of stored responses, in the formats where a conversation can continue from one.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use crate::model::{ApiError, FieldLocation};
@@ -14,6 +16,12 @@ pub trait ConversationCodec: Sync {
     fn response_id(&self, response: &[u8]) -> Option<String>;
     /// Decodes the items that a response adds to its conversation.
     fn response_items(&self, response: &Bytes) -> Option<ConversationItems>;
+    /// Decodes the references to stored items among the items that a request adds, in their order.
+    fn item_references(&self, body: &[u8], added: Range<usize>) -> Vec<ItemReference>;
+    /// Returns the id of the response that an item is of, where the id of the item tells it.
+    fn response_of_item(&self, item_id: &str) -> Option<String>;
+    /// Decodes the items of a response, each with its id.
+    fn items_by_id(&self, response: &Bytes) -> Vec<(String, Bytes)>;
     /// Decodes the whole response out of the event that ends a stream.
     fn final_response(&self, data: &str) -> Option<Bytes>;
     /// Returns the error for a request that continues from a response which is not stored.
@@ -37,4 +45,12 @@ pub trait ConversationCodec: Sync {
 pub struct ConversationItems {
     pub text: Bytes,
     pub count: usize,
+}
+
+/// A reference that stands for an item of a stored response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemReference {
+    pub item_id: String,
+    /// Where it stands in the body.
+    pub range: Range<usize>,
 }

@@ -36,7 +36,7 @@ use body::{
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use codec::{Codec, StreamDecoder, StreamEncoder};
-pub use conversation_codec::{ConversationCodec, ConversationItems};
+pub use conversation_codec::{ConversationCodec, ConversationItems, ItemReference};
 pub use free_text::unwrap_free_text;
 pub use header_fields::HeaderFields;
 pub(crate) use ids::call_id;

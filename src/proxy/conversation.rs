@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::conversation_items::{ResolvedItems, resolve_items};
 use super::conversation_store::{ConversationScope, ConversationStore};
 use super::endpoint::StoredResponseAction;
 use crate::formats::{ConversationCodec, ConversationItems, ResponseObserver};
@@ -24,11 +25,13 @@ pub(super) struct ConversationContext {
     can_store: bool,
     /// The id of a response that is not in memory.
     missing: Option<String>,
+    /// The ids of responses that are not in memory, and whose items the request refers to.
+    missing_for_items: Vec<String>,
 }
 
 impl ConversationContext {
     pub(super) const fn misses_a_response(&self) -> bool {
-        self.missing.is_some()
+        self.missing.is_some() || !self.missing_for_items.is_empty()
     }
 
     /// Frees what was received: nothing will be stored.
@@ -74,8 +77,9 @@ impl ConversationContext {
         api_error
     }
 
-    /// Puts the earlier conversation before what the request adds. `None`: the body stays as it is,
-    /// because it continues nothing, or a response that only its upstream knows.
+    /// Puts the earlier conversation before what the request adds, and items in the place of
+    /// references to them. `None`: the body stays as it is, because it continues nothing, or a
+    /// response that only its upstream knows.
     pub(super) fn resume(
         &mut self,
         conversations: &Conversations,
@@ -86,17 +90,19 @@ impl ConversationContext {
         self.can_store = conversations.is_enabled();
         self.missing = None;
         self.state = state;
+        let resolved = self.resolve_references(conversations, scope, body)?;
+        let body = resolved.as_ref().unwrap_or(body);
         let state = self.state.as_ref();
         if let Some(state) = state.filter(|state| state.store && self.can_store) {
             self.added = body.slice(state.input_range.clone());
         }
         let previous = state.and_then(|state| state.previous_response_id.as_deref());
         let (Some(previous), Some(codec)) = (previous, scope.codec()) else {
-            return Ok(None);
+            return Ok(resolved);
         };
         let known = conversations.turn(scope.owner, previous);
         if known.is_some_and(|turn| turn.is_kept_upstream()) {
-            return Ok(None);
+            return Ok(resolved);
         }
         let responses = match conversations.history(scope.owner, previous, scope.limit) {
             Ok(responses) => responses,
@@ -104,7 +110,7 @@ impl ConversationContext {
                 let is_first = id == previous;
                 let broken = codec.missing_response(&id);
                 self.missing = Some(id);
-                return if is_first { Ok(None) } else { Err(broken) };
+                return if is_first { Ok(resolved) } else { Err(broken) };
             }
             Err(ConversationError::TooLong) => return Err(too_long(scope.limit)),
         };
@@ -119,17 +125,46 @@ impl ConversationContext {
         Ok(Some(resumed))
     }
 
-    /// Brings the missing response back from the store. `false`: it is not there either.
-    pub(super) async fn restore_missing(
+    /// Replaces references to the items of stored responses.
+    fn resolve_references(
         &mut self,
+        conversations: &Conversations,
+        scope: ConversationScope<'_>,
+        body: &Bytes,
+    ) -> Result<Option<Bytes>, ApiError> {
+        let (Some(state), Some(codec), true) = (&mut self.state, scope.codec(), self.can_store)
+        else {
+            return Ok(None);
+        };
+        let added = state.input_range.clone();
+        let resolved = resolve_items(conversations, scope, codec, body, added);
+        let ResolvedItems {
+            body: resolved,
+            missing,
+        } = resolved.map_err(|_| too_long(scope.limit))?;
+        if let Some(resolved) = &resolved {
+            // All that has changed is inside of it.
+            state.input_range.end = state.input_range.end + resolved.len() - body.len();
+        }
+        self.missing_for_items = missing;
+        Ok(resolved)
+    }
+
+    /// Brings the missing responses back from the store. `false`: they are not there either.
+    pub(super) async fn restore_missing(
+        &self,
         conversations: &Conversations,
         store: &ConversationStore,
         scope: ConversationScope<'_>,
     ) -> bool {
-        let Some(id) = self.missing.clone() else {
-            return false;
+        let mut restored = match &self.missing {
+            Some(id) => store.restore(conversations, scope, id).await,
+            None => false,
         };
-        store.restore(conversations, scope, &id).await
+        for id in &self.missing_for_items {
+            restored |= store.restore_one(conversations, scope, id).await.is_some();
+        }
+        restored
     }
 
     /// Refuses to continue from a response that this key was not given: the upstream that keeps it
@@ -173,6 +208,7 @@ impl ConversationContext {
         store: Option<&ConversationStore>,
         scope: ConversationScope<'_>,
         translator: &mut ResponseTranslator,
+        upstream: Option<Format>,
     ) {
         if let Some(signatures) = translator.take_signatures() {
             conversations.insert_signed_parts(scope.owner, &signatures);
@@ -186,6 +222,12 @@ impl ConversationContext {
                 store.store(scope.owner, &id, &turn, codec);
             }
             conversations.insert(scope.owner, &id, &turn);
+            // The items have the ids that the upstream gave them.
+            if upstream == Some(scope.format) {
+                for (item_id, _) in codec.items_by_id(&turn.response) {
+                    conversations.insert_item(scope.owner, &item_id, &id);
+                }
+            }
         }
     }
 

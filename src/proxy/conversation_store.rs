@@ -121,36 +121,40 @@ impl ConversationStore {
         scope: ConversationScope<'_>,
         id: &str,
     ) -> bool {
-        let ConversationScope {
-            owner,
-            format,
-            limit,
-        } = scope;
         let (mut next, mut size, mut restored) = (Some(id.to_owned()), 0, false);
         while let Some(id) = next {
             // Longer ones are refused anyway.
-            if size > limit {
+            if size > scope.limit {
                 break;
             }
             size += OVERHEAD;
-            if let Some(known) = conversations.turn(owner, &id) {
+            if let Some(known) = conversations.turn(scope.owner, &id) {
                 next = known.previous.clone();
                 continue;
             }
-            let asked = self.store.query(self.store.response(owner, &id)).await;
-            // A store that is away knows as little as one without it.
-            let Ok(Some(found)) = asked else {
+            let Some(turn) = self.restore_one(conversations, scope, &id).await else {
                 break;
             };
-            size += size_of_response(&found);
-            let Some(turn) = stored_turn(format, found) else {
-                break;
-            };
+            size += turn.size();
             next = turn.previous.clone();
-            conversations.insert(owner, &id, &turn);
             restored = true;
         }
         restored
+    }
+
+    /// Restores one response into memory, and returns it.
+    pub(super) async fn restore_one(
+        &self,
+        conversations: &Conversations,
+        scope: ConversationScope<'_>,
+        id: &str,
+    ) -> Option<StoredConversationTurn> {
+        let owner = scope.owner;
+        // A store that is away knows as little as one without it.
+        let found = self.store.query(self.store.response(owner, id)).await;
+        let turn = stored_turn(scope.format, found.ok()??)?;
+        conversations.insert(owner, id, &turn);
+        Some(turn)
     }
 
     /// Deletes a response, after all that was queued before.

@@ -33,6 +33,7 @@ mod billing;
 mod connection_limits;
 mod context;
 mod conversation;
+mod conversation_items;
 mod conversation_store;
 mod cors;
 mod downstream;

@@ -218,7 +218,8 @@ impl Gateway {
     ) -> Result<(), ApiError> {
         let conversations = &self.runtime.conversations;
         let client = &session.req_header().headers;
-        let size = ctx.route.body.len();
+        let body = ctx.route.body.clone();
+        let size = body.len();
         let routed = large_body::process(size, || {
             route(conversations, ctx, client, operation, path_model)
         });
@@ -226,6 +227,7 @@ impl Gateway {
             && ctx.route.conversation.misses_a_response()
             && Box::pin(restore_conversation(conversations, store, ctx)).await
         {
+            ctx.route.body = body;
             return large_body::process(size, || {
                 route(conversations, ctx, client, operation, path_model)
             });
@@ -250,12 +252,15 @@ async fn restore_conversation(
     store: &super::ConversationStore,
     ctx: &mut RequestContext,
 ) -> bool {
-    let mut conversation = std::mem::take(&mut ctx.route.conversation);
+    let conversation = std::mem::take(&mut ctx.route.conversation);
     let scope = ctx.conversation_scope();
     let restored = conversation
         .restore_missing(conversations, store, scope)
         .await;
-    ctx.route.conversation = conversation;
+    // What was restored is looked for once more, from the start.
+    if !restored {
+        ctx.route.conversation = conversation;
+    }
     restored
 }
 

@@ -82,7 +82,7 @@ impl StoredConversationTurn {
     }
 
     /// Its size in bytes.
-    fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.added.len() + self.response.len()
     }
 
@@ -145,6 +145,19 @@ impl Conversations {
         cache.is_some_and(|cache| cache.remove(&name(TURN, owner, id)))
     }
 
+    /// Notes which response an item is of, for items whose id does not tell it.
+    pub fn insert_item(&self, owner: &str, item_id: &str, response_id: &str) {
+        if let Some(cache) = &self.cache {
+            cache.put(&name(ITEM, owner, item_id), &[response_id.as_bytes()]);
+        }
+    }
+
+    /// Returns the id of the response that an item is of.
+    pub fn response_of_item(&self, owner: &str, item_id: &str) -> Option<String> {
+        let id = self.cache.as_ref()?.get(&name(ITEM, owner, item_id))?;
+        String::from_utf8(id.into()).ok()
+    }
+
     /// The turns of a conversation up to this one, in order. `limit`: in bytes.
     pub fn history(
         &self,
@@ -191,6 +204,7 @@ impl Conversations {
 }
 
 const TURN: char = 'r';
+const ITEM: char = 'i';
 const SIGNED_PARTS: char = 'p';
 const SIGNED_CALL: char = 'c';
 

@@ -365,3 +365,70 @@ async fn every_response_has_the_request_id_header_of_its_format() {
         }
     }
 }
+
+/// Clients such as the Vercel AI SDK send the ids of items that they were given, instead of the items.
+#[tokio::test]
+async fn items_of_a_stored_response_can_be_referred_to_by_their_ids() {
+    let mock = Mock::start();
+    let config = every_format_config(mock.address);
+    let config = format!(
+        "{config}  - {{id: same-stateless, capabilities: {{responses_keeps_state: false}}, upstreams: [{{name: mock-responses, model: theirs}}]}}\n"
+    );
+    let gateway = Gateway::start(&config);
+    let tools = json!([{"type": "function", "name": "look", "parameters": {"type": "object"}}]);
+    for upstream in ["chat", "messages", "native", "stateless"] {
+        for stream in [false, true] {
+            let model = format!("same-{upstream}");
+            let ask = json!({"role": "user", "content": "mock:tool mock:thinking Look!"});
+            let first = json!({"model": model, "tools": tools, "input": [ask], "stream": stream});
+            let first = reply(&respond(&gateway, &first).await, stream);
+            let output = first["output"].as_array().expect("a list");
+            let call = output.iter().find(|item| item["type"] == "function_call");
+            let call_id = &call.expect("a call")["call_id"];
+            let references = output
+                .iter()
+                .map(|item| json!({"type": "item_reference", "id": item["id"]}));
+            let result =
+                json!({"type": "function_call_output", "call_id": call_id, "output": "seven"});
+            let next = json!({"role": "user", "content": "mock:echo Go on."});
+            let ask = json!({"role": "user", "content": "Look!"});
+            let input: Vec<Value> = [ask]
+                .into_iter()
+                .chain(references)
+                .chain([result, next])
+                .collect();
+            let second = json!({"model": model, "tools": tools, "input": input});
+            let response = respond(&gateway, &second).await;
+            assert_eq!(response.status, 200, "{upstream}: {}", response.text());
+            let sent = echoed_request("responses", &response)["body"].to_string();
+            assert!(!sent.contains("item_reference"), "{upstream}: {sent}");
+            // Once where it is declared, and once where it is called.
+            assert!(sent.matches("look").count() >= 2, "{upstream}: {sent}");
+            let words = ["Look!", "seven", "Go on."];
+            let places: Vec<_> = words.iter().map(|words| sent.find(words)).collect();
+            assert!(
+                places.iter().all(Option::is_some) && places.is_sorted(),
+                "{upstream}: {sent}"
+            );
+
+            // What is stored of the second request holds the items as well.
+            let path = format!(
+                "/v1/responses/{}/input_items?order=asc",
+                response.json()["id"].as_str().expect("an id")
+            );
+            let list = send_request(&gateway, Method::GET, &path, KEY).await.json();
+            let items = list["data"].as_array().expect("a list");
+            assert!(
+                items.iter().any(|item| item["type"] == "function_call"),
+                "{list}"
+            );
+
+            let theirs = client()
+                .post(gateway.url("/v1/responses"))
+                .bearer_auth("key-of-some")
+                .body(second.to_string());
+            let theirs = send(theirs).await;
+            assert_eq!(theirs.status, 400, "{}", theirs.text());
+        }
+    }
+}

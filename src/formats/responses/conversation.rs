@@ -1,13 +1,17 @@
 //! Stored responses: continuing from one by its id, and the bodies of `/v1/responses/{id}`.
 
+use std::ops::Range;
+
 use bytes::Bytes;
+use memchr::memmem;
 use serde::Serialize;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::request::previous_response_not_found;
+use super::response_builder;
 use crate::formats::{
-    ConversationCodec, ConversationItems, decode_event_data, decode_request_body,
+    ConversationCodec, ConversationItems, ItemReference, decode_event_data, decode_request_body,
     decode_response_body, ids,
 };
 use crate::json::{Edit, JsonReader, Present, RawJson, decode_json, from_json, replace};
@@ -36,6 +40,15 @@ from_json! {
         "response" => response: RawJson<'a>,
     }
 }
+
+from_json! {
+    struct IdentifiedItem<'a> {
+        "type" => kind: Option<Text<'a>>,
+        "id" => id: Option<Text<'a>>,
+    }
+}
+
+const ITEM_REFERENCE: &str = "item_reference";
 
 /// A page of the list of input items.
 #[derive(Serialize)]
@@ -113,6 +126,43 @@ impl ConversationCodec for ResponsesConversation {
         let count = count(response.output)?;
         let text = body.slice(range.start + 1..range.end - 1);
         Some(ConversationItems { text, count })
+    }
+
+    fn item_references(&self, body: &[u8], added: Range<usize>) -> Vec<ItemReference> {
+        let is_possible = |json: &[u8]| memmem::find(json, ITEM_REFERENCE.as_bytes()).is_some();
+        let added = body.get(added).filter(|added| is_possible(added));
+        let added = added.and_then(|added| str::from_utf8(added).ok());
+        let items: Vec<RawJson<'_>> = added
+            .and_then(|added| decode_json(added).ok())
+            .unwrap_or_default();
+        let reference = |item: RawJson<'_>| {
+            let reference: IdentifiedItem<'_> = decode_json(item.get()).ok()?;
+            let is_reference = reference.kind.as_deref() == Some(ITEM_REFERENCE);
+            Some(ItemReference {
+                item_id: reference.id.filter(|_| is_reference)?.into_owned(),
+                range: item.range_in(body),
+            })
+        };
+        let items = items.into_iter();
+        let items = items.filter(|item| is_possible(item.get().as_bytes()));
+        items.filter_map(reference).collect()
+    }
+
+    fn response_of_item(&self, item_id: &str) -> Option<String> {
+        response_builder::response_of_item(item_id)
+    }
+
+    fn items_by_id(&self, body: &Bytes) -> Vec<(String, Bytes)> {
+        let response = decode_response_body(body).ok();
+        let output = response.map(|response: StoredOutput<'_>| response.output);
+        let items: Option<Vec<RawJson<'_>>> =
+            output.and_then(|output| decode_json(output.get()).ok());
+        let identified = |item: RawJson<'_>| {
+            let IdentifiedItem { id, .. } = decode_json(item.get()).ok()?;
+            Some((id?.into_owned(), body.slice(item.range_in(body))))
+        };
+        let items = items.unwrap_or_default().into_iter();
+        items.filter_map(identified).collect()
     }
 
     fn final_response(&self, data: &str) -> Option<Bytes> {

@@ -55,11 +55,8 @@ impl<'a> ResponseBuilder<'a> {
         options: &ResponseOptions,
     ) -> ResponseBuilder<'a> {
         let without_prefix = PREFIXES.iter().find_map(|prefix| id.strip_prefix(prefix));
-        let is_stored = options
-            .translation_state
-            .conversation
-            .as_ref()
-            .is_some_and(|conversation| conversation.store);
+        let conversation = options.translation_state.conversation.as_ref();
+        let is_stored = conversation.is_some_and(|conversation| conversation.store);
         let base = match without_prefix.unwrap_or(id) {
             // A response that is fetched by its id needs one that is unique here.
             _ if is_stored => &options.request_id,
@@ -149,6 +146,19 @@ impl<'a> ResponseBuilder<'a> {
         format!("{prefix}_{}_{}", self.base, self.items.len())
     }
 
+    /// The id of a call's item. A stored response is found by the ids of its items, which therefore hold its own.
+    fn call_item_id(&self, prefix: &str, call_id: &str) -> String {
+        match self.is_stored() {
+            true => self.item_id(prefix),
+            false => format!("{prefix}_{call_id}"),
+        }
+    }
+
+    fn is_stored(&self) -> bool {
+        let conversation = self.memory.conversation.as_ref();
+        conversation.is_some_and(|conversation| conversation.store)
+    }
+
     /// Says whether the open item is a message.
     pub(super) fn in_message(&self) -> bool {
         matches!(self.open_item(), Some((_, OutputItem::Message { .. })))
@@ -189,10 +199,12 @@ impl<'a> ResponseBuilder<'a> {
         }
     }
 
-    /// Begins reasoning; a signature that this format issued holds the id of its item.
+    /// Begins reasoning; a signature that this format issued holds the id of its item, unless the item is found by
+    /// its id here.
     pub(super) fn begin_reasoning(&mut self, signature: Option<&Signature<'_>>) {
         let own = signature
             .and_then(own_signature)
+            .filter(|_| !self.is_stored())
             .map(|(id, _)| id.to_owned());
         self.begin(OutputItem::Reasoning {
             id: own.unwrap_or_else(|| self.item_id("rs")),
@@ -238,7 +250,7 @@ impl<'a> ResponseBuilder<'a> {
         self.calls += 1;
         self.begin(match kind {
             ToolKind::Function => OutputItem::FunctionCall {
-                id: format!("fc_{call_id}"),
+                id: self.call_item_id("fc", &call_id),
                 call_id,
                 name,
                 namespace,
@@ -246,7 +258,7 @@ impl<'a> ResponseBuilder<'a> {
                 status,
             },
             ToolKind::Custom => OutputItem::CustomToolCall {
-                id: format!("ctc_{call_id}"),
+                id: self.call_item_id("ctc", &call_id),
                 call_id,
                 name,
                 namespace,
@@ -306,7 +318,10 @@ impl<'a> ResponseBuilder<'a> {
     /// Adds an annotation to the text it belongs to; `None`: there is no such text.
     pub(super) fn cite(&mut self, citation: Citation<'a>) -> Option<AnnotationPosition> {
         let begins_before = |run: &OutputTextRun| run.start <= citation.start;
-        let run = self.text_runs.partition_point(begins_before).checked_sub(1)?;
+        let run = self
+            .text_runs
+            .partition_point(begins_before)
+            .checked_sub(1)?;
         let run = &self.text_runs[run];
         let (item, content, start) = (run.item, run.content, run.start);
         let (annotations, _) = self.text_details(item, content)?;
@@ -347,6 +362,14 @@ impl<'a> ResponseBuilder<'a> {
             _ => None,
         }
     }
+}
+
+/// The id of the stored response that an item is of; `None`: the item has an id of its upstream's.
+pub(super) fn response_of_item(item_id: &str) -> Option<String> {
+    let (_, rest) = item_id.split_once('_')?;
+    let (base, number) = rest.rsplit_once('_')?;
+    number.parse::<u32>().ok()?;
+    Some(format!("resp_{base}"))
 }
 
 /// The id and the ciphertext of a signature that this format issued.

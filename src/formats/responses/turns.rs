@@ -12,7 +12,7 @@ use super::status::COMPLETED;
 use crate::json::{Fields, Node, Path};
 use crate::model::{
     ApiError, FieldLocation, Json, Losses, Part, PartField, PartKind, Role, Signature, Text,
-    ToolKind, ToolResult, Turn,
+    ToolKind, ToolResult, Turn, truncated,
 };
 
 /// Decodes `input`: a string, or a list of items.
@@ -70,8 +70,11 @@ fn decode_item<'a>(
         // The message that follows holds what came of them.
         "web_search_call" | "file_search_call" | "code_interpreter_call" => None,
         "item_reference" => {
-            let message = "nothing is stored between requests; send the item itself";
-            return Err(unsupported(&fields.path, message));
+            // References to stored items have been replaced by the items before decoding.
+            let id = fields.text("id")?.unwrap_or_default();
+            let id = truncated(&id);
+            let message = format!("no item `{id}` is kept here (any more); send the item itself");
+            return Err(unsupported(&fields.path, &message));
         }
         other => {
             let message = format!("items of type {other} have no counterpart");

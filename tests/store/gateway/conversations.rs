@@ -96,6 +96,37 @@ async fn a_conversation_survives_a_restart(#[case] database: Database) {
     assert_eq!(get(&first, KEY).await.status, 404);
 }
 
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn an_item_can_be_referred_to_after_a_restart(#[case] database: Database) {
+    let mock = Mock::start();
+    let test_store = TestStore::new(database);
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let body = json!({"model": "chat", "input": "My name is Ada.", "max_output_tokens": 16});
+    let first = respond(&gateway, body).await.json();
+    stop(gateway);
+
+    let gateway = Gateway::start(&config(&mock, &test_store));
+    let input = json!([{"type": "item_reference", "id": first["output"][0]["id"]},
+        {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"role": "user", "content": "mock:echo Who is here?"}]);
+    let body = json!({"model": "chat", "input": input, "max_output_tokens": 16,
+        "previous_response_id": first["id"]});
+    let response = respond(&gateway, body).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(response.json()["previous_response_id"], first["id"]);
+    let sent = echoed_request("responses", &response)["body"].to_string();
+    assert_eq!(
+        sent.matches("You said: My name is Ada.").count(),
+        3,
+        "{sent}"
+    );
+    assert!(!sent.contains("item_reference"), "{sent}");
+}
+
 /// A name can be used again; what its first key owned is not the second one's.
 #[rstest]
 #[case::sqlite(Database::Sqlite)]
