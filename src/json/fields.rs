@@ -19,17 +19,32 @@ pub struct Node<'a, 'p> {
 }
 
 impl<'a> Node<'a, '_> {
+    /// The error for a value of another kind, which it names.
+    #[cold]
+    pub fn wrong(&self, expected: &str) -> ApiError {
+        let got = match &self.value {
+            Json::Null => "null".to_owned(),
+            Json::Bool(flag) => flag.to_string(),
+            Json::Number(number) => number.to_string(),
+            Json::Str(_) => "a string".to_owned(),
+            Json::Array(_) => "an array".to_owned(),
+            Json::Object(_) => "an object".to_owned(),
+        };
+        self.path.wrong(&format!("{expected}, got {got}"))
+    }
+
     pub fn text(self) -> Result<Text<'a>, ApiError> {
-        match self.value {
-            Json::Str(text) => Ok(text),
-            _ => Err(self.path.wrong("a string")),
+        match self {
+            Node {
+                value: Json::Str(text),
+                ..
+            } => Ok(text),
+            other => Err(other.wrong("a string")),
         }
     }
 
     pub fn f64(self) -> Result<f64, ApiError> {
-        self.value
-            .as_f64()
-            .ok_or_else(|| self.path.wrong("a number"))
+        self.value.as_f64().ok_or_else(|| self.wrong("a number"))
     }
 
     /// An integer, which may also be written `40.0`.
@@ -38,27 +53,32 @@ impl<'a> Node<'a, '_> {
         self.value
             .as_i64()
             .or_else(|| self.value.as_f64().and_then(whole))
-            .ok_or_else(|| self.path.wrong("an integer"))
+            .ok_or_else(|| self.wrong("an integer"))
     }
 
     pub fn u64(self) -> Result<u64, ApiError> {
         let path = self.path;
-        u64::try_from(self.i64()?).map_err(|_| path.wrong("a non-negative integer"))
+        let number = self.i64()?;
+        let wrong = || path.wrong(&format!("a non-negative integer, got {number}"));
+        u64::try_from(number).map_err(|_| wrong())
     }
 
     pub fn bool(self) -> Result<bool, ApiError> {
         self.value
             .as_bool()
-            .ok_or_else(|| self.path.wrong("true or false"))
+            .ok_or_else(|| self.wrong("true or false"))
     }
 
     pub fn fields<T>(
         self,
         decode: impl FnOnce(Fields<'a, '_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        match self.value {
-            Json::Object(object) => decode(Fields::new(object, self.path)),
-            _ => Err(self.path.wrong("an object")),
+        match self {
+            Node {
+                value: Json::Object(object),
+                path,
+            } => decode(Fields::new(object, path)),
+            other => Err(other.wrong("an object")),
         }
     }
 
@@ -66,11 +86,15 @@ impl<'a> Node<'a, '_> {
         self,
         mut decode: impl FnMut(u32, Node<'a, '_>) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
-        let Json::Array(items) = self.value else {
-            return Err(self.path.wrong("an array"));
+        let (items, parent) = match self {
+            Node {
+                value: Json::Array(items),
+                path,
+            } => (items, path),
+            other => return Err(other.wrong("an array")),
         };
         for (index, value) in items.into_iter().enumerate() {
-            let path = Path::Index(&self.path, index);
+            let path = Path::Index(&parent, index);
             let number = u32::try_from(index).map_err(|_| path.wrong("a shorter array"))?;
             decode(number, Node { value, path })?;
         }

@@ -266,7 +266,9 @@ pub(super) fn answer(
     let unknown = || {
         let id = truncated(id);
         let message = format!("no response `{id}` is kept here (any more)");
-        ApiError::new(ApiErrorKind::NotFound, message)
+        let mut api_error = ApiError::new(ApiErrorKind::NotFound, message);
+        api_error.code = Some("response_not_found".to_owned());
+        api_error
     };
     let codec = scope.codec().ok_or_else(unknown)?;
     let turn = conversations.turn(scope.owner, id);

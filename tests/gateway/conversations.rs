@@ -159,6 +159,7 @@ async fn a_stored_response_is_fetched_listed_and_deleted_by_its_own_key() {
         let other = send_request(&gateway, method, &path, "key-of-some").await;
         assert_eq!(other.status, 404);
         other.error("responses");
+        assert_eq!(other.json()["error"]["code"], "response_not_found");
     }
     let theirs =
         json!({"model": "same-chat", "input": "Mine?", "previous_response_id": second["id"]});

@@ -44,7 +44,7 @@ pub(super) fn decode_content<'a>(
         return Ok(Some(vec![Part { kind, at: None }]));
     }
     if !matches!(node.value, Json::Array(_)) {
-        return Err(node.path.wrong("a string or an array of parts"));
+        return Err(node.wrong("a string or an array of parts"));
     }
     let mut parts = Vec::new();
     node.each(|at, node| {

@@ -32,7 +32,7 @@ pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, values: &[(&str, T)]) -> Resul
 pub(super) fn object<'a>(node: Node<'a, '_>) -> Result<Json<'a>, ApiError> {
     match node.value {
         Json::Object(_) => Ok(node.value),
-        _ => Err(node.path.wrong("an object")),
+        _ => Err(node.wrong("an object")),
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn decode_content<'a>(
                 Ok(())
             })
         })?,
-        _ => return Err(node.path.wrong("a string or an array of blocks")),
+        _ => return Err(node.wrong("a string or an array of blocks")),
     }
     Ok(parts)
 }

@@ -75,6 +75,7 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Images | Setting::Image(_) | Setting::Audio => "modalities",
+        // The model alone decides what a response is made of.
+        Setting::Images | Setting::Image(_) | Setting::Audio => "model",
     }
 }

@@ -126,7 +126,7 @@ fn decode_document_content<'a>(
                 Ok(())
             })
         })?,
-        _ => return Err(node.path.wrong("a string or an array of blocks")),
+        _ => return Err(node.wrong("a string or an array of blocks")),
     }
     let mut texts = texts.into_iter();
     let mut document = texts.next().unwrap_or_default();

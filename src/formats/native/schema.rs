@@ -55,7 +55,7 @@ pub(super) fn decode_schema<'a>(
         Some(Node { value, path }) if value.is_object() => {
             Ok(Some(to_json_schema(value, &path, losses)))
         }
-        Some(node) => Err(node.path.wrong("a schema object")),
+        Some(node) => Err(node.wrong("a schema object")),
     }
 }
 

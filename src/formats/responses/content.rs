@@ -26,7 +26,7 @@ pub(super) fn decode<'a>(
             })?;
             Ok(parts)
         }
-        _ => Err(node.path.wrong("a string or an array of parts")),
+        _ => Err(node.wrong("a string or an array of parts")),
     }
 }
 

@@ -63,7 +63,8 @@ const fn setting_path(setting: Setting) -> &'static str {
         Setting::CacheKey => "prompt_cache_key",
         Setting::ServiceTier => "service_tier",
         Setting::Metadata => "metadata",
-        Setting::Audio => "modalities",
+        // The format has no field for it: the model decides.
+        Setting::Audio => "model",
         // Each of them is a tool in this format.
         Setting::Search | Setting::CodeExecution | Setting::Images | Setting::Image(_) => "tools",
     }

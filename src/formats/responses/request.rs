@@ -144,8 +144,22 @@ pub(super) fn encode_prompt<'r>(
     Ok((prompt, has_reasoning))
 }
 
-/// Fields that refer to objects in the vendor's own store.
-const STORED_STATE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+/// Fields that refer to what only a server of this format keeps, and what to send instead.
+const STORED_STATE: [(&str, &str); 3] = [
+    (
+        "previous_response_id",
+        "responses are not stored here (server.conversations is off); send the whole conversation in `input`",
+    ),
+    (
+        "conversation",
+        "the upstream of this model keeps no conversations; continue with `previous_response_id`, or send the whole \
+         conversation in `input`",
+    ),
+    (
+        "prompt",
+        "the upstream of this model keeps no prompts; send the text of the prompt in `instructions` or `input`",
+    ),
+];
 
 /// Rejects a request that depends on state between requests.
 fn reject_stored_state(fields: &mut Fields<'_, '_>, can_store: bool) -> Result<(), ApiError> {
@@ -153,16 +167,15 @@ fn reject_stored_state(fields: &mut Fields<'_, '_>, can_store: bool) -> Result<(
     if can_store && let Some(id) = fields.text("previous_response_id")? {
         return Err(previous_response_not_found(&id));
     }
-    for key in STORED_STATE {
+    for (key, advice) in STORED_STATE {
         if fields.take(key).is_some() {
-            let message =
-                format!("{key}: nothing is stored between requests; send the whole conversation");
-            return Err(ApiError::invalid(message).at(key));
+            return Err(ApiError::invalid(format!("{key}: {advice}")).at(key));
         }
     }
     match fields.bool("background")? {
         Some(true) => Err(ApiError::invalid(
-            "background: responses cannot be fetched later; leave `background` out",
+            "background: the upstream of this model cannot answer in the background; leave `background` out, or set \
+             `stream` to true",
         )
         .at("background")),
         _ => Ok(()),

@@ -30,7 +30,7 @@ pub(super) fn decode<'a>(
         return Ok(());
     }
     if !matches!(input.value, Json::Array(_)) {
-        return Err(input.path.wrong("a string or an array of items"));
+        return Err(input.wrong("a string or an array of items"));
     }
     input.each(|at, node| node.fields(|fields| decode_item(at, fields, turns, losses)))
 }

@@ -2,6 +2,8 @@
 
 use omniglot_test_support::{FORMATS, KEY, client, post, request, send};
 
+use serde_json::{Value, json};
+
 use super::GatewayWithLog;
 
 fn path_of(format: &str) -> String {
@@ -42,6 +44,50 @@ async fn a_body_that_is_not_a_json_object_is_refused() {
                 "{format} {what}"
             );
         }
+    }
+    watched.assert_well().await;
+}
+
+#[tokio::test]
+async fn a_message_names_the_field_and_what_was_seen() {
+    let watched = GatewayWithLog::start();
+    let refused = async |format: &str, field: &str, value: Value| {
+        let (path, mut body) = request(format, "same-native", "hello", false);
+        body[field] = value;
+        let response = post(watched.gateway.url(&path), body.to_string()).await;
+        assert_eq!(response.status, 400, "{format}: {}", response.text());
+        response.error(format)
+    };
+    for (format, _) in FORMATS
+        .into_iter()
+        .filter(|(format, _)| *format != "native")
+    {
+        let message = refused(format, "stream", json!("yes")).await;
+        assert_eq!(
+            message, "`stream` must be a boolean, got a string",
+            "{format}"
+        );
+        let message = refused(format, "temperature", json!("hot")).await;
+        assert_eq!(
+            message, "temperature: expected a number, got a string",
+            "{format}"
+        );
+        let message = refused(format, "tools", json!({})).await;
+        assert_eq!(
+            message, "tools: expected an array, got an object",
+            "{format}"
+        );
+    }
+    for (field, value, advice) in [
+        ("conversation", json!("conv_1"), "`previous_response_id`"),
+        ("prompt", json!({"id": "pmpt_1"}), "`instructions`"),
+        ("background", json!(true), "leave `background` out"),
+    ] {
+        let message = refused("responses", field, value).await;
+        assert!(
+            message.starts_with(field) && message.contains(advice),
+            "{message}"
+        );
     }
     watched.assert_well().await;
 }
