@@ -160,7 +160,7 @@ pub(super) fn encode_prompt<'a>(
 fn refuse_media_output(request: &Request<'_>) -> Result<(), ApiError> {
     let (what, setting) = match &request.output {
         output if output.images => ("images", Setting::Images),
-        output if output.audio => ("sound", Setting::Audio),
+        output if output.audio => ("audio", Setting::Audio),
         _ => return Ok(()),
     };
     let message = format!("the upstream of this model cannot answer with {what}");

@@ -175,7 +175,7 @@ pub(super) fn encode(
         message.stop = encode_stop_reason(&Finish::Other);
     }
     if response.usage.is_some_and(|usage| usage.has_audio()) {
-        losses.dropped(FieldLocation::Path("usage: tokens of sound".into()));
+        losses.dropped(FieldLocation::Path("usage: tokens of audio".into()));
     }
     message.usage = encode_usage(response.usage);
     to_json_bytes(&message, response.size())

@@ -150,7 +150,7 @@ fn report_losses(response: &Response<'_>, losses: &mut Losses) {
         losses.dropped(location("choices"));
     }
     if response.usage.is_some_and(|usage| usage.has_audio()) {
-        losses.dropped(location("usage: tokens of sound"));
+        losses.dropped(location("usage: tokens of audio"));
     }
     let Some(choice) = response.choices.first() else {
         return;
