@@ -49,6 +49,7 @@ mod listener;
 mod local;
 mod request_body;
 mod request_filter;
+mod request_framing;
 mod respond;
 mod retry;
 mod timer;

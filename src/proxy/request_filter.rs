@@ -14,7 +14,7 @@ use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
-use super::{billing, cors, image_tasks, large_body, local};
+use super::{billing, cors, image_tasks, large_body, local, request_framing};
 use crate::access::{self, KeyLookup};
 use crate::config::{Balance, Limits};
 use crate::formats::{HeaderFields, Operation};
@@ -54,6 +54,11 @@ impl Gateway {
         session: &mut Session,
         ctx: &mut Box<RequestContext>,
     ) -> Result<()> {
+        let path = session.req_header().uri.path();
+        ctx.client.set_format(endpoint::error_format(path));
+        if let Err(api_error) = request_framing::check(session) {
+            return Err(ctx.set_error(api_error));
+        }
         if cors::is_preflight(ctx.snapshot.server.cors.as_ref(), session.req_header()) {
             return local::respond_preflight(session, ctx).await;
         }
@@ -103,7 +108,6 @@ impl Gateway {
     ) -> Result<(Endpoint, Option<KeyLookup>), ApiError> {
         let header = session.req_header();
         let (path, query) = (header.uri.path(), header.uri.query());
-        ctx.client.set_format(endpoint::error_format(path));
         check_header_size(header)?;
         let endpoint = endpoint::parse(&header.method, path, query, &header.headers)?;
         if endpoint == Endpoint::Catalog {

@@ -62,6 +62,48 @@ async fn minimal_requests_are_served() {
     }
 }
 
+/// Another proxy before or behind the gateway may read such a header differently.
+#[tokio::test]
+async fn an_ambiguous_header_is_refused_and_the_connection_closed() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&every_format_config(mock.address));
+    let (path, body) = request("chat", "same-chat", "hello", false);
+    let (body, chunked) = (body.to_string(), "transfer-encoding: chunked\r\n");
+    let whole = http1_post(&path, "", &body);
+    let in_chunks = |more: &str| {
+        let head = http1_post_head(&path, more);
+        format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+    };
+    for (name, text, status) in [
+        ("as it should be", whole.clone(), 200),
+        ("in chunks", in_chunks(chunked), 200),
+        (
+            "a line that ends with LF",
+            whole.replacen("gateway\r\n", "gateway\n", 1),
+            400,
+        ),
+        ("no host", whole.replacen("host: gateway\r\n", "", 1), 400),
+        (
+            "two hosts",
+            whole.replacen("host: gateway\r\n", "host: gateway\r\nhost: other\r\n", 1),
+            400,
+        ),
+        ("doubled", in_chunks(&chunked.repeat(2)), 400),
+        (
+            "another first",
+            in_chunks("transfer-encoding: gzip, chunked\r\n"),
+            400,
+        ),
+    ] {
+        let mut connection = Http1Connection::connect(gateway.address).await;
+        connection.send(format!("{text}{whole}")).await;
+        let response = connection.read_message().await.expect("a reply");
+        assert_eq!(response.status(), status, "{name}");
+        let next = connection.read_message().await;
+        assert_eq!(next.is_some(), status == 200, "{name}: the next request");
+    }
+}
+
 #[tokio::test]
 async fn a_tls_listener_negotiates_the_protocol() {
     let mock = Mock::start();

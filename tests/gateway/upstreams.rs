@@ -197,6 +197,16 @@ async fn an_unusual_but_valid_response_passes() {
 }
 
 #[tokio::test]
+async fn endless_informational_responses_are_a_failure() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n".repeat(1000);
+    let upstream = scripted(vec![format!("{hints}{}", by_length())]).await;
+    let gateway = Gateway::start(&single_upstream_config("", &upstream.base_url()));
+    let (status, _, text) = send_request(&gateway, "0", false).await;
+    assert_eq!(status, 502, "{text}");
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
 async fn a_response_may_arrive_byte_by_byte() {
     let upstream = Http1Upstream::start(|mut connection, _| async move {
         connection

@@ -21,6 +21,9 @@ use crate::proxy::timer::{ReusableTimer, within};
 /// A body is handed to HTTP/2 in chunks, so that the write timeout is one of silence, not of size.
 const WRITE_CHUNK: usize = 1 << 20;
 
+/// How many 1xx responses may come before the final one; an upstream that sends more has none to give.
+const INFORMATIONAL_LIMIT: usize = 16;
+
 /// About how long a header is, with the request line.
 const HEADER_LENGTH: usize = 512;
 
@@ -173,13 +176,15 @@ async fn read_header(
     timer: &mut ReusableTimer,
 ) -> Result<()> {
     let reading = async {
-        loop {
+        for _ in 0..=INFORMATIONAL_LIMIT {
             session.read_response_header().await?;
             let header = session.response_header();
             if !header.is_some_and(|header| header.status.is_informational()) {
                 return Ok(());
             }
         }
+        let message = "more 1xx responses than a request needs";
+        Error::e_explain(ErrorType::InvalidHTTPHeader, message)
     };
     let Some(limit) = first_byte else {
         return reading.await;
