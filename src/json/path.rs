@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::ApiError;
+use crate::model::{ApiError, truncated};
 
 /// The path of a value, such as `messages[3].content`; it allocates only when it is printed.
 #[derive(Debug, Clone, Copy)]
@@ -28,5 +28,11 @@ impl Path<'_> {
     #[cold]
     pub fn wrong(&self, expected: &str) -> ApiError {
         ApiError::invalid(format!("{self}: expected {expected}")).at(self.to_string())
+    }
+
+    /// The error for a text that is none of those expected.
+    #[cold]
+    pub fn wrong_text(&self, expected: &str, got: &str) -> ApiError {
+        self.wrong(&format!("{expected}, got {:?}", truncated(got)))
     }
 }

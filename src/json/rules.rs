@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::path::Path;
-use crate::model::ApiError;
+use crate::model::{ApiError, truncated};
 
 /// What a value must be; `null` is always the same as absent.
 #[derive(Debug)]
@@ -267,11 +267,23 @@ impl PresentFields {
 pub(super) trait ScalarValue {
     fn is_null(&self) -> bool;
     fn is_text(&self) -> bool;
+    fn is_array(&self) -> bool;
     fn flag(&self) -> Option<bool>;
     fn number(&self) -> Option<f64>;
     /// An integer, which may also be written `40.0`.
     fn whole(&self) -> Option<i64>;
     fn text(&self) -> Option<Cow<'_, str>>;
+
+    /// The description of what was seen, for an error.
+    fn description(&self) -> String {
+        match (self.flag(), self.number(), self.text()) {
+            (Some(flag), ..) => flag.to_string(),
+            (_, Some(number), _) => number.to_string(),
+            (_, _, Some(text)) => format!("{:?}", truncated(&text)),
+            _ if self.is_array() => "an array".to_owned(),
+            _ => "an object".to_owned(),
+        }
+    }
 }
 
 pub(super) fn whole(number: f64) -> Option<i64> {
@@ -313,8 +325,8 @@ impl Rule {
     }
 
     #[cold]
-    pub(super) fn violation(&self, path: &Path<'_>) -> ApiError {
-        path.wrong(&self.name())
+    pub(super) fn violation(&self, path: &Path<'_>, got: &str) -> ApiError {
+        path.wrong(&format!("{}, got {got}", self.name()))
     }
 
     #[cold]
@@ -360,7 +372,7 @@ impl Rule {
         };
         match found {
             Some(value) => Ok(Some(value)),
-            None => Err(self.violation(path)),
+            None => Err(self.violation(path, &value.description())),
         }
     }
 }

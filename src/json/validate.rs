@@ -92,6 +92,10 @@ impl ScalarValue for &str {
         self.starts_with('"')
     }
 
+    fn is_array(&self) -> bool {
+        self.starts_with('[')
+    }
+
     fn flag(&self) -> Option<bool> {
         self.parse().ok()
     }
@@ -125,31 +129,31 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
         Ok(None)
     }
 
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Option<SeenValue>, E> {
-        Err(self.wrong_kind())
+    fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<Option<SeenValue>, E> {
+        Err(self.wrong_kind(&flag.to_string()))
     }
 
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Option<SeenValue>, E> {
-        Err(self.wrong_kind())
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Option<SeenValue>, E> {
+        Err(self.wrong_kind(&(number as f64).to_string()))
     }
 
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Option<SeenValue>, E> {
-        Err(self.wrong_kind())
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Option<SeenValue>, E> {
+        Err(self.wrong_kind(&(number as f64).to_string()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<SeenValue>, E> {
-        Err(self.wrong_kind())
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Option<SeenValue>, E> {
+        Err(self.wrong_kind(&number.to_string()))
     }
 
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Option<SeenValue>, E> {
-        Err(self.wrong_kind())
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Option<SeenValue>, E> {
+        Err(self.wrong_kind(&format!("{:?}", truncated(text))))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<SeenValue>, A::Error> {
         let (rule, most) = match self.rule {
             Rule::List(rule) => (rule, usize::MAX),
             Rule::Few(rule, most) => (rule, *most),
-            _ => return Err(self.wrong_kind()),
+            _ => return Err(self.wrong_kind("an array")),
         };
         let (mut count, mut value) = (0, None);
         loop {
@@ -172,7 +176,7 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<SeenValue>, A::Error> {
         let Rule::Object(rules) = *self.rule else {
-            return Err(self.wrong_kind());
+            return Err(self.wrong_kind("an object"));
         };
         let mut present = PresentFields::new(rules);
         let name = FieldName {
@@ -204,8 +208,8 @@ impl<'de> Visitor<'de> for Validator<'_, '_, '_, '_> {
 }
 
 impl Validator<'_, '_, '_, '_> {
-    fn wrong_kind<E: serde::de::Error>(self) -> E {
-        let api_error = self.rule.violation(self.path);
+    fn wrong_kind<E: serde::de::Error>(self, got: &str) -> E {
+        let api_error = self.rule.violation(self.path, got);
         self.found.stop(api_error)
     }
 }

@@ -92,6 +92,10 @@ impl ScalarValue for Json<'_> {
         self.is_string()
     }
 
+    fn is_array(&self) -> bool {
+        matches!(self, Json::Array(_))
+    }
+
     fn flag(&self) -> Option<bool> {
         self.as_bool()
     }

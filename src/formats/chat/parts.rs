@@ -79,9 +79,7 @@ fn decode_part<'a>(
         "file" if takes_media => decode_media(&mut part, "file", decode_file, losses)?,
         _ => {
             let path = Path::Key(&part.path, "type");
-            return Err(path.wrong(&format!(
-                "a part that this role may send, not {part_type:?}"
-            )));
+            return Err(path.wrong_text("a part that this role may send", &part_type));
         }
     };
     part.finish(losses);

@@ -25,7 +25,7 @@ pub(super) fn one_of<T: Copy>(node: Node<'_, '_>, values: &[(&str, T)]) -> Resul
         return Ok(*value);
     }
     let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
-    Err(path.wrong(&format!("{}, not {text:?}", known.join(" or "))))
+    Err(path.wrong_text(&known.join(" or "), &text))
 }
 
 /// Takes an object that is carried unchanged.

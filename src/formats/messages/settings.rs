@@ -137,9 +137,9 @@ pub(super) fn decode_labels<'a>(
         None => None,
         Some("auto") => Some(Text::Borrowed("auto")),
         Some("standard_only") => Some(Text::Borrowed("default")),
-        Some(_) => {
+        Some(other) => {
             let path = Path::Key(&fields.path, "service_tier");
-            return Err(path.wrong("auto or standard_only"));
+            return Err(path.wrong_text("auto or standard_only", other));
         }
     };
     Ok(Labels {

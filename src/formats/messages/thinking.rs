@@ -43,9 +43,10 @@ pub(super) fn decode_thinking(
                 losses.approximated(FieldLocation::Path(fields.path.to_string().into()));
                 Thinking::default()
             }
-            _ => {
+            other => {
                 let path = Path::Key(&fields.path, "type");
-                return Err(path.wrong("adaptive, enabled, between_tools or disabled"));
+                let known = "adaptive, enabled, between_tools or disabled";
+                return Err(path.wrong_text(known, other));
             }
         };
         fields.finish(losses);
@@ -58,7 +59,9 @@ fn decode_budget(fields: &mut Fields<'_, '_>) -> Result<u64, ApiError> {
     let budget = fields.need("budget_tokens", budget)?;
     if budget < MIN_BUDGET {
         let path = Path::Key(&fields.path, "budget_tokens");
-        return Err(path.wrong(&format!("an integer of at least {MIN_BUDGET}")));
+        return Err(path.wrong(&format!(
+            "an integer of at least {MIN_BUDGET}, got {budget}"
+        )));
     }
     Ok(budget)
 }
@@ -88,9 +91,9 @@ pub(super) fn decode_effort(fields: &mut Fields<'_, '_>) -> Result<Option<Effort
         Some("high") => Some(Effort::High),
         Some("xhigh") => Some(Effort::ExtraHigh),
         Some("max") => Some(Effort::Max),
-        Some(_) => {
+        Some(other) => {
             let path = Path::Key(&fields.path, "effort");
-            return Err(path.wrong("low, medium, high, xhigh or max"));
+            return Err(path.wrong_text("low, medium, high, xhigh or max", other));
         }
     })
 }

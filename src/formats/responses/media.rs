@@ -60,7 +60,7 @@ fn decode_detail(node: Node<'_, '_>) -> Result<Option<Detail>, ApiError> {
         "low" => Some(Detail::Low),
         "high" => Some(Detail::High),
         "original" => Some(Detail::Original),
-        _ => return Err(path.wrong("one of auto, low, high, original")),
+        other => return Err(path.wrong_text("one of auto, low, high, original", other)),
     })
 }
 

@@ -36,7 +36,10 @@ fn decode_effort(node: Node<'_, '_>) -> Result<Depth, ApiError> {
         "high" => Depth::Effort(Effort::High),
         "xhigh" => Depth::Effort(Effort::ExtraHigh),
         "max" => Depth::Effort(Effort::Max),
-        _ => return Err(path.wrong("one of none, minimal, low, medium, high, xhigh, max")),
+        other => {
+            let known = "one of none, minimal, low, medium, high, xhigh, max";
+            return Err(path.wrong_text(known, other));
+        }
     })
 }
 

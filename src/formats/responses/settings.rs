@@ -157,9 +157,9 @@ fn decode_text_format<'a>(
                     strict: fields.bool("strict")?,
                 }
             }
-            _ => {
+            other => {
                 let path = Path::Key(&fields.path, "type");
-                return Err(path.wrong("one of text, json_object, json_schema"));
+                return Err(path.wrong_text("one of text, json_object, json_schema", other));
             }
         };
         fields.finish(losses);

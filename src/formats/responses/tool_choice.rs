@@ -34,7 +34,10 @@ fn decode_choice<'a>(
             "auto" => Ok(Some(ToolChoice::Auto)),
             "none" => Ok(Some(ToolChoice::None)),
             "required" => Ok(Some(ToolChoice::Required)),
-            _ => Err(node.path.wrong("one of auto, none, required, or an object")),
+            other => {
+                let known = "one of auto, none, required, or an object";
+                Err(node.path.wrong_text(known, other))
+            }
         };
     }
     node.fields(|mut fields| {

@@ -140,9 +140,9 @@ fn decode_message<'a>(
         ASSISTANT => Role::Model,
         "system" => Role::System,
         "developer" => Role::Developer,
-        _ => {
+        other => {
             let path = Path::Key(&fields.path, "role");
-            return Err(path.wrong("one of user, assistant, system, developer"));
+            return Err(path.wrong_text("one of user, assistant, system, developer", other));
         }
     };
     let parts = match fields.node("content") {

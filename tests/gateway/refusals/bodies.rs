@@ -78,6 +78,38 @@ async fn a_message_names_the_field_and_what_was_seen() {
             "{format}"
         );
     }
+    for (format, field, value, expected) in [
+        (
+            "chat",
+            "reasoning_effort",
+            json!("huge"),
+            "reasoning_effort: expected ",
+        ),
+        (
+            "messages",
+            "thinking",
+            json!({"type": "huge"}),
+            "thinking.type: expected ",
+        ),
+        (
+            "native",
+            "generationConfig",
+            json!({"thinkingConfig": {"thinkingLevel": "huge"}}),
+            "generationConfig.thinkingConfig.thinkingLevel: expected ",
+        ),
+        (
+            "responses",
+            "reasoning",
+            json!({"effort": "huge"}),
+            "reasoning.effort: expected ",
+        ),
+    ] {
+        let message = refused(format, field, value).await;
+        assert!(
+            message.starts_with(expected) && message.ends_with(", got \"huge\""),
+            "{format}: {message}"
+        );
+    }
     for (field, value, advice) in [
         ("conversation", json!("conv_1"), "`previous_response_id`"),
         ("prompt", json!({"id": "pmpt_1"}), "`instructions`"),
