@@ -1,9 +1,14 @@
 //! Splits off the reasoning that a model writes into its text, between `<think>` and `</think>`.
 
+use std::collections::HashMap;
+
 use crate::model::{Block, Choice, Delta, Event, Part, PartKind, Response, Text};
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
+
+/// The most bytes of white space before the opening tag: a stream is held until more than that has come.
+const MAX_BLANK: usize = 4096;
 
 /// Splits the first text of each choice of a JSON response.
 pub(super) fn split_response(response: &mut Response<'_>) {
@@ -20,9 +25,13 @@ fn split_choice(choice: &mut Choice<'_>) {
     let PartKind::Text(text) = &choice.parts[at].kind else {
         return;
     };
-    let Some(inside) = text.trim_start().strip_prefix(OPEN) else {
+    let begun = text.trim_start();
+    let Some(inside) = begun.strip_prefix(OPEN) else {
         return;
     };
+    if text.len() - begun.len() > MAX_BLANK {
+        return;
+    }
     let (reasoning, answer) = inside.split_once(CLOSE).unwrap_or((inside, ""));
     let (reasoning, answer) = (reasoning.to_owned(), answer.trim_start().to_owned());
     let kinds = [
@@ -41,13 +50,13 @@ fn split_choice(choice: &mut Choice<'_>) {
 /// Splits the events of a stream: only text that may be part of a tag is buffered.
 #[derive(Default)]
 pub(super) struct ThinkTagSplitter {
-    choices: Vec<(u32, ThinkTagState)>,
+    choices: HashMap<u32, ThinkTagState>,
 }
 
 /// Where in the text of a choice the stream is.
 enum ThinkTagState {
-    /// The text so far may still be the opening tag.
-    Undecided(String),
+    /// The text so far, which begins with so many bytes of white space, may still be the opening tag.
+    Undecided { buffered: String, blank: usize },
     /// Inside of the tags; the buffered text may be the start of the closing one.
     Inside { buffered: String, opened: bool },
     /// After the tags, where only white space has come so far.
@@ -63,35 +72,31 @@ impl ThinkTagSplitter {
             Event::Open {
                 choice,
                 block: Block::Text,
-            } if self.index_of(choice).is_none() => {
-                self.choices
-                    .push((choice, ThinkTagState::Undecided(String::new())));
+            } if !self.choices.contains_key(&choice) => {
+                let undecided = ThinkTagState::Undecided {
+                    buffered: String::new(),
+                    blank: 0,
+                };
+                self.choices.insert(choice, undecided);
             }
             Event::Delta {
                 choice,
                 delta: Delta::Text(text),
-            } => match self.index_of(choice) {
-                Some(at) => self.choices[at].1.push_text(choice, &text, out),
+            } => match self.choices.get_mut(&choice) {
+                Some(state) => state.push_text(choice, &text, out),
                 None => out(Event::Delta {
                     choice,
                     delta: Delta::Text(text),
                 }),
             },
             Event::Close { choice } => {
-                let is_open = match self.index_of(choice) {
-                    Some(at) => self.choices[at].1.close(choice, out),
-                    None => true,
-                };
-                if is_open {
+                let state = self.choices.get_mut(&choice);
+                if state.is_none_or(|state| state.close(choice, out)) {
                     out(Event::Close { choice });
                 }
             }
             event => out(event),
         }
-    }
-
-    fn index_of(&self, choice: u32) -> Option<usize> {
-        self.choices.iter().position(|(known, _)| *known == choice)
     }
 }
 
@@ -107,17 +112,19 @@ fn send_text(choice: u32, text: &str, out: &mut dyn FnMut(Event<'_>)) {
 impl ThinkTagState {
     fn push_text(&mut self, choice: u32, text: &str, out: &mut dyn FnMut(Event<'_>)) {
         match self {
-            ThinkTagState::Undecided(buffered) => {
+            ThinkTagState::Undecided { buffered, blank } => {
                 buffered.push_str(text);
-                let begun = buffered.trim_start();
-                if let Some(inside) = begun.strip_prefix(OPEN) {
+                let begun = buffered[*blank..].trim_start();
+                *blank = buffered.len() - begun.len();
+                let is_late = *blank > MAX_BLANK;
+                if let Some(inside) = begun.strip_prefix(OPEN).filter(|_| !is_late) {
                     let inside = inside.to_owned();
                     *self = ThinkTagState::Inside {
                         buffered: String::new(),
                         opened: false,
                     };
                     self.push_text(choice, &inside, out);
-                } else if !OPEN.starts_with(begun) {
+                } else if is_late || !OPEN.starts_with(begun) {
                     open_block(choice, Block::Text, out);
                     send_text(choice, buffered, out);
                     *self = ThinkTagState::Done;
@@ -161,7 +168,7 @@ impl ThinkTagState {
     /// Ends the block. Returns whether a block is open that has to be closed.
     fn close(&mut self, choice: u32, out: &mut dyn FnMut(Event<'_>)) -> bool {
         match std::mem::replace(self, ThinkTagState::Done) {
-            ThinkTagState::Undecided(buffered) => {
+            ThinkTagState::Undecided { buffered, .. } => {
                 open_block(choice, Block::Text, out);
                 send_text(choice, &buffered, out);
                 true

@@ -232,9 +232,10 @@ impl<'a> MessageEncoder<'a, '_> {
         if let [opening] = self.messages.as_mut_slice()
             && opening.role == role
         {
-            let before = opening.content.take().map(ChatContent::into_parts);
-            parts.splice(0..0, before.unwrap_or_default());
-            opening.content = ChatContent::new(parts);
+            let opened = opening.content.take().map(ChatContent::into_parts);
+            let mut opened = opened.unwrap_or_default();
+            opened.append(&mut parts);
+            opening.content = ChatContent::new(opened);
             return Ok(());
         }
         self.push_message(ChatMessage::new(role, ChatContent::new(parts)));

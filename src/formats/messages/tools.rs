@@ -1,6 +1,7 @@
 //! The `tools` of a request.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde::Serialize;
 use serde_json_borrow::ObjectAsVec;
@@ -107,11 +108,11 @@ pub(super) fn encode_tools<'a>(
     capabilities: &Capabilities,
     losses: &mut Losses,
 ) -> Result<(Vec<MessagesTool<'a>>, Option<MessagesToolChoice<'a>>), ApiError> {
+    let allowed = allowed_names(request.tool_choice.as_ref());
+    let may_call = |name: &str| allowed.as_ref().is_none_or(|names| names.contains(name));
     let mut tools = Vec::new();
-    for tool in &request.tools {
-        if may_call(request.tool_choice.as_ref(), &tool.name) {
-            tools.push(encode_function(tool, losses));
-        }
+    for tool in request.tools.iter().filter(|tool| may_call(&tool.name)) {
+        tools.push(encode_function(tool, losses));
     }
     if let Some(search) = &request.search
         && is_name_free(HostedTool::Search, request, losses)
@@ -144,12 +145,12 @@ fn is_name_free(tool: HostedTool, request: &Request<'_>, losses: &mut Losses) ->
     !is_taken
 }
 
-/// Whether the choice allows this tool. The format cannot name several allowed tools, so the others
+/// The tools that a choice allows; `None`: all. The format cannot name several allowed tools, so the others
 /// are not declared at all.
-fn may_call(choice: Option<&ToolChoice<'_>>, name: &str) -> bool {
+fn allowed_names<'a>(choice: Option<&'a ToolChoice<'_>>) -> Option<HashSet<&'a str>> {
     match choice {
-        Some(ToolChoice::Subset { names, .. }) => names.iter().any(|known| known == name),
-        _ => true,
+        Some(ToolChoice::Subset { names, .. }) => Some(names.iter().map(|name| &**name).collect()),
+        _ => None,
     }
 }
 
@@ -215,16 +216,15 @@ fn declare_called_tools<'a>(
     tools: &mut Vec<MessagesTool<'a>>,
     losses: &mut Losses,
 ) {
-    let mut known: Vec<&str> = Vec::new();
+    let mut known = HashSet::new();
     for part in request.turns.iter().flat_map(|turn| &turn.parts) {
         let PartKind::Call(call) = &part.kind else {
             continue;
         };
         let name = &*call.name;
-        if known.contains(&name) {
+        if !known.insert(name) {
             continue;
         }
-        known.push(name);
         losses.added(FieldLocation::Path("tools".into()));
         tools.push(MessagesTool::Function {
             name,

@@ -1,5 +1,7 @@
 //! The parts of a content in a request.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use super::calls::{
@@ -153,15 +155,15 @@ impl<'a> NativePart<'a> {
 #[derive(Default)]
 pub(super) struct SignedContentParts<'a> {
     parts: Vec<NativePart<'a>>,
-    pending: Vec<&'a str>,
+    pending: VecDeque<&'a str>,
 }
 
 impl<'a> SignedContentParts<'a> {
     pub(super) fn push(&mut self, payload: NativePayload<'a>, signature: Option<&'a str>) {
         let mut part = NativePart::from(payload);
         part.thought_signature = signature;
-        if signature.is_none() && !self.pending.is_empty() {
-            part.thought_signature = Some(self.pending.remove(0));
+        if signature.is_none() {
+            part.thought_signature = self.pending.pop_front();
         }
         self.parts.push(part);
     }
@@ -172,7 +174,7 @@ impl<'a> SignedContentParts<'a> {
             part.thought = true;
             self.parts.push(part);
         }
-        self.pending.push(signature);
+        self.pending.push_back(signature);
     }
 
     pub(super) fn finish(mut self) -> Vec<NativePart<'a>> {

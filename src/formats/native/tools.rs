@@ -1,6 +1,6 @@
 //! `tools` and `toolConfig`: the tools that the model may call, and whether it must.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
@@ -123,11 +123,15 @@ pub(super) fn encode_tools<'a>(
     let choice = request.tool_choice.as_ref();
     // Allowed names restrict only a model that must call, and an empty list would allow all tools:
     // in these cases the other tools are not declared at all.
-    let is_offered = |tool: &&Tool<'_>| match choice {
+    let offered_names: Option<HashSet<&str>> = match choice {
         Some(ToolChoice::Subset { names, required }) if !required || names.is_empty() => {
-            names.contains(&tool.name)
+            Some(names.iter().map(|name| &**name).collect())
         }
-        _ => true,
+        _ => None,
+    };
+    let is_offered = |tool: &&Tool<'_>| {
+        let names = offered_names.as_ref();
+        names.is_none_or(|names| names.contains(&*tool.name))
     };
     let offered = request.tools.iter().filter(is_offered);
     let declarations: Vec<_> = offered

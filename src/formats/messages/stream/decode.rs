@@ -1,5 +1,6 @@
 //! Decodes the events of an upstream's stream.
 
+use std::collections::HashMap;
 use std::mem::take;
 
 use crate::formats::block_sequencer::{BlockKey, BlockSequencer};
@@ -88,7 +89,8 @@ from_json! {
 pub(in crate::formats::messages) struct MessagesStreamDecoder {
     phase: MessagesDecoderPhase,
     blocks: BlockSequencer,
-    running: Vec<RunningBlock>,
+    /// The blocks that are open, by their index.
+    running: HashMap<u32, RunningBlock>,
     /// How many blocks came complete in `message_start`.
     complete_blocks: u32,
     /// The length of the text so far, which citations refer to.
@@ -110,7 +112,6 @@ enum MessagesDecoderPhase {
 /// A block between its `content_block_start` and its `content_block_stop`.
 #[derive(Debug)]
 struct RunningBlock {
-    index: u32,
     /// The position of its first character in the whole text.
     start: u64,
     /// URL and title of each citation.
@@ -214,14 +215,12 @@ impl MessagesStreamDecoder {
         }
         let start: BlockStart<'_> = decode_event_data(raw)?;
         let citations = start.citations.unwrap_or_default();
-        self.running.push(RunningBlock {
-            index,
+        let citations = citations.into_iter().filter_map(decode_streamed_citation);
+        let running = RunningBlock {
             start: self.characters,
-            citations: citations
-                .into_iter()
-                .filter_map(decode_streamed_citation)
-                .collect(),
-        });
+            citations: citations.collect(),
+        };
+        self.running.insert(index, running);
         let mut open = |block, deltas: [Option<Delta<'_>>; 2]| {
             self.blocks
                 .push(0, BlockKey::Item(index), || block, None, out);
@@ -268,7 +267,7 @@ impl MessagesStreamDecoder {
         delta: &mut MessagesDelta<'_>,
         out: &mut dyn FnMut(Event<'_>),
     ) {
-        let Some(running) = self.running.iter_mut().find(|block| block.index == index) else {
+        let Some(running) = self.running.get_mut(&index) else {
             return;
         };
         let delta = match delta.kind.as_ref() {
@@ -295,10 +294,9 @@ impl MessagesStreamDecoder {
 
     /// Decodes `content_block_stop`. Citations cover the whole block, so they are sent at its end.
     fn decode_block_stop(&mut self, index: u32, out: &mut dyn FnMut(Event<'_>)) {
-        let Some(at) = self.running.iter().position(|block| block.index == index) else {
+        let Some(running) = self.running.remove(&index) else {
             return;
         };
-        let running = self.running.remove(at);
         for (url, title) in running.citations {
             let citation = Citation {
                 url: url.into(),

@@ -60,6 +60,10 @@ impl StreamDecoder for NativeStreamDecoder {
             let choice = candidate.index();
             let decoder = self.candidates.entry(choice).or_default();
             decoder.decode_candidate(candidate, &mut ChoiceEvents { choice, out });
+            if decoder.is_too_deep {
+                let message = "the upstream's arguments of a call are nested too deep";
+                return Err(ApiError::bad_gateway(message));
+            }
         }
         Ok(())
     }
@@ -120,6 +124,8 @@ struct CandidateDecoder {
     open: Option<OpenBlock>,
     /// A call whose arguments are still coming.
     partial_call: Option<PartialCall>,
+    /// An argument of that call is nested too deep.
+    is_too_deep: bool,
     has_calls: bool,
     /// The text so far, which citations refer to.
     text: CitedText<'static>,
@@ -329,7 +335,7 @@ impl CandidateDecoder {
         }
         if let Some(partial_call) = &mut self.partial_call {
             for argument in call.partial_args.into_iter().flatten() {
-                partial_call.add(argument);
+                self.is_too_deep |= partial_call.add(argument).is_err();
             }
             if !continues && !begins {
                 self.end_partial_call(out);

@@ -1,5 +1,7 @@
 //! A call whose arguments come one by one in a stream: `$.city` = `"Par"`, then `"is"` → `{"city":"Paris"}`.
 
+use std::collections::HashMap;
+
 use serde::{Serialize, Serializer};
 
 use crate::formats::native::response_calls::{PartialArg, UpstreamFunctionCall};
@@ -13,12 +15,26 @@ pub(super) struct PartialCall {
     arguments: ArgumentTree,
 }
 
-/// Arguments that are being received. The keys keep the order in which they came.
+/// How deep arguments may be nested: what decodes them goes no deeper than 127.
+const MAX_DEPTH: usize = 100;
+
+/// An argument is nested too deep.
+#[derive(Debug, PartialEq)]
+pub(super) struct TooDeep;
+
+/// Arguments that are being received.
 enum ArgumentTree {
-    Object(Vec<(String, ArgumentTree)>),
+    Object(ArgumentObject),
     Array(Vec<ArgumentTree>),
     Text(String),
     Leaf(serde_json::Value),
+}
+
+/// An object whose keys keep the order in which they came.
+#[derive(Default)]
+struct ArgumentObject {
+    entries: Vec<(String, ArgumentTree)>,
+    positions: HashMap<String, usize>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -37,15 +53,18 @@ impl PartialCall {
             id: call.id.as_ref().map(own).filter(|id| !id.is_empty()),
             name: call.name.as_ref().map(own).unwrap_or_default(),
             signature: signature.map(Signature::into_owned),
-            arguments: ArgumentTree::Object(Vec::new()),
+            arguments: ArgumentTree::Object(ArgumentObject::default()),
         }
     }
 
     /// Adds an argument, or a fragment of a string argument.
-    pub(super) fn add(&mut self, argument: PartialArg<'_>) {
+    pub(super) fn add(&mut self, argument: PartialArg<'_>) -> Result<(), TooDeep> {
         let path = argument.json_path.unwrap_or_default();
         let mut node = &mut self.arguments;
-        for segment in path_segments(&path) {
+        for (depth, segment) in path_segments(&path).enumerate() {
+            if depth == MAX_DEPTH {
+                return Err(TooDeep);
+            }
             node = node.child(segment);
         }
         if let Some(more) = argument.string_value {
@@ -58,6 +77,7 @@ impl PartialCall {
         } else if let Some(value) = argument.bool_value {
             *node = ArgumentTree::Leaf(value.into());
         }
+        Ok(())
     }
 
     /// Encodes the arguments as JSON.
@@ -72,17 +92,12 @@ impl ArgumentTree {
         match segment {
             PathSegment::Key(key) => {
                 if !matches!(self, ArgumentTree::Object(_)) {
-                    *self = ArgumentTree::Object(Vec::new());
+                    *self = ArgumentTree::Object(ArgumentObject::default());
                 }
-                let ArgumentTree::Object(entries) = self else {
+                let ArgumentTree::Object(object) = self else {
                     return self;
                 };
-                let known = entries.iter().position(|(name, _)| name == key);
-                let at = known.unwrap_or_else(|| {
-                    entries.push((key.to_owned(), ArgumentTree::Leaf(serde_json::Value::Null)));
-                    entries.len() - 1
-                });
-                &mut entries[at].1
+                object.value_of(key)
             }
             PathSegment::Index(index) => {
                 if !matches!(self, ArgumentTree::Array(_)) {
@@ -102,11 +117,28 @@ impl ArgumentTree {
     }
 }
 
+impl ArgumentObject {
+    /// The value of a key, created as null if it is not there.
+    fn value_of(&mut self, key: &str) -> &mut ArgumentTree {
+        let at = match self.positions.get(key) {
+            Some(at) => *at,
+            None => {
+                let null = ArgumentTree::Leaf(serde_json::Value::Null);
+                self.positions.insert(key.to_owned(), self.entries.len());
+                self.entries.push((key.to_owned(), null));
+                self.entries.len() - 1
+            }
+        };
+        &mut self.entries[at].1
+    }
+}
+
 impl Serialize for ArgumentTree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            ArgumentTree::Object(entries) => {
-                serializer.collect_map(entries.iter().map(|(name, value)| (name, value)))
+            ArgumentTree::Object(object) => {
+                let entries = object.entries.iter();
+                serializer.collect_map(entries.map(|(name, value)| (name, value)))
             }
             ArgumentTree::Array(items) => serializer.collect_seq(items),
             ArgumentTree::Text(text) => serializer.serialize_str(text),
@@ -183,11 +215,27 @@ mod tests {
             r#"{"jsonPath":"$.list[1]","boolValue":false}"#,
             r#"{"jsonPath":"$.a","nullValue":"NULL_VALUE"}"#,
         ] {
-            call.add(decode_json(argument).unwrap());
+            call.add(decode_json(argument).unwrap()).unwrap();
         }
         assert_eq!(
             call.arguments(),
             r#"{"z":"Paris","list":[{"n":2},false],"a":null}"#
         );
+    }
+
+    /// To encode and to drop a deeper tree would take more than a thread's stack.
+    #[test]
+    fn arguments_that_are_nested_too_deep_are_refused() {
+        let begun: UpstreamFunctionCall<'_> = decode_json(r#"{"name":"f"}"#).unwrap();
+        let mut call = PartialCall::begin(&begun, None);
+        let mut add = |depth: usize| {
+            let path = ".a".repeat(depth);
+            let argument = format!(r#"{{"jsonPath":"${path}","stringValue":"x"}}"#);
+            call.add(decode_json(&argument).unwrap())
+        };
+        assert_eq!(add(MAX_DEPTH), Ok(()));
+        assert_eq!(add(MAX_DEPTH + 1), Err(TooDeep));
+        assert_eq!(add(1_000_000), Err(TooDeep));
+        assert!(call.arguments().starts_with(r#"{"a":{"a":{"a":"#));
     }
 }
