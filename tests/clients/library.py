@@ -146,24 +146,28 @@ def library(name, package, rows, program=None):
     return type(name, (Library,), members | {"program": program or f"with_{name}.py"})
 
 
-class Vercel(Library):
+class Modules(Library):
     """Modules are looked for beside the program that imports them, so the programs go where they are."""
 
-    name, package, format = "vercel", "vercel", "chat"
-    rows = ("compatible", "chat", "messages", "native", "responses")
-
     def command(self, row):
-        program = shutil.copy(HERE / "speakers/vercel.mjs", self.directory)
-        return ["node", program, row]
+        shutil.copy(HERE / "speakers/speaking.mjs", self.directory)
+        return ["node", shutil.copy(HERE / "speakers" / self.program, self.directory), row]
 
 
+def modules(name, rows, program, **members):
+    members |= {"name": name, "package": name, "rows": rows, "program": program}
+    return type(name, (Modules,), members)
+
+
+EVERY = ("chat", "messages", "native", "responses")
 LIBRARIES = (
     library("openai", "official", ("chat", "responses")),
     library("anthropic", "official", ("messages",)),
     library("google", "official", ("native",)),
-    library("langchain", "langchain", ("chat", "messages", "native", "responses")),
-    library("pydantic_ai", "official", ("chat", "messages", "native", "responses")),
-    library("instructor", "instructor", ("chat", "messages", "native", "responses")),
-    library("litellm", "litellm", ("chat", "messages", "native", "responses")),
-    Vercel,
+    library("langchain", "langchain", EVERY),
+    library("pydantic_ai", "official", EVERY),
+    library("instructor", "instructor", EVERY),
+    library("litellm", "litellm", EVERY),
+    modules("vercel", ("compatible", *EVERY), "vercel.mjs", format="chat"),
+    modules("google_js", ("native",), "google.mjs"),
 )

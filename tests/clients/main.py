@@ -128,7 +128,7 @@ def outcome(run, done, cell, file):
         return "FAIL"
 
 
-LINE = "{:<24} {:<10} " + " ".join("{:<6}" for _ in cells.CELLS)
+LINE = "{:<28} {:<10} " + " ".join("{:<6}" for _ in cells.CELLS)
 
 
 def print_row(row):

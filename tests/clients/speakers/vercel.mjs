@@ -1,17 +1,13 @@
 // The Vercel AI SDK: all four formats, chat by two of its providers.
 
-import readline from 'node:readline'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateText, Output, stepCountIs, streamText, tool } from 'ai'
 import { z } from 'zod'
+import { description, gateway, key as apiKey, lookupOf, model as id, serve } from './speaking.mjs'
 
-// Warnings are printed too; only what is said at the end goes to the tests.
-const say = console.log
-console.log = console.info = console.error
-const { GATEWAY: gateway, GATEWAY_KEY: apiKey, GATEWAY_MODEL: id } = process.env
 const openai = () => createOpenAI({ baseURL: `${gateway}/v1`, apiKey })
 const models = {
   compatible: () =>
@@ -36,7 +32,7 @@ const recipe = z.object({
   ingredients: z.array(z.string()),
 })
 
-const cells = {
+await serve({
   async text(prompt) {
     return { text: (await generateText({ model, prompt, maxRetries: 0 })).text }
   },
@@ -50,15 +46,8 @@ const cells = {
   },
 
   async tools(prompt, secret) {
-    const asked = []
-    const lookup = tool({
-      description: 'What is known of a city',
-      inputSchema: z.object({ city: z.string() }),
-      async execute({ city }) {
-        asked.push(city)
-        return `${city} keeps ${secret}`
-      },
-    })
+    const { asked, lookup: execute } = lookupOf(secret)
+    const lookup = tool({ description, inputSchema: z.object({ city: z.string() }), execute })
     const stopWhen = stepCountIs(3)
     const { text } = await generateText({ model, prompt, tools: { lookup }, stopWhen, maxRetries: 0 })
     return { text, asked }
@@ -68,12 +57,4 @@ const cells = {
     const output = Output.object({ schema: recipe })
     return { value: (await generateText({ model, prompt, output, maxRetries: 0 })).output }
   },
-}
-
-for await (const line of readline.createInterface({ input: process.stdin })) {
-  const { cell, prompt, secret } = JSON.parse(line)
-  const answer = await (cells[cell]?.(prompt, secret) ?? Promise.resolve({ absent: true })).catch(
-    (error) => ({ error: String(error) }),
-  )
-  say(JSON.stringify(answer))
-}
+})
