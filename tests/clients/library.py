@@ -169,5 +169,7 @@ LIBRARIES = (
     library("instructor", "instructor", EVERY),
     library("litellm", "litellm", EVERY),
     modules("vercel", ("compatible", *EVERY), "vercel.mjs", format="chat"),
+    library("openai_agents", "openai_agents", ("chat", "responses")),
+    modules("openai_agents_js", ("chat", "responses"), "openai_agents.mjs"),
     modules("google_js", ("native",), "google.mjs"),
 )
