@@ -21,9 +21,11 @@ from codex import Codex
 from gemini import Gemini
 from library import LIBRARIES
 from llm import Llm
+from pi import Pi
 from recorder import Recorder
 
-CLIENTS = {client.name: client for client in (Claude, Codex, Gemini, *LIBRARIES, Llm, Aider)}
+COMMANDS = (Claude, Codex, Gemini, Pi, Llm, Aider)
+CLIENTS = {client.name: client for client in (*COMMANDS, *LIBRARIES)}
 # The least that a change should be tried with: the one that starts fastest.
 QUICK = "codex"
 LOGS = installed.TARGET / "logs"
