@@ -18,13 +18,14 @@ import stage as gateway
 from aider import Aider
 from claude import Claude
 from codex import Codex
+from copilot import Copilot
 from gemini import Gemini
 from library import LIBRARIES
 from llm import Llm
 from pi import Pi
 from recorder import Recorder
 
-COMMANDS = (Claude, Codex, Gemini, Pi, Llm, Aider)
+COMMANDS = (Claude, Codex, Gemini, Copilot, Pi, Llm, Aider)
 CLIENTS = {client.name: client for client in (*COMMANDS, *LIBRARIES)}
 # The least that a change should be tried with: the one that starts fastest.
 QUICK = "codex"
