@@ -165,6 +165,7 @@ LIBRARIES = (
     library("anthropic", "official", ("messages",)),
     library("google", "official", ("native",)),
     library("langchain", "langchain", EVERY),
+    library("langgraph", "langchain", EVERY),
     library("pydantic_ai", "official", EVERY),
     library("instructor", "instructor", EVERY),
     library("litellm", "litellm", EVERY),
