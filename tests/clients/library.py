@@ -173,4 +173,5 @@ LIBRARIES = (
     library("openai_agents", "openai_agents", ("chat", "responses")),
     modules("openai_agents_js", ("chat", "responses"), "openai_agents.mjs"),
     modules("google_js", ("native",), "google.mjs"),
+    library("adk", "adk", ("native",)),
 )
