@@ -173,5 +173,6 @@ LIBRARIES = (
     library("openai_agents", "openai_agents", ("chat", "responses")),
     modules("openai_agents_js", ("chat", "responses"), "openai_agents.mjs"),
     modules("google_js", ("native",), "google.mjs"),
+    library("claude_agent", "claude_agent", ("messages",)),
     library("adk", "adk", ("native",)),
 )
