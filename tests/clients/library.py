@@ -174,5 +174,6 @@ LIBRARIES = (
     modules("openai_agents_js", ("chat", "responses"), "openai_agents.mjs"),
     modules("google_js", ("native",), "google.mjs"),
     library("claude_agent", "claude_agent", ("messages",)),
+    modules("claude_agent_js", ("messages",), "claude_agent.mjs"),
     library("adk", "adk", ("native",)),
 )

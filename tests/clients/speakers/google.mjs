@@ -1,20 +1,9 @@
 // The official Google SDK for JavaScript: native.
 
 import { GoogleGenAI } from '@google/genai'
-import { description, gateway, key, lookupOf, model, parameters, serve } from './speaking.mjs'
+import { description, gateway, key, lookupOf, model, parameters, recipe, serve } from './speaking.mjs'
 
 const { models } = new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: gateway } })
-const recipe = {
-  type: 'object',
-  properties: {
-    title: { type: 'string' },
-    minutes: { type: 'integer' },
-    vegetarian: { type: 'boolean' },
-    ingredients: { type: 'array', items: { type: 'string' } },
-  },
-  required: ['title', 'minutes', 'vegetarian', 'ingredients'],
-  additionalProperties: false,
-}
 const user = (...parts) => ({ role: 'user', parts })
 
 await serve({

@@ -14,6 +14,18 @@ export const parameters = {
   required: ['city'],
   additionalProperties: false,
 }
+// How something is cooked.
+export const recipe = {
+  type: 'object',
+  properties: {
+    title: { type: 'string' },
+    minutes: { type: 'integer' },
+    vegetarian: { type: 'boolean' },
+    ingredients: { type: 'array', items: { type: 'string' } },
+  },
+  required: ['title', 'minutes', 'vegetarian', 'ingredients'],
+  additionalProperties: false,
+}
 
 // The one tool: what it was asked, and the secret that it gives.
 export function lookupOf(secret) {
