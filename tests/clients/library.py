@@ -1,5 +1,6 @@
 """Client libraries: each format of each is a program of ours that is told what to ask for, cell by cell."""
 
+import contextlib
 import json
 import queue
 import shutil
@@ -65,7 +66,8 @@ class Talk:
     def __exit__(self, *_):
         cli.stop(self.child)
         self.reader.join()
-        self.child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.child.stdin.close()
         self.child.stdout.close()
 
     def ask(self, cell, prompt, secret=None):
