@@ -178,4 +178,5 @@ LIBRARIES = (
     library("claude_agent", "claude_agent", ("messages",)),
     modules("claude_agent_js", ("messages",), "claude_agent.mjs"),
     library("adk", "adk", ("native",)),
+    library("agno", "agno", EVERY),
 )
