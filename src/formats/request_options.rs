@@ -81,6 +81,8 @@ pub struct RoutingFields<'a> {
     /// Makes the stream report its usage; `None`: it does so already.
     pub include_usage_edit: Option<Edit>,
     pub output_limit: OutputLimit,
+    /// The upstream is to answer after the response to this request.
+    pub is_background: bool,
     /// In formats that have a [`ConversationCodec`](super::ConversationCodec).
     pub conversation: Option<ConversationState>,
     /// In formats that have it.

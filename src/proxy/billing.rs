@@ -43,6 +43,11 @@ pub(super) fn reserve(
     {
         return Ok(None);
     }
+    if request.is_background {
+        let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
+                       leave `background` out, or set `stream` to true";
+        return Err(ApiError::invalid(message).at("background"));
+    }
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
@@ -50,8 +55,7 @@ pub(super) fn reserve(
     let input = estimate.max_tokens();
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
-        let usual = attempt.settings.settings.max_output_tokens;
-        let output = limit.output.or(usual).unwrap_or(DEFAULT_OUTPUT_TOKENS);
+        let output = limit.output.unwrap_or_else(|| reserved_output(attempt));
         let longest = attempt.timeouts.total.unwrap_or(DEFAULT_DURATION);
         let output = output.saturating_mul(limit.choices);
         Some(prices.max_cost(input, output, milliseconds(longest)))
@@ -66,6 +70,21 @@ pub(super) fn reserve(
             Ok(None)
         }
         Reserve::Pending(waiting) => Ok(Some(waiting)),
+    }
+}
+
+/// The output that is reserved for a request without a limit of its own.
+fn reserved_output(attempt: &Attempt) -> u64 {
+    let usual = attempt.settings.settings.max_output_tokens;
+    usual.unwrap_or(DEFAULT_OUTPUT_TOKENS)
+}
+
+/// The longest output to ask an upstream for where the request has no limit of its own. For a key with
+/// a cap it is what was reserved: room for reasoning on top of it would not be paid for.
+pub(super) fn usual_output_limit(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
+    match ctx.client.key().is_some_and(|key| key.cap.is_some()) {
+        true => Some(reserved_output(attempt)),
+        false => attempt.settings.settings.max_output_tokens,
     }
 }
 

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::RequestHeader;
 
+use super::billing;
 use super::context::RequestContext;
 use super::downstream;
 use super::gateway::Gateway;
@@ -286,7 +287,7 @@ fn translate_body(
     let target = UpstreamTarget {
         model: &attempt.model,
         stream: request.stream,
-        max_output_tokens: attempt.settings.settings.max_output_tokens,
+        max_output_tokens: billing::usual_output_limit(ctx, attempt),
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
         images_only: attempt.settings.settings.is_image_model(),

@@ -20,6 +20,8 @@ pub struct RequestSummary {
     include_usage_edit: Option<Edit>,
     /// The largest output that the request allows.
     pub output_limit: OutputLimit,
+    /// The upstream is to answer after the response to this request.
+    pub is_background: bool,
     /// Where the body names the upstream's vendor.
     vendor_ranges: Vec<Range<usize>>,
     /// Removes the `async` field, which is for the gateway alone.
@@ -75,6 +77,7 @@ impl RequestSummary {
             stream,
             include_usage_edit: fields.include_usage_edit.filter(|_| stream),
             output_limit: fields.output_limit,
+            is_background: fields.is_background,
             vendor_ranges: Vec::new(),
             is_async: fields
                 .async_option

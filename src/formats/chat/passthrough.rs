@@ -44,6 +44,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         include_usage_edit: usage_edit,
         output_limit: OutputLimit::of(longest, n.count()?),
         conversation: None,
+        is_background: false,
         async_option: None,
     })
 }

@@ -45,6 +45,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         stream: stream.flag()?.unwrap_or(false),
         include_usage_edit: None,
         output_limit: OutputLimit::of(None, n.count()?),
+        is_background: false,
         conversation: None,
         async_option,
     })
@@ -78,6 +79,7 @@ fn peek_multipart(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
         stream: stream.unwrap_or(false),
         include_usage_edit: None,
         output_limit: OutputLimit::of(None, count),
+        is_background: false,
         conversation: None,
         async_option,
     })

@@ -21,6 +21,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         include_usage_edit: None,
         output_limit: OutputLimit::of(max_tokens.count()?, None),
         conversation: None,
+        is_background: false,
         async_option: None,
     })
 }

@@ -33,6 +33,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         include_usage_edit: None,
         output_limit: OutputLimit::of(output.count_or_text()?, choices.count_or_text()?),
         conversation: None,
+        is_background: false,
         async_option: None,
     })
 }

@@ -17,7 +17,15 @@ use crate::sse::SseWriter;
 
 /// Decodes what routing needs of a request.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, stream, previous, store, max_output_tokens, input] = decode_unique_fields(
+    let [
+        model,
+        stream,
+        previous,
+        store,
+        max_output_tokens,
+        background,
+        input,
+    ] = decode_unique_fields(
         body,
         [
             &["model"],
@@ -25,6 +33,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             &["previous_response_id"],
             &["store"],
             &["max_output_tokens"],
+            &["background"],
             &["input"],
         ],
     )?;
@@ -40,6 +49,7 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         stream: stream.flag()?.unwrap_or(false),
         include_usage_edit: None,
         output_limit: OutputLimit::of(max_output_tokens.count()?, None),
+        is_background: background.flag()?.unwrap_or(false),
         async_option: None,
         conversation: Some(ConversationState {
             previous_response_id: previous_response_id.map(Cow::into_owned),

@@ -1,9 +1,9 @@
 //! A key at its spending cap: the error in each format, what is still served, and what a reload keeps.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, Mock, Response, TIMEOUT, client, request, send, wait_until,
+    FORMATS, Gateway, Mock, Response, TIMEOUT, client, echoed_request, request, send, wait_until,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::config;
 
@@ -41,6 +41,67 @@ async fn send_request(
             .json(&body),
     )
     .await
+}
+
+/// An upstream that thinks within a budget is asked for as much as was reserved, not for the budget on top of it.
+#[tokio::test]
+async fn a_budget_for_reasoning_does_not_exceed_what_was_reserved() {
+    let mock = Mock::start();
+    let keys = capped(&[
+        ("capped", "spending_cap: 10"),
+        ("free", "models: [thinker]"),
+    ]);
+    let models = "  - {id: thinker, pricing: {output: 1000}, capabilities: {messages_thinking: budget}, \
+                  upstreams: [{name: messages}]}\n";
+    let gateway = Gateway::start(&config(mock.address, &keys, models));
+    for (format, field, value) in [
+        ("chat", "reasoning_effort", json!("high")),
+        ("responses", "reasoning", json!({"effort": "high"})),
+        (
+            "native",
+            "generationConfig",
+            json!({"thinkingConfig": {"thinkingBudget": 2_000_000}}),
+        ),
+    ] {
+        let (path, mut body) = request(format, "thinker", "mock:echo", false);
+        body[field] = value;
+        let sent = async |key: &str| {
+            let asked = client().post(gateway.url(&path)).bearer_auth(key);
+            let response = send(asked.json(&body)).await;
+            let echoed = echoed_request(format, &response);
+            let body = echoed["body"].as_str().expect("the body that was sent");
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            let count = |value: &Value| value.as_u64().expect("a count");
+            let budget = count(&body["thinking"]["budget_tokens"]);
+            (count(&body["max_tokens"]), budget)
+        };
+        let (most, budget) = sent("key-capped").await;
+        assert!(
+            most == 4096 && budget < most,
+            "{format}: {budget} of {most}"
+        );
+        let (most, budget) = sent("key-free").await;
+        assert_eq!(most, budget + 4096, "{format}");
+    }
+}
+
+/// What such a response costs is known when nobody asks for it any more.
+#[tokio::test]
+async fn a_key_with_a_cap_gets_no_response_in_the_background() {
+    let mock = Mock::start();
+    let keys = capped(&[("capped", "spending_cap: 10")]);
+    let gateway = Gateway::start(&config(mock.address, &keys, ""));
+    for (background, status) in [(true, 400), (false, 200)] {
+        let (path, mut body) = request("responses", "priced-responses", "hello", false);
+        body["background"] = background.into();
+        let asked = client().post(gateway.url(&path)).bearer_auth("key-capped");
+        let response = send(asked.json(&body)).await;
+        assert_eq!(response.status, status, "{}", response.text());
+        if status == 400 {
+            let message = response.error("responses");
+            assert!(message.starts_with("background: a key with a spending cap"));
+        }
+    }
 }
 
 #[tokio::test]
