@@ -28,8 +28,9 @@ const UPSTREAM_KINDS: [(UpstreamKind, &str); 5] = [
     (UpstreamKind::Stranger, "stranger"),
 ];
 
-/// More than the gateway needs for all of this, and much less than one of the bombs would take.
-const MEMORY_LIMIT: u64 = 400 << 10;
+/// More than the gateway needs for all of this, and much less than one of the bombs would take: for each of the workers
+/// at once, brotli may hold a window of 32 MiB.
+const MEMORY_LIMIT: u64 = 700 << 10;
 
 struct FaultRun {
     /// Where the gateway is.
