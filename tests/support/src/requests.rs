@@ -176,5 +176,6 @@ pub fn client_builder() -> reqwest::ClientBuilder {
         .no_proxy()
         // Reading the machine's certificates would take longer than most requests.
         .tls_certs_only([])
-        .timeout(TIMEOUT)
+        // A busy machine may need minutes for the largest bodies, with all that it does at once.
+        .timeout(4 * TIMEOUT)
 }
