@@ -45,7 +45,7 @@ pub(super) fn reserve(
     }
     if request.is_background {
         let message = "background: a key with a spending cap pays when a response ends, and this one would end later; \
-                       leave `background` out, or set `stream` to true";
+                       leave `background` out, and set `stream` to true for a long response";
         return Err(ApiError::invalid(message).at("background"));
     }
     let limit = request.output_limit;

@@ -174,8 +174,8 @@ fn reject_stored_state(fields: &mut Fields<'_, '_>, can_store: bool) -> Result<(
     }
     match fields.bool("background")? {
         Some(true) => Err(ApiError::invalid(
-            "background: the upstream of this model cannot answer in the background; leave `background` out, or set \
-             `stream` to true",
+            "background: the upstream of this model cannot answer in the background; leave `background` out, and set \
+             `stream` to true for a long response",
         )
         .at("background")),
         _ => Ok(()),
