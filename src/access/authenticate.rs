@@ -6,7 +6,6 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::errors::invalid_key;
 use super::keyring::Keyring;
 use crate::model::{ApiError, ApiErrorKind, truncated};
 use crate::runtime::{Key, Snapshot, key_hash};
@@ -18,14 +17,13 @@ const KEY_HEADERS: [&str; 3] = ["x-api-key", "x-vendor-api-key", "x-goog-api-key
 /// The query parameter that may carry a key, where the path allows it; it is never sent upstream.
 pub const KEY_PARAMETER: &str = "key";
 
-/// Maximum number of presented keys that are looked up in the store for one request.
-const MAX_LOOKUPS: usize = 4;
-
 /// The key of a request, as far as it is known in memory.
 pub enum KeyLookup {
     Found(Arc<Key>),
-    /// The hashes of the presented secrets: the store may know one of them.
-    Unknown(Vec<[u8; 32]>),
+    /// The hash of a secret that the store may know.
+    Unknown([u8; 32]),
+    /// The secret is none of the config, and cannot be one of the store.
+    Wrong,
 }
 
 /// Authenticates a request. `query` is given only where the path allows a key there.
@@ -35,26 +33,12 @@ pub fn authenticate(
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Result<KeyLookup, ApiError> {
-    let (mut presented, mut unknown) = (false, Vec::new());
-    for secret in secrets(headers, query) {
-        presented = true;
-        let hash = key_hash(&secret);
-        if let Some(key) = snapshot.key(&hash) {
-            return Ok(KeyLookup::Found(key.clone()));
-        }
-        if keyring.is_some() && may_be_stored_key(&secret) && unknown.len() < MAX_LOOKUPS {
-            unknown.push(hash);
-        }
-    }
-    let cached = keyring.and_then(|ring| ring.cached(snapshot, &mut unknown));
-    match cached {
-        Some(key) => key.map(KeyLookup::Found),
-        None if !unknown.is_empty() => Ok(KeyLookup::Unknown(unknown)),
-        None if presented => Err(invalid_key()),
-        None => {
-            let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
-            Err(ApiError::new(ApiErrorKind::Unauthenticated, message))
-        }
+    let secret = only_secret(headers, query)?;
+    let hash = key_hash(&secret);
+    match find(snapshot, keyring, &hash)? {
+        Some(key) => Ok(KeyLookup::Found(key)),
+        None if keyring.is_some() && may_be_stored_key(&secret) => Ok(KeyLookup::Unknown(hash)),
+        None => Ok(KeyLookup::Wrong),
     }
 }
 
@@ -64,15 +48,46 @@ pub fn reauthenticate(
     keyring: Option<&Keyring>,
     hash: [u8; 32],
 ) -> Result<KeyLookup, ApiError> {
-    if let Some(key) = snapshot.key(&hash) {
-        return Ok(KeyLookup::Found(key.clone()));
+    match find(snapshot, keyring, &hash)? {
+        Some(key) => Ok(KeyLookup::Found(key)),
+        None if keyring.is_some() => Ok(KeyLookup::Unknown(hash)),
+        None => Ok(KeyLookup::Wrong),
     }
-    let mut unknown = vec![hash];
-    match keyring.map(|ring| ring.cached(snapshot, &mut unknown)) {
-        None => Err(invalid_key()),
-        Some(None) => Ok(KeyLookup::Unknown(unknown)),
-        Some(Some(key)) => key.map(KeyLookup::Found),
+}
+
+/// Finds a key in memory. `Err`: it is known, and may not be used now.
+fn find(
+    snapshot: &Snapshot,
+    keyring: Option<&Keyring>,
+    hash: &[u8; 32],
+) -> Result<Option<Arc<Key>>, ApiError> {
+    if let Some(key) = snapshot.key(hash) {
+        return Ok(Some(key.clone()));
     }
+    match keyring.and_then(|ring| ring.cached(snapshot, hash)) {
+        Some(key) => key.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The secret of a request. It may be sent in several places, but it must be the same: otherwise one
+/// request could try many.
+fn only_secret<'a>(
+    headers: &'a HeaderMap,
+    query: Option<&'a str>,
+) -> Result<Cow<'a, [u8]>, ApiError> {
+    let error = |message| ApiError::new(ApiErrorKind::Unauthenticated, message);
+    let mut secrets = secrets(headers, query).filter(|secret| !secret.is_empty());
+    let Some(secret) = secrets.next() else {
+        let message = "an API key is missing: send it as `Authorization: Bearer <key>`";
+        return Err(error(message));
+    };
+    if secrets.any(|other| other != secret) {
+        let message = "the request carries several API keys that differ (in `Authorization`, `x-api-key`, \
+             `x-vendor-api-key`, `x-goog-api-key` or `?key=`); send one";
+        return Err(error(message));
+    }
+    Ok(secret)
 }
 
 /// Checks whether the key may use the model; called before the model is looked up, so that a key

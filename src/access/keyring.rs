@@ -82,59 +82,32 @@ impl Keyring {
         }
     }
 
-    /// The first of these keys that is cached and may be used, or the error if all are cached and none may.
-    /// Hashes that are not cached stay in `hashes`.
+    /// A key that is cached, or the error if it is and may not be used.
     pub(super) fn cached(
         &self,
         snapshot: &Snapshot,
-        hashes: &mut Vec<[u8; 32]>,
+        hash: &[u8; 32],
     ) -> Option<Result<Arc<Key>, ApiError>> {
-        if hashes.is_empty() {
-            return None;
-        }
-        let (mut found, mut refused) = (None, None);
         let keys = self.cached_keys();
-        hashes.retain(|hash| {
-            match keys.get(hash).map(|cached| usable(cached, snapshot)) {
-                None => return true,
-                Some(Ok(key)) => found = found.take().or(Some(key)),
-                Some(Err(api_error)) => refused = refused.take().or(Some(api_error)),
-            }
-            false
-        });
-        match found {
-            Some(key) => Some(Ok(key)),
-            None => refused.filter(|_| hashes.is_empty()).map(Err),
-        }
+        keys.get(hash).map(|cached| usable(cached, snapshot))
     }
 
-    /// Looks keys up in the store. Concurrent lookups of one key share one query.
+    /// Looks a key up in the store. Concurrent lookups of one key share one query.
     pub async fn look_up(
         &self,
         runtime: &Runtime,
         snapshot: &Snapshot,
-        hashes: &[[u8; 32]],
+        hash: &[u8; 32],
     ) -> Result<Arc<Key>, ApiError> {
-        let mut refused = None;
-        for hash in hashes {
-            let lookup = self.unknown.try_get_with(*hash, self.query(runtime, hash));
-            let api_error = match lookup
-                .await
-                .map_err(|outcome| LookupOutcome::clone(&outcome))
-            {
-                Ok(()) => continue,
-                Err(LookupOutcome::Found(cached)) => match usable(&cached, snapshot) {
-                    Ok(key) => return Ok(key),
-                    Err(api_error) => api_error,
-                },
-                Err(LookupOutcome::TooMany) => {
-                    try_later("too many unknown API keys are being tried")
-                }
-                Err(LookupOutcome::Failed) => try_later("the API key cannot be looked up now"),
-            };
-            refused = refused.or(Some(api_error));
+        let lookup = self.unknown.try_get_with(*hash, self.query(runtime, hash));
+        match lookup.await.as_ref().map_err(|outcome| &**outcome) {
+            Ok(()) => Err(invalid_key()),
+            Err(LookupOutcome::Found(cached)) => usable(cached, snapshot),
+            Err(LookupOutcome::TooMany) => {
+                Err(try_later("too many unknown API keys are being tried"))
+            }
+            Err(LookupOutcome::Failed) => Err(try_later("the API key cannot be looked up now")),
         }
-        Err(refused.unwrap_or_else(invalid_key))
     }
 
     async fn query(&self, runtime: &Runtime, hash: &[u8; 32]) -> Result<(), LookupOutcome> {
@@ -342,12 +315,12 @@ mod tests {
         let keyring = Keyring::new(store.clone(), Arc::new(journal), Arc::default());
         let runtime = Runtime::new(config);
         let created = store.create_key("dev", &KeyChange::default()).await;
-        let hashes = [created.expect("a key").0.settings.sha256];
+        let hash = created.expect("a key").0.settings.sha256;
 
         let snapshot = runtime.snapshot();
-        let first = keyring.look_up(&runtime, &snapshot, &hashes).await;
+        let first = keyring.look_up(&runtime, &snapshot, &hash).await;
         // The second lookup began before the first one ended.
-        let late = keyring.look_up(&runtime, &snapshot, &hashes).await;
+        let late = keyring.look_up(&runtime, &snapshot, &hash).await;
         let (first, late) = (first.expect("a key"), late.expect("a key"));
         assert!(Arc::ptr_eq(&first, &late));
     }

@@ -54,6 +54,19 @@ pub async fn admit_shared(
     })
 }
 
+/// Counts a request that is answered without an upstream: it takes one of the key's requests per minute, and
+/// nothing else.
+pub async fn count_request(limits: Option<&SharedLimits>, key: &Key) -> Result<(), ApiError> {
+    if key.limits.requests_per_minute.is_none() {
+        return Ok(());
+    }
+    let counted = match limits {
+        Some(limits) => Box::pin(limits.count_request(key)).await,
+        None => key.limiter.count_request(&key.limits, Instant::now()),
+    };
+    counted.map_err(|reached| limit_error(&reached, key))
+}
+
 /// Admits an image task, which was counted when it was created; only its usage is added.
 pub fn admit_task(limits: &SharedLimits, key: &Key) -> Admission {
     Admission {

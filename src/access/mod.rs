@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod errors;
+mod failed_attempts;
 mod keyring;
 mod leases;
 mod limits;
@@ -10,8 +11,9 @@ mod shared_limits;
 
 pub use authenticate::{KEY_PARAMETER, KeyLookup, authenticate, authorize_model, reauthenticate};
 pub use errors::invalid_key;
+pub use failed_attempts::{FailedAttempts, client_network};
 pub use keyring::Keyring;
 pub use leases::Leases;
-pub use limits::{Admission, admit, admit_shared, admit_task};
+pub use limits::{Admission, admit, admit_shared, admit_task, count_request};
 pub use reserve::{PendingReservation, Reserve, reserve};
 pub use shared_limits::SharedLimits;

@@ -1,15 +1,14 @@
 //! How many client connections may be open at once, in all and from one address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::access::client_network;
+
 /// A refused connection is logged no more often than this.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
-
-/// An IPv6 client has a whole network of this size.
-const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The highest numbers of connections; `None`: no limit.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +46,7 @@ impl ConnectionLimits {
         max: MaxConnections,
     ) -> Option<ConnectionPermit> {
         let mut open = self.open();
-        let address = peer.map(|peer| network(peer.ip()));
+        let address = peer.map(|peer| client_network(peer.ip()));
         let from_address = address.and_then(|address| open.by_address.get(&address));
         let from_address = from_address.copied().unwrap_or_default();
         if open.total >= max.total || max.per_address.is_some_and(|most| from_address >= most) {
@@ -109,16 +108,6 @@ impl Drop for ConnectionPermit {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> IPV6_NETWORK_BITS << IPV6_NETWORK_BITS;
-            Ipv6Addr::from_bits(network).into()
-        }
-        address => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,15 +134,5 @@ mod tests {
         drop((second, third));
         assert_eq!(limits.open().total, 0);
         assert!(limits.open().by_address.is_empty());
-    }
-
-    #[test]
-    fn the_addresses_of_an_ipv6_network_count_as_one() {
-        let network_of = |address: &str| network(address.parse().expect("an address"));
-        assert_eq!(
-            network_of("2001:db8:1:2:3::4"),
-            network_of("2001:db8:1:2:9::")
-        );
-        assert_ne!(network_of("2001:db8:1:2::"), network_of("2001:db8:1:3::"));
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::access_log::AccessLog;
 use super::conversation_store::ConversationStore;
 use super::upstream::pool::UpstreamPool;
-use crate::access::{Keyring, Leases, SharedLimits};
+use crate::access::{FailedAttempts, Keyring, Leases, SharedLimits};
 use crate::images::{FileStore, TaskQueue};
 use crate::journal::Journal;
 use crate::metrics::Metrics;
@@ -20,6 +20,8 @@ pub struct Gateway {
     pub metrics: Arc<Metrics>,
     /// The keys of the store; `None`: there is no store.
     pub keyring: Option<Arc<Keyring>>,
+    /// The wrong keys that clients have sent of late.
+    pub failed_attempts: FailedAttempts,
     /// Limits that are shared with other gateways; `None`: this process keeps them alone.
     pub shared_limits: Option<Arc<SharedLimits>>,
     /// What this process may spend of caps that it shares; `None`: it shares none.

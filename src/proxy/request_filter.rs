@@ -1,5 +1,6 @@
 //! The work of `request_filter`: endpoint, key, body, model and reservation, then the forwarding loop.
 
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::access::{self, KeyLookup};
 use crate::config::{Balance, Limits};
 use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
-use crate::runtime::{Conversations, Model, attempts};
+use crate::runtime::{Conversations, Key, Model, attempts};
 use crate::translate::RequestSummary;
 
 /// More than any client needs; what is longer is an accident or an attack.
@@ -63,10 +64,14 @@ impl Gateway {
             return local::respond_preflight(session, ctx).await;
         }
         let endpoint = match self.authenticate(session, ctx) {
-            Ok((endpoint, caller)) => match self.admit(ctx, &endpoint, caller).await {
-                Ok(()) => endpoint,
-                Err(api_error) => return Err(ctx.set_error(api_error)),
-            },
+            Ok((endpoint, caller)) => {
+                let address = session.client_addr().and_then(|address| address.as_inet());
+                let address = address.map(SocketAddr::ip);
+                match self.admit(ctx, &endpoint, caller, address).await {
+                    Ok(()) => endpoint,
+                    Err(api_error) => return Err(ctx.set_error(api_error)),
+                }
+            }
             Err(api_error) => return Err(ctx.set_error(api_error)),
         };
         let Endpoint::Model {
@@ -132,19 +137,27 @@ impl Gateway {
         ctx: &mut RequestContext,
         endpoint: &Endpoint,
         caller: Option<KeyLookup>,
+        address: Option<IpAddr>,
     ) -> Result<(), ApiError> {
-        let key = match (caller, &self.keyring) {
-            (None, _) => return Ok(()),
-            (Some(KeyLookup::Found(key)), _) => key,
-            (Some(KeyLookup::Unknown(hashes)), Some(keyring)) => {
-                let snapshot = ctx.snapshot.clone();
-                Box::pin(keyring.look_up(&self.runtime, &snapshot, &hashes)).await?
+        let key = match caller {
+            None => return Ok(()),
+            Some(KeyLookup::Found(key)) => key,
+            Some(unknown) => {
+                // Keys in memory are found before: they are never refused for the wrong ones of others.
+                self.failed_attempts.check(address)?;
+                match self.look_up(ctx, unknown).await {
+                    Err(api_error) if api_error.kind == ApiErrorKind::Unauthenticated => {
+                        self.failed_attempts.count(address);
+                        return Err(api_error);
+                    }
+                    found => found?,
+                }
             }
-            (Some(KeyLookup::Unknown(_)), None) => return Err(access::invalid_key()),
         };
         ctx.client.set_key(key.clone());
         if !matches!(endpoint, Endpoint::Model { .. }) {
-            return Ok(());
+            let shared = self.shared_limits.as_deref();
+            return access::count_request(shared, &key).await;
         }
         let snapshot = ctx.snapshot.clone();
         let shared = self.shared_limits.as_deref();
@@ -161,6 +174,22 @@ impl Gateway {
         };
         ctx.client.set_admission(admission);
         Ok(())
+    }
+
+    /// Looks a key up that is not known in memory.
+    async fn look_up(
+        &self,
+        ctx: &RequestContext,
+        unknown: KeyLookup,
+    ) -> Result<Arc<Key>, ApiError> {
+        match (unknown, &self.keyring) {
+            (KeyLookup::Unknown(hash), Some(keyring)) => {
+                let snapshot = ctx.snapshot.clone();
+                Box::pin(keyring.look_up(&self.runtime, &snapshot, &hash)).await
+            }
+            (KeyLookup::Found(key), _) => Ok(key),
+            (KeyLookup::Unknown(_) | KeyLookup::Wrong, _) => Err(access::invalid_key()),
+        }
     }
 
     /// Answers what needs no model: lists, image tasks and files, stored responses.

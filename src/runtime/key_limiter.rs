@@ -69,12 +69,13 @@ impl KeyLimiter {
             let wait = buckets.tokens.wait_for(1.0, limit, now);
             wait.map_or(Ok(()), |wait| Err(LimitReached::Tokens(wait)))?;
         }
-        if let Some(limit) = limits.requests_per_minute {
-            let wait = buckets.requests.wait_for(1.0, limit, now);
-            wait.map_or(Ok(()), |wait| Err(LimitReached::Requests(wait)))?;
-            buckets.requests.taken += 1.0;
-        }
+        buckets.count_request(limits, now)?;
         Ok(permit)
+    }
+
+    /// Counts one request that is not served by an upstream, or returns that too many came in this minute.
+    pub fn count_request(&self, limits: &Limits, now: Instant) -> Result<(), LimitReached> {
+        self.buckets().count_request(limits, now)
     }
 
     /// Counts a request that was admitted by the shared limits.
@@ -92,6 +93,14 @@ impl KeyLimiter {
         *self.buckets() = Buckets {
             requests: taken(requests),
             tokens: taken(tokens),
+        };
+    }
+
+    /// Sets the bucket of requests to what all processes together have taken.
+    pub fn set_taken_requests(&self, requests: f64, now: Instant) {
+        self.buckets().requests = Bucket {
+            taken: requests,
+            refilled_at: Some(now),
         };
     }
 
@@ -127,6 +136,17 @@ impl KeyLimiter {
     fn buckets(&self) -> MutexGuard<'_, Buckets> {
         // Nothing can panic while it is held; if it did, the counts are still counts.
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Buckets {
+    fn count_request(&mut self, limits: &Limits, now: Instant) -> Result<(), LimitReached> {
+        if let Some(limit) = limits.requests_per_minute {
+            let wait = self.requests.wait_for(1.0, limit, now);
+            wait.map_or(Ok(()), |wait| Err(LimitReached::Requests(wait)))?;
+            self.requests.taken += 1.0;
+        }
+        Ok(())
     }
 }
 

@@ -40,6 +40,7 @@ use store_service::StoreService;
 
 pub use certificates::certificate_problems;
 
+use crate::access::FailedAttempts;
 use crate::admin::{self, Admin};
 use crate::config::{AccessLogConfig, Config, Listen};
 use crate::images::{FileStore, TaskQueue, TaskStore};
@@ -139,6 +140,7 @@ pub fn run(start: StartOptions) -> Result<()> {
         runtime: runtime.clone(),
         metrics: metrics.clone(),
         keyring: keyring.clone(),
+        failed_attempts: FailedAttempts::default(),
         shared_limits: limits_service
             .as_ref()
             .map(|limits_service| limits_service.limits.clone()),

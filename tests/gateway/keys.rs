@@ -1,8 +1,8 @@
 //! API keys: where a request may carry one, what it permits, and how a request without one is refused.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, every_format_config, request,
-    send,
+    FORMATS, Gateway, KEY, Mock, Response, client, client_builder, echoed_request,
+    every_format_config, new_client, request, send,
 };
 use serde_json::json;
 
@@ -143,27 +143,80 @@ async fn a_missing_or_wrong_key_is_refused_in_the_shape_of_the_path() {
 }
 
 #[tokio::test]
-async fn one_valid_key_among_several_is_enough() {
+async fn a_request_carries_one_key_however_often() {
     let mock = Mock::start();
     let gateway = Gateway::start(&config(&mock));
     let bearer = format!("Bearer {KEY}");
+    let same = [
+        ("authorization", &*bearer),
+        ("x-api-key", KEY),
+        ("x-api-key", KEY),
+        ("x-goog-api-key", KEY),
+        // A variable that is not set.
+        ("x-vendor-api-key", ""),
+    ];
     for (format, _) in FORMATS {
+        let response = send_request(&gateway, format, "", &same).await;
+        assert_eq!(response.status, 200, "{format} {}", response.text());
         for headers in [
             [("authorization", "Bearer wrong"), ("x-api-key", KEY)],
             [("authorization", &*bearer), ("x-api-key", "wrong")],
-            [("x-api-key", "wrong"), ("x-goog-api-key", KEY)],
+            [("authorization", &*bearer), ("x-api-key", HASHED)],
             [("x-vendor-api-key", KEY), ("x-goog-api-key", "wrong")],
             [("x-api-key", "wrong"), ("x-api-key", KEY)],
         ] {
             let response = send_request(&gateway, format, "", &headers).await;
-            assert_eq!(response.status, 200, "{format} {headers:?}");
-            let echo = echoed_request(format, &response).to_string();
-            assert!(!echo.contains("wrong") && !echo.contains(KEY), "{echo}");
+            assert_eq!(response.status, 401, "{format} {headers:?}");
+            let message = response.error(format);
+            assert!(
+                message.contains("several API keys that differ"),
+                "{message}"
+            );
+            assert!(!message.contains(KEY), "{message}");
         }
     }
-    let headers = [("x-api-key", "wrong")];
-    let response = send_request(&gateway, "native", &format!("?key={KEY}"), &headers).await;
-    assert_eq!(response.status, 200);
+    let repeated = format!("?key={KEY}&key={KEY}");
+    let response = send_request(&gateway, "native", &repeated, &same[..1]).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    let guesses = format!("?key=1&key=2&key={KEY}");
+    let response = send_request(&gateway, "native", &guesses, &[]).await;
+    assert_eq!(response.status, 401, "{}", response.text());
+}
+
+#[tokio::test]
+async fn wrong_keys_of_an_address_are_throttled_and_valid_ones_are_served() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(&mock));
+    let models = gateway.url("/v1/models");
+    let get = async |key: &str| send(new_client().get(&models).bearer_auth(key)).await;
+    let mut refused = None;
+    for number in 0..1000 {
+        let response = get(&format!("guess-{number}")).await;
+        if response.status != 401 {
+            refused = Some((number, response));
+            break;
+        }
+    }
+    let (number, refused) = refused.expect("guesses are throttled");
+    assert!(number >= 100, "{number}");
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert_eq!(refused.header("retry-after"), "1");
+    let message = refused.error("chat");
+    assert!(message.contains("too many wrong API keys"), "{message}");
+    assert_eq!(get(KEY).await.status, 200);
+    assert_eq!(get(HASHED).await.status, 200);
+    // Others are told that their key is wrong; now and then two addresses are counted together.
+    let mut told = false;
+    for last in 2..5 {
+        let address = std::net::Ipv4Addr::new(127, 0, 0, last);
+        let elsewhere = client_builder().local_address(std::net::IpAddr::from(address));
+        let elsewhere = elsewhere.build().expect("a client");
+        told |= send(elsewhere.get(&models).bearer_auth("wrong"))
+            .await
+            .status
+            == 401;
+    }
+    assert!(told);
 }
 
 #[tokio::test]

@@ -130,6 +130,27 @@ impl SharedLimits {
         Err(reached)
     }
 
+    /// Counts one request that is answered without an upstream, or returns that too many came in this minute.
+    pub(super) async fn count_request(&self, key: &Key) -> Result<(), LimitReached> {
+        let mut permit = self.permit_unchecked(key);
+        permit.limits = Limits {
+            requests_per_minute: key.limits.requests_per_minute,
+            ..Limits::default()
+        };
+        // It is not in flight, so that there is no end to report.
+        permit.is_counted = false;
+        let Some((word, wait, requests, _)) = self.query(&permit).await else {
+            self.metrics.record_local_decision();
+            return key.limiter.count_request(&key.limits, Instant::now());
+        };
+        let taken = number(&requests);
+        key.limiter.set_taken_requests(taken, Instant::now());
+        match word.as_str() {
+            "requests" => Err(LimitReached::Requests(Duration::from_millis(wait))),
+            _ => Ok(()),
+        }
+    }
+
     /// A permit for a request that was counted already; only its usage is reported.
     pub(super) fn permit_unchecked(&self, key: &Key) -> SharedPermit {
         SharedPermit {

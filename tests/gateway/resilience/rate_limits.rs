@@ -1,7 +1,7 @@
 //! The rate limits of a key and the concurrency limit of the gateway.
 
 use omniglot_test_support::{
-    FORMATS, Gateway, KEY, Mock, Response, every_format_config, post, request,
+    FORMATS, Gateway, KEY, Mock, Response, client, every_format_config, post, request, send,
 };
 
 use crate::bodies::CHAT;
@@ -60,6 +60,47 @@ async fn requests_over_the_rate_limit_are_refused_in_the_clients_format() {
         assert!((1..=30).contains(&wait), "{wait}");
         assert_eq!(refused.header("x-omniglot-attempts"), "");
     }
+}
+
+#[tokio::test]
+async fn requests_that_need_no_upstream_count_too() {
+    let mock = Mock::start();
+    for path in [
+        "/v1/models",
+        "/v1/models/same-chat",
+        "/v1/responses/resp_1",
+        "/v1/images/tasks",
+        "/v1/images/files/1-2",
+    ] {
+        let gateway = limited(&mock, "requests_per_minute: 2, concurrency: 1");
+        let get = async || send(client().get(gateway.url(path)).bearer_auth(KEY)).await;
+        for left in ["1", "0"] {
+            let response = get().await;
+            assert_ne!(response.status, 429, "{path}");
+            let remaining = response.header("x-ratelimit-remaining-requests");
+            assert_eq!(remaining, left, "{path}");
+        }
+        let refused = get().await;
+        assert_eq!(refused.status, 429, "{path}");
+        let message = refused.error("chat");
+        assert!(message.contains("2 requests per minute"), "{message}");
+        let refused = send_request(&gateway, "chat", "hello", false).await;
+        assert_eq!(refused.status, 429, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_needs_no_free_slot_of_the_key() {
+    let mock = Mock::start();
+    let limits = "requests_per_minute: 100, concurrency: 1";
+    let gateway = limited(&mock, limits);
+    let (_, body) = request("chat", "same-chat", "mock:name=held mock:wait=held", true);
+    let held = tokio::spawn(post(gateway.url(CHAT), body.to_string()));
+    mock.until_seen("held", "waiting", 1).await;
+    let models = client().get(gateway.url("/v1/models")).bearer_auth(KEY);
+    assert_eq!(send(models).await.status, 200);
+    mock.signal("held", 1000).await;
+    assert_eq!(held.await.expect("no panic").status, 200);
 }
 
 #[tokio::test]
@@ -142,10 +183,8 @@ async fn the_gateway_has_its_own_concurrency_limit() {
         assert_eq!(refused.header("retry-after"), "1");
         refused.error(format);
     }
-    let models = omniglot_test_support::client()
-        .get(gateway.url("/v1/models"))
-        .bearer_auth(KEY);
-    assert_eq!(omniglot_test_support::send(models).await.status, 200);
+    let models = client().get(gateway.url("/v1/models")).bearer_auth(KEY);
+    assert_eq!(send(models).await.status, 200);
     mock.signal("held", 1000).await;
     assert_eq!(held.await.expect("no panic").status, 200);
     gateway.until_idle().await;
