@@ -288,6 +288,8 @@ pub struct ModelConfig {
     pub pricing: Pricing,
     pub api_doc_url: Option<String>,
     pub max_output_tokens: Option<u64>,
+    /// The most input that the model takes; absent: unknown.
+    pub max_input_tokens: Option<u64>,
     /// Names and values as written; the formats interpret them.
     pub capabilities: Vec<(String, String)>,
     pub upstreams: Vec<TargetConfig>,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::Value;
 
-use crate::json::{self, FromJson, RawJson, UniqueField, UniqueFieldsError};
+use crate::json::{self, Edit, FromJson, RawJson, UniqueField, UniqueFieldsError};
 use crate::model::ApiError;
 
 /// The message for an upstream's error that has none.
@@ -56,6 +56,13 @@ pub(super) fn decode_unique_members<'a, const N: usize>(
         UniqueFieldsError::Refused(api_error) => api_error,
         UniqueFieldsError::Syntax(_) => object.wrong("an object"),
     })
+}
+
+/// The edit that sets such a field of the body.
+pub(super) fn set_field(body: &[u8], field: &UniqueField<'_>, value: &str) -> Edit {
+    let written = field.written().map(|value| value.range_in(body));
+    let object = body.iter().position(|byte| *byte == b'{').unwrap_or(0);
+    json::set_member(body, object, field.name(), written, value)
 }
 
 fn object_text(body: &[u8]) -> Result<&str, ApiError> {

@@ -18,7 +18,7 @@ use super::token_counter::TokenCounter;
 use super::tool_name_rule::ToolNameRule;
 use crate::json::Edit;
 use crate::model::{
-    ApiError, Event, FieldLocation, Losses, RateLimitStatus, Request, Response, Usage,
+    ApiError, Event, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response, Usage,
 };
 use crate::sse::SseWriter;
 
@@ -103,10 +103,25 @@ pub trait Codec: Sync {
     /// Decodes only the fields of a request that routing and the reservation of its cost need. They
     /// decide access and money, so a field that parsers may read in two ways is refused.
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError>;
-    /// Returns the lengths of the media in a body, which have another number of tokens than text.
-    fn media_lengths(&self, head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
-        let request = self.decode_request(head, body, &mut Losses::default());
-        request.map_or_else(|_| Vec::new(), |request| request.media_lengths())
+    /// Returns what of the input has another number of tokens than its length in the body tells. `Err`:
+    /// the body has something that is not known, or that only an upstream of this format has.
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        let request = self.decode_request(head, body, &mut Losses::default())?;
+        Ok(request.input_media())
+    }
+    /// Returns the edits, in order, that limit the output of a request which sets no limit of its own;
+    /// none in formats without such a limit.
+    fn limit_output(
+        &self,
+        _body: &[u8],
+        _limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        Ok(Vec::new())
+    }
+    /// Returns the least output that upstreams of this format can be asked for.
+    fn min_output_tokens(&self) -> u64 {
+        1
     }
     /// Checks a request that passes through unchanged, and returns the ranges of the body that
     /// name the upstream's vendor. `strict`: refuses what the format itself promises to refuse.

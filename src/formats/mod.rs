@@ -32,7 +32,7 @@ use crate::model::Format;
 
 use body::{
     decode_event_data, decode_request_body, decode_response_body, decode_unique_fields,
-    decode_unique_members, error_message, missing_content,
+    decode_unique_members, error_message, missing_content, set_field,
 };
 pub use capabilities::{Capabilities, MessagesVersion, SearchUse, ThinkingStyle};
 pub use codec::{Codec, StreamDecoder, StreamEncoder};

@@ -40,6 +40,8 @@ pub struct RequestHead<'a> {
     pub sizes: &'a [ImageSize],
     /// The response will be stored if the client asks for that.
     pub keeps: bool,
+    /// The longest output to ask for where the client sets no limit: no more has been reserved.
+    pub reserved_output: Option<u64>,
     /// Finds signatures for clients that do not send them back.
     pub recall: Option<&'a dyn SignatureLookup>,
 }

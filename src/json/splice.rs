@@ -53,6 +53,27 @@ pub fn remove_member(body: &[u8], value: Range<usize>) -> Edit {
     }
 }
 
+/// The edit that sets a member of the object that begins at `object`: where it is written, else as the first member.
+pub fn set_member(
+    body: &[u8],
+    object: usize,
+    name: &str,
+    written: Option<Range<usize>>,
+    value: &str,
+) -> Edit {
+    if let Some(range) = written {
+        let with = value.as_bytes().to_vec();
+        return Edit { range, with };
+    }
+    let first = object + 1;
+    let is_empty = body[first..].trim_ascii_start().starts_with(b"}");
+    let comma = if is_empty { "" } else { "," };
+    Edit {
+        range: first..first,
+        with: format!("\"{name}\":{value}{comma}").into_bytes(),
+    }
+}
+
 /// Applies edits; a long body is not copied but shared.
 pub fn splice(body: &Bytes, edits: &[Edit]) -> ChunkedBytes {
     if body.len() <= MAX_COPIED {

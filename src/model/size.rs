@@ -13,37 +13,60 @@ impl Request<'_> {
         turns.sum::<usize>() + self.tools.len() * PER_TOOL
     }
 
-    /// The lengths of the images, recordings and documents in base64. Files of text are none of these.
-    pub fn media_lengths(&self) -> Vec<u64> {
-        let mut lengths = Vec::new();
+    /// What of the input has another number of tokens than its length in the body tells.
+    pub fn input_media(&self) -> InputMedia {
+        let mut found = InputMedia {
+            // What these find becomes input as well.
+            has_unseen: self.search.is_some() || self.code_execution,
+            ..InputMedia::default()
+        };
         for turn in &self.turns {
-            add_media_lengths(&turn.parts, &mut lengths);
+            found.add_parts(&turn.parts);
         }
         if let Some(mask) = &self.output.image_options.mask {
-            lengths.extend(media_length(mask));
+            found.add(mask);
         }
-        lengths
+        found
     }
 }
 
-fn add_media_lengths(parts: &[Part<'_>], lengths: &mut Vec<u64>) {
-    for part in parts {
-        match &part.kind {
-            PartKind::Media(media) => lengths.extend(media_length(media)),
-            PartKind::Result(result) => add_media_lengths(&result.parts, lengths),
-            _ => {}
-        }
-    }
+/// The part of a request's input whose number of tokens the length of the body does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputMedia {
+    /// The lengths of the images, recordings and documents in base64. Files of text are none of these.
+    pub lengths: Vec<u64>,
+    /// How many images the upstream fetches.
+    pub linked_images: u64,
+    /// There is input of any length that is not in the body: other files, and what the upstream's own tools find.
+    pub has_unseen: bool,
 }
 
-fn media_length(media: &Media<'_>) -> Option<u64> {
-    let Source::Base64(data) = &media.source else {
-        return None;
-    };
-    let is_media = ["image/", "audio/", "video/", "application/pdf"]
-        .iter()
-        .any(|kind| media.mime.starts_with(kind));
-    is_media.then_some(data.len() as u64)
+impl InputMedia {
+    fn add_parts(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            match &part.kind {
+                PartKind::Media(media) => self.add(media),
+                PartKind::Result(result) => self.add_parts(&result.parts),
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, media: &Media<'_>) {
+        match &media.source {
+            Source::Base64(data) => {
+                let kinds = ["image/", "audio/", "video/", "application/pdf"];
+                if kinds.iter().any(|kind| media.mime.starts_with(kind)) {
+                    self.lengths.push(data.len() as u64);
+                }
+            }
+            Source::Url(_) | Source::File(_) if media.mime.starts_with("image/") => {
+                self.linked_images += 1;
+            }
+            Source::Url(_) | Source::File(_) => self.has_unseen = true,
+            Source::Plain(_) => {}
+        }
+    }
 }
 
 impl Response<'_> {

@@ -10,12 +10,15 @@ use super::context::{RequestContext, RequestCost};
 use crate::access::{self, Leases, PendingReservation, Reserve};
 use crate::formats::{HeaderFields, Operation};
 use crate::metrics::ServedRequest;
-use crate::model::{ApiError, MAX_AMOUNT_LEN, UsageRecord};
+use crate::model::{ApiError, Format, MAX_AMOUNT_LEN, UsageRecord};
 use crate::runtime::{Attempt, Prices};
 use crate::translate::{BodyEstimate, MeasuredUsage};
 
 /// The output of models that do not say how long it may be, where the request does not either.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
+
+/// The input of models that do not say how much they take: as much as the largest ones.
+const DEFAULT_INPUT_TOKENS: u64 = 1 << 20;
 
 /// The longest response where time has a price, and nothing ends an attempt sooner.
 const DEFAULT_DURATION: Duration = Duration::from_secs(60);
@@ -51,18 +54,20 @@ pub(super) fn reserve(
     let limit = request.output_limit;
     let traits = ctx.route.model_traits();
     let body = &ctx.route.body;
-    let estimate = BodyEstimate::exact(ctx.client.codec(), &request.head(&traits), body);
-    let input = estimate.max_tokens();
+    let head = request.head(&traits);
+    let estimate = BodyEstimate::with_unseen(ctx.client.codec(), &head, body);
+    let input_of = |attempt: &Attempt| max_input(estimate, attempt, ctx.client.format());
     let highest_of = |attempt: &Attempt| {
         let prices = attempt.settings.prices?;
-        let output = limit.output.unwrap_or_else(|| reserved_output(attempt));
         let longest = attempt.timeouts.total.unwrap_or(DEFAULT_DURATION);
-        let output = output.saturating_mul(limit.choices);
-        Some(prices.max_cost(input, output, milliseconds(longest)))
+        let output = max_output(limit.output, attempt).saturating_mul(limit.choices);
+        Some(prices.max_cost(input_of(attempt).tokens, output, milliseconds(longest)))
     };
     let highest = attempts.iter().filter_map(highest_of).max();
     let highest = highest.unwrap_or_default();
-    let reserved = access::reserve(leases, key, highest, Timestamp::now())?;
+    let unseen = attempts.iter().map(input_of).find(|input| input.is_unseen);
+    let reserved = access::reserve(leases, key, highest, Timestamp::now());
+    let reserved = reserved.map_err(|api_error| explain_unseen(api_error, unseen))?;
     ctx.billing.set_input_tokens(estimate.tokens());
     match reserved {
         Reserve::Ready(reservation) => {
@@ -73,19 +78,53 @@ pub(super) fn reserve(
     }
 }
 
-/// The output that is reserved for a request without a limit of its own.
-fn reserved_output(attempt: &Attempt) -> u64 {
-    let usual = attempt.settings.settings.max_output_tokens;
-    usual.unwrap_or(DEFAULT_OUTPUT_TOKENS)
+/// The most input that an attempt may be billed for.
+#[derive(Clone, Copy)]
+struct MaxInput {
+    tokens: u64,
+    /// Some of it is not in the body, so that it may be as much as the model takes.
+    is_unseen: bool,
 }
 
-/// The longest output to ask an upstream for where the request has no limit of its own. For a key with
-/// a cap it is what was reserved: room for reasoning on top of it would not be paid for.
-pub(super) fn usual_output_limit(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
-    match ctx.client.key().is_some_and(|key| key.cap.is_some()) {
-        true => Some(reserved_output(attempt)),
-        false => attempt.settings.settings.max_output_tokens,
+fn max_input(estimate: BodyEstimate, attempt: &Attempt, client: Format) -> MaxInput {
+    let is_unseen = estimate.has_unseen_input(attempt.upstream.format == client);
+    let seen = estimate.max_tokens();
+    let most = attempt.settings.settings.max_input_tokens;
+    let most = most.unwrap_or(DEFAULT_INPUT_TOKENS);
+    MaxInput {
+        tokens: if is_unseen { seen.max(most) } else { seen },
+        is_unseen,
     }
+}
+
+/// Says in the error of a cap why so much would have been reserved.
+fn explain_unseen(mut api_error: ApiError, unseen: Option<MaxInput>) -> ApiError {
+    if let Some(MaxInput { tokens, .. }) = unseen {
+        let why = format!(
+            " (it refers to input that the gateway cannot count, such as a file or a stored conversation, and that may \
+             have {tokens} tokens: send the input itself, or set max_input_tokens of the model)"
+        );
+        api_error.message.push_str(&why);
+    }
+    api_error
+}
+
+/// The longest output of an attempt, for each choice: the limit of the request, or else the one that is sent.
+fn max_output(limit: Option<u64>, attempt: &Attempt) -> u64 {
+    let usual = attempt.settings.settings.max_output_tokens;
+    let most = limit.or(usual).unwrap_or(DEFAULT_OUTPUT_TOKENS);
+    most.max(attempt.upstream.format.codec().min_output_tokens())
+}
+
+/// The limit of the output to send where the request has none, for a key with a cap: more would not be paid for.
+pub(super) fn reserved_output(ctx: &RequestContext, attempt: &Attempt) -> Option<u64> {
+    let is_capped = ctx.client.key().is_some_and(|key| key.cap.is_some());
+    let request = ctx.route.request()?;
+    let is_reserved = is_capped
+        && attempt.settings.prices.is_some()
+        && request.operation != Operation::CountTokens
+        && request.output_limit.output.is_none();
+    is_reserved.then(|| max_output(None, attempt))
 }
 
 /// The cost of a request by the prices of the model that answered, computed once.

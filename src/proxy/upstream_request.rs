@@ -18,7 +18,8 @@ use crate::config::OnUnsupported;
 use crate::formats::{Operation, RequestHead, UpstreamTarget};
 use crate::json::{ChunkedBytes, splice};
 use crate::model::{
-    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Signature, TranslationState, truncated,
+    Action, ApiError, ApiErrorKind, FieldLocation, Losses, Setting, Signature, TranslationState,
+    truncated,
 };
 use crate::runtime::{Attempt, Conversations, Upstream, key_hash};
 use crate::translate::{self, RequestSummary, TranslatedRequest};
@@ -229,7 +230,7 @@ fn translated_body(
     let mut losses = Losses::default();
     let (body, mut translated) = if attempt.upstream.format == ctx.client.format() {
         ctx.route.conversation.check_owner(ctx.client.format())?;
-        let body = passthrough_body(ctx, request, attempt, &mut losses);
+        let body = passthrough_body(ctx, request, attempt, &mut losses)?;
         let translated = TranslatedRequest {
             body: Vec::new(),
             translation_state: TranslationState::default(),
@@ -252,22 +253,30 @@ fn translated_body(
     Ok((body, losses, translated))
 }
 
-/// The client's bytes with the upstream's name of the model, and without signatures that another
+/// The client's bytes with the upstream's name of the model, with the limit that was reserved, and without signatures that another
 /// upstream issued: this one would refuse them.
 fn passthrough_body(
     ctx: &RequestContext,
     request: &RequestSummary,
     attempt: &Attempt,
     losses: &mut Losses,
-) -> ChunkedBytes {
-    let (upstream, codec) = (&attempt.upstream, ctx.client.codec());
-    let body = request.passthrough_body(codec, &ctx.route.body, &attempt.model, &upstream.brand);
-    if !Signature::may_be_in(&ctx.route.body) {
-        return body;
+) -> Result<ChunkedBytes, ApiError> {
+    let (upstream, codec, body) = (&attempt.upstream, ctx.client.codec(), &ctx.route.body);
+    let limit = match billing::reserved_output(ctx, attempt) {
+        Some(limit) => codec.limit_output(body, limit, &attempt.settings.capabilities)?,
+        None => Vec::new(),
+    };
+    if !limit.is_empty() {
+        losses.added(FieldLocation::Setting(Setting::MaxTokens));
     }
-    let whole = body.into_bytes();
+    let edited = request.passthrough_body_with(codec, body, &attempt.model, &upstream.brand, limit);
+    if !Signature::may_be_in(body) {
+        return Ok(edited);
+    }
+    let whole = edited.into_bytes();
     let text = std::str::from_utf8(&whole).unwrap_or_default();
-    splice(&whole, &codec.strip_foreign_signatures(text, losses))
+    let stripped = splice(&whole, &codec.strip_foreign_signatures(text, losses));
+    Ok(stripped)
 }
 
 fn translate_body(
@@ -282,12 +291,13 @@ fn translate_body(
     let head = RequestHead {
         keeps: conversations.is_enabled(),
         recall: Some(&recall),
+        reserved_output: billing::reserved_output(ctx, attempt),
         ..request.head(&ctx.route.model_traits())
     };
     let target = UpstreamTarget {
         model: &attempt.model,
         stream: request.stream,
-        max_output_tokens: billing::usual_output_limit(ctx, attempt),
+        max_output_tokens: attempt.settings.settings.max_output_tokens,
         capabilities: &attempt.settings.capabilities,
         brand: &upstream.brand,
         images_only: attempt.settings.settings.is_image_model(),

@@ -1,17 +1,26 @@
 //! Estimates the tokens of a request from the size of its body.
 
 use crate::formats::{Codec, RequestHead};
+use crate::json::has_repeated_keys;
+use crate::model::InputMedia;
 
 /// The bytes of a token in most languages, on average.
 pub(super) const BYTES_PER_TOKEN: u64 = 4;
 /// The fewest bytes of a token: one Chinese character has three.
 const MIN_BYTES_PER_TOKEN: u64 = 3;
 
-/// How much of a request's body is text, and how many pages of data there are, such as images.
+/// How much of a request's body is text, how many pages of data there are, such as images, and what is not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BodyEstimate {
     text: u64,
     pages: u64,
+    /// Images that the upstream fetches.
+    linked_images: u64,
+    /// There is more input than the body holds, at an upstream of any format.
+    has_unseen: bool,
+    /// There may be more input than the body holds, at an upstream of the client's format: the body has
+    /// something that only such an upstream knows.
+    is_unknown: bool,
 }
 
 /// The most samples of a body, and the shortest section that may be data.
@@ -24,6 +33,10 @@ const SAMPLE: usize = 48;
 const TOKENS_PER_PAGE: u64 = 1000;
 const BYTES_PER_PAGE: u64 = (64 << 10) / 3 * 4;
 
+/// The likely tokens of an image behind a URL, and those of the largest: models scale larger ones down.
+const TOKENS_PER_LINK: u64 = 1000;
+const MAX_TOKENS_PER_LINK: u64 = 5000;
+
 impl BodyEstimate {
     /// Estimates by samples of the body, where nothing is paid by it: an image of 20 MiB need not be
     /// scanned to recognise it.
@@ -32,32 +45,59 @@ impl BodyEstimate {
         BodyEstimate {
             text: body.len() as u64 - data,
             pages: data.div_ceil(BYTES_PER_PAGE),
+            ..BodyEstimate::default()
         }
     }
 
     /// Counts every byte as text but those of media, by the format's own decoder: text may look like
     /// data. A body that it refuses is text.
     pub fn exact(codec: &dyn Codec, head: &RequestHead<'_>, body: &[u8]) -> BodyEstimate {
-        let all = body.len() as u64;
         let media = match sampled_data(body) {
-            0 => Vec::new(),
-            _ => codec.media_lengths(head, body),
+            0 => InputMedia::default(),
+            _ => codec.input_media(head, body).unwrap_or_default(),
         };
-        let pages = media.iter().map(|length| length.div_ceil(BYTES_PER_PAGE));
+        BodyEstimate::of(body, &media)
+    }
+
+    /// The same, and whether there is more input than the body holds.
+    pub fn with_unseen(codec: &dyn Codec, head: &RequestHead<'_>, body: &[u8]) -> BodyEstimate {
+        let media = codec.input_media(head, body);
+        // Of two fields of the same name, the upstream may read the other one.
+        let is_ambiguous = || str::from_utf8(body).is_ok_and(has_repeated_keys);
+        let is_unknown = media.is_err() || is_ambiguous();
         BodyEstimate {
-            pages: pages.sum(),
-            text: all.saturating_sub(media.iter().sum()),
+            is_unknown,
+            ..BodyEstimate::of(body, &media.unwrap_or_default())
         }
+    }
+
+    fn of(body: &[u8], media: &InputMedia) -> BodyEstimate {
+        let pages = media.lengths.iter();
+        let pages = pages.map(|length| length.div_ceil(BYTES_PER_PAGE));
+        BodyEstimate {
+            text: (body.len() as u64).saturating_sub(media.lengths.iter().sum()),
+            pages: pages.sum(),
+            linked_images: media.linked_images,
+            has_unseen: media.has_unseen,
+            is_unknown: false,
+        }
+    }
+
+    /// Tells whether an upstream may read more input than the body holds.
+    pub const fn has_unseen_input(self, is_passthrough: bool) -> bool {
+        self.has_unseen || (is_passthrough && self.is_unknown)
     }
 
     /// Returns the likely number of tokens.
     pub fn tokens(self) -> u64 {
-        self.text.div_ceil(BYTES_PER_TOKEN) + self.data_tokens()
+        let links = self.linked_images * TOKENS_PER_LINK;
+        self.text.div_ceil(BYTES_PER_TOKEN) + self.data_tokens() + links
     }
 
-    /// Returns an upper estimate of the tokens.
+    /// Returns an upper estimate of the tokens in the body, and of the images that it links to.
     pub fn max_tokens(self) -> u64 {
-        self.text.div_ceil(MIN_BYTES_PER_TOKEN) + self.data_tokens()
+        let links = self.linked_images * MAX_TOKENS_PER_LINK;
+        self.text.div_ceil(MIN_BYTES_PER_TOKEN) + self.data_tokens() + links
     }
 
     const fn data_tokens(self) -> u64 {

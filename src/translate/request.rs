@@ -31,6 +31,7 @@ pub fn request(
     if let Some(recall) = head.recall {
         signatures::restore(&mut request, to, recall);
     }
+    limit_output(&mut request, to, head.reserved_output, losses);
     limit_search(&mut request, target.capabilities.search, losses);
     if target.images_only {
         from.codec().check_image_request(body)?;
@@ -102,6 +103,15 @@ fn check_mask(request: &Request<'_>, to: Format) -> Result<(), ApiError> {
         );
     }
     Ok(())
+}
+
+/// Sets a limit of the output where the client has none; images have no such limit.
+fn limit_output(request: &mut Request<'_>, to: Format, reserved: Option<u64>, losses: &mut Losses) {
+    let has_limit = request.sampling.max_tokens.is_some_and(|limit| limit > 0);
+    if reserved.is_some() && !has_limit && to != Format::Images {
+        request.sampling.max_tokens = reserved;
+        losses.added(FieldLocation::Setting(Setting::MaxTokens));
+    }
 }
 
 /// Removes the search tool where the model does not accept it.

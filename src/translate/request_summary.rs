@@ -138,8 +138,20 @@ impl RequestSummary {
         upstream_model: &str,
         brand: &str,
     ) -> ChunkedBytes {
+        self.passthrough_body_with(codec, body, upstream_model, brand, Vec::new())
+    }
+
+    /// The same, with further edits.
+    pub fn passthrough_body_with(
+        &self,
+        codec: &dyn Codec,
+        body: &Bytes,
+        upstream_model: &str,
+        brand: &str,
+        further: Vec<Edit>,
+    ) -> ChunkedBytes {
         let edits = self.include_usage_edit.iter().chain(&self.async_removal);
-        let mut edits: Vec<Edit> = edits.cloned().collect();
+        let mut edits: Vec<Edit> = edits.cloned().chain(further).collect();
         if upstream_model != self.model {
             let with = codec.encode_model_name(body, upstream_model);
             edits.extend(self.model_range.clone().map(|range| Edit { range, with }));

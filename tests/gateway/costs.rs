@@ -3,6 +3,7 @@
 mod concurrency;
 mod interrupted;
 mod spending_caps;
+mod unseen_input;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

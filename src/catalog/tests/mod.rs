@@ -15,6 +15,7 @@ fn plain(id: &str) -> ModelConfig {
         pricing: Pricing::default(),
         api_doc_url: None,
         max_output_tokens: None,
+        max_input_tokens: None,
         capabilities: Vec::new(),
         upstreams: Vec::new(),
         fallbacks: Vec::new(),

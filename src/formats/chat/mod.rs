@@ -41,8 +41,9 @@ pub(in crate::formats) use request::decode_metadata;
 use http::HeaderName;
 
 use super::{
-    Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
-    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
+    Capabilities, Codec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead,
+    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule,
+    UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -127,6 +128,14 @@ impl Codec for Chat {
         error::encode_stream_error(api_error, out);
     }
 
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        passthrough::limit_output(body, limit, capabilities.chat_old_max_field)
+    }
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

@@ -8,7 +8,7 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content,
+    missing_content, set_field,
 };
 use crate::json::{Edit, Present, RawJson, UniqueField, decode_json, from_json};
 use crate::model::{ApiError, Text};
@@ -47,6 +47,26 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         is_background: false,
         async_option: None,
     })
+}
+
+/// Limits the output by the field that the upstream heeds; the other one must not say otherwise.
+pub(super) fn limit_output(
+    body: &[u8],
+    limit: u64,
+    has_old_field: bool,
+) -> Result<Vec<Edit>, ApiError> {
+    let fields = decode_unique_fields(body, [&["max_completion_tokens"], &["max_tokens"]])?;
+    let (heeded, other) = match (fields, has_old_field) {
+        ([newer, older], false) => (newer, older),
+        ([newer, older], true) => (older, newer),
+    };
+    let limit = limit.to_string();
+    let mut edits = vec![set_field(body, &heeded, &limit)];
+    if other.value().is_some() {
+        edits.push(set_field(body, &other, &limit));
+    }
+    edits.sort_by_key(|edit| edit.range.start);
+    Ok(edits)
 }
 
 /// Refuses a request for text alone.

@@ -29,7 +29,9 @@ use super::{
     ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, ToolNameRule, UpstreamTarget,
     to_json_string,
 };
-use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
+use crate::model::{
+    ApiError, FieldLocation, InputMedia, Losses, RateLimitStatus, Request, Response,
+};
 use crate::sse::SseWriter;
 
 /// The codec of the images format.
@@ -105,8 +107,8 @@ impl Codec for Images {
         error::encode_in_stream(api_error, out);
     }
 
-    fn media_lengths(&self, head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
-        passthrough::media_lengths(head, body)
+    fn input_media(&self, head: &RequestHead<'_>, body: &[u8]) -> Result<InputMedia, ApiError> {
+        Ok(passthrough::input_media(head, body))
     }
 
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {

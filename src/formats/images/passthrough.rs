@@ -13,7 +13,7 @@ use crate::formats::{
     RoutingFields, decode_event_data, decode_response_body, decode_unique_fields, missing_content,
 };
 use crate::json::{Edit, remove_member};
-use crate::model::{ApiError, Losses, truncated};
+use crate::model::{ApiError, InputMedia, Losses, truncated};
 
 /// Reads the fields of a request that routing needs.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
@@ -105,13 +105,18 @@ fn wrong_value(field: &MultipartField<'_>, expected: &str) -> ApiError {
     ApiError::invalid(message).at(name)
 }
 
-/// The lengths of the input images in a body.
-pub(super) fn media_lengths(head: &RequestHead<'_>, body: &[u8]) -> Vec<u64> {
+/// The input images of a request; the format has no other input that is not in the body.
+pub(super) fn input_media(head: &RequestHead<'_>, body: &[u8]) -> InputMedia {
     let Ok(parameters) = decode_parameters(head, body, &mut Losses::default()) else {
-        return Vec::new();
+        return InputMedia::default();
     };
     let images = parameters.images.iter().chain(&parameters.mask);
-    images.filter_map(InputImage::length).collect()
+    let lengths: Vec<u64> = images.clone().filter_map(InputImage::length).collect();
+    InputMedia {
+        linked_images: images.count().saturating_sub(lengths.len()) as u64,
+        lengths,
+        has_unseen: false,
+    }
 }
 
 /// Observes a JSON response.

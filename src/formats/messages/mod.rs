@@ -127,6 +127,14 @@ impl Codec for Messages {
         }
     }
 
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        passthrough::limit_output(body, limit)
+    }
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

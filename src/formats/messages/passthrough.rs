@@ -3,9 +3,9 @@
 use super::usage::RawMessagesUsage;
 use crate::formats::{
     Observation, OutputLimit, ResponseObserver, RoutingFields, chat, decode_event_data,
-    decode_response_body, decode_unique_fields, missing_content,
+    decode_response_body, decode_unique_fields, missing_content, set_field,
 };
-use crate::json::{DecodeResult, FromJson, JsonReader, Present, RawJson, from_json};
+use crate::json::{DecodeResult, Edit, FromJson, JsonReader, Present, RawJson, from_json};
 use crate::model::{ApiError, Text};
 
 /// Reads the fields of a request that routing needs.
@@ -24,6 +24,12 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         is_background: false,
         async_option: None,
     })
+}
+
+/// Limits the output.
+pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
+    let [max_tokens] = decode_unique_fields(body, [&["max_tokens"]])?;
+    Ok(vec![set_field(body, &max_tokens, &limit.to_string())])
 }
 
 from_json! {

@@ -43,9 +43,9 @@ use http::HeaderName;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Codec, Framing, InterruptedStream, Observation, Operation, RequestHead, ResponseObserver,
-    ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter, ToolNameRule,
-    UpstreamTarget,
+    Capabilities, Codec, Framing, InterruptedStream, Observation, Operation, RequestHead,
+    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
+    ToolNameRule, UpstreamTarget,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, Request, Response};
@@ -149,6 +149,14 @@ impl Codec for Native {
         false
     }
 
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        passthrough::limit_output(body, limit)
+    }
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

@@ -10,15 +10,23 @@ use crate::formats::images_only::images_only;
 use crate::formats::{
     ContentBytes, ModelField, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
     decode_event_data, decode_response_body, decode_unique_fields, decode_unique_members,
-    missing_content,
+    missing_content, set_field,
 };
-use crate::json::{Present, RawJson, UNSPECIFIED, decode_json, from_json};
+use crate::json::{Edit, Present, RawJson, UNSPECIFIED, decode_json, from_json, set_member};
 use crate::model::{ApiError, Text};
 
 /// Decodes what routing needs of a request. Whether to stream stands in the path, and so does the model: one
 /// in the body must be the same.
 pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, ApiError> {
-    let [model, config] = decode_unique_fields(body, [&["model"], field_names::GENERATION_CONFIG])?;
+    let [model, config, ..] = decode_unique_fields(
+        body,
+        [
+            &["model"],
+            field_names::GENERATION_CONFIG,
+            // What it holds is paid for.
+            field_names::CACHED_CONTENT,
+        ],
+    )?;
     let model = model
         .value()
         .map(|raw| chat::decode_model_name(body, raw))
@@ -36,6 +44,20 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
         is_background: false,
         async_option: None,
     })
+}
+
+/// Limits the output, in the `generationConfig` of the client or in one of our own.
+pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
+    let [config] = decode_unique_fields(body, [field_names::GENERATION_CONFIG])?;
+    let Some(written) = config.value() else {
+        let config_with_limit = format!(r#"{{"maxOutputTokens":{limit}}}"#);
+        return Ok(vec![set_field(body, &config, &config_with_limit)]);
+    };
+    let [output] = decode_unique_members(&config, [field_names::MAX_OUTPUT_TOKENS])?;
+    let object = written.range_in(body).start;
+    let range = output.written().map(|value| value.range_in(body));
+    let limit = limit.to_string();
+    Ok(vec![set_member(body, object, output.name(), range, &limit)])
 }
 
 fn without_resource_prefix(mut model: ModelField<'_>) -> ModelField<'_> {

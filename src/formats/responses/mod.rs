@@ -35,9 +35,9 @@ use http::HeaderName;
 
 use self::stream::{ResponsesStreamDecoder, ResponsesStreamEncoder};
 use super::{
-    Codec, ConversationCodec, HeaderFields, InterruptedStream, Observation, Operation, RequestHead,
-    ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder, StreamEncoder, TokenCounter,
-    ToolNameRule, UpstreamTarget, chat,
+    Capabilities, Codec, ConversationCodec, HeaderFields, InterruptedStream, Observation,
+    Operation, RequestHead, ResponseObserver, ResponseOptions, RoutingFields, StreamDecoder,
+    StreamEncoder, TokenCounter, ToolNameRule, UpstreamTarget, chat,
 };
 use crate::json::Edit;
 use crate::model::{ApiError, FieldLocation, Losses, RateLimitStatus, Request, Response};
@@ -115,6 +115,17 @@ impl Codec for Responses {
         passthrough::encode_error(api_error, passed, out);
     }
 
+    fn limit_output(
+        &self,
+        body: &[u8],
+        limit: u64,
+        _capabilities: &Capabilities,
+    ) -> Result<Vec<Edit>, ApiError> {
+        passthrough::limit_output(body, limit)
+    }
+    fn min_output_tokens(&self) -> u64 {
+        settings::MIN_OUTPUT_TOKENS
+    }
     fn decode_routing_fields<'a>(&self, body: &'a [u8]) -> Result<RoutingFields<'a>, ApiError> {
         passthrough::decode_routing_fields(body)
     }

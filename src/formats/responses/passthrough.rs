@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use super::error;
 use super::response_object::ResponseObject;
+use super::settings::MIN_OUTPUT_TOKENS;
 use super::stream::events::{EventBody, SequenceNumbers};
 use super::usage::ReceivedUsage;
 use crate::formats::images_only::images_only;
 use crate::formats::{
     InterruptedStream, Observation, OutputLimit, ResponseObserver, RoutingFields, chat,
-    decode_event_data, decode_response_body, decode_unique_fields, missing_content,
+    decode_event_data, decode_response_body, decode_unique_fields, missing_content, set_field,
 };
-use crate::json::{Present, RawJson, from_json};
+use crate::json::{Edit, Present, RawJson, from_json};
 use crate::model::{ApiError, ConversationState, Text};
 use crate::sse::SseWriter;
 
@@ -58,6 +59,13 @@ pub(super) fn decode_routing_fields(body: &[u8]) -> Result<RoutingFields<'_>, Ap
             input_range: input.value().map_or(0..0, |input| input.range_in(body)),
         }),
     })
+}
+
+/// Limits the output.
+pub(super) fn limit_output(body: &[u8], limit: u64) -> Result<Vec<Edit>, ApiError> {
+    let [max_output_tokens] = decode_unique_fields(body, [&["max_output_tokens"]])?;
+    let limit = limit.max(MIN_OUTPUT_TOKENS).to_string();
+    Ok(vec![set_field(body, &max_output_tokens, &limit)])
 }
 
 from_json! {

@@ -12,7 +12,7 @@ use crate::model::{
 };
 
 /// The smallest `max_output_tokens` that the format accepts.
-const MIN_OUTPUT_TOKENS: u64 = 16;
+pub(super) const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// Decodes the output limit and the sampling parameters.
 pub(super) fn decode_sampling(

@@ -1,0 +1,260 @@
+//! Input that a request only refers to, and output without a limit, for a key with a spending cap.
+
+use omniglot_test_support::{
+    FORMATS, Gateway, KEY, Mock, Response, client, echoed_request, request, send,
+};
+use serde_json::{Value, json};
+
+use super::config;
+
+const CAPPED: &str = ", {name: capped, secret: key-capped, spending_cap: 10}";
+
+/// A thousandth for every token of the input. Each model takes 20000 tokens, which is twice the cap.
+fn models() -> String {
+    let models = FORMATS.map(|(format, _)| {
+        format!(
+            "  - {{id: dear-{format}, pricing: {{input: 1000}}, max_input_tokens: 20000, \
+             upstreams: [{{name: {format}}}]}}\n"
+        )
+    });
+    models.concat()
+}
+
+async fn send_to(gateway: &Gateway, format: &str, key: &str, model: &str, more: Value) -> Response {
+    let (path, mut body) = request(format, model, "mock:usage=36000,0,1,0 mock:text=hi", false);
+    for (field, value) in more.as_object().expect("an object") {
+        body[field] = value.clone();
+    }
+    let asked = client().post(gateway.url(&path)).bearer_auth(key);
+    send(asked.json(&body)).await
+}
+
+fn user(content: Value) -> Value {
+    json!([{"role": "user", "content": content}])
+}
+
+/// What a request may refer to, by the format of the client.
+fn references() -> Vec<(&'static str, Value)> {
+    let part = |part: Value| json!([{"role": "user", "parts": [part]}]);
+    let long = "https://files.example/long.pdf";
+    vec![
+        ("responses", json!({"conversation": "conv_1"})),
+        ("responses", json!({"prompt": {"id": "pmpt_1"}})),
+        (
+            "responses",
+            json!({"input": user(json!([{"type": "input_file", "file_id": "file-1"}]))}),
+        ),
+        (
+            "responses",
+            json!({"input": user(json!([{"type": "input_file", "file_url": long}]))}),
+        ),
+        (
+            "responses",
+            json!({"input": [{"type": "item_reference", "id": "msg_1"}]}),
+        ),
+        (
+            "responses",
+            json!({"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}),
+        ),
+        ("responses", json!({"tools": [{"type": "web_search"}]})),
+        ("native", json!({"cachedContent": "cachedContents/1"})),
+        ("native", json!({"cached_content": "cachedContents/1"})),
+        (
+            "native",
+            json!({"contents": part(json!({"fileData": {"mimeType": "application/pdf", "fileUri": long}}))}),
+        ),
+        (
+            "native",
+            json!({"contents": part(json!({"file_data": {"file_uri": "https://files.example/1"}}))}),
+        ),
+        ("native", json!({"tools": [{"urlContext": {}}]})),
+        (
+            "messages",
+            json!({"messages": user(json!([{"type": "document", "source": {"type": "url", "url": long}}]))}),
+        ),
+        (
+            "messages",
+            json!({"messages": user(json!([{"type": "document", "source": {"type": "file", "file_id": "file_1"}}]))}),
+        ),
+        ("messages", json!({"container": "container_1"})),
+        (
+            "chat",
+            json!({"messages": user(json!([{"type": "file", "file": {"file_id": "file-1"}}]))}),
+        ),
+        ("chat", json!({"web_search_options": {}})),
+    ]
+}
+
+/// The most that a model takes is reserved for it, and that is more than there is.
+#[tokio::test]
+async fn input_that_is_only_referred_to_is_reserved_as_the_most_that_the_model_takes() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    for (format, more) in references() {
+        let model = format!("dear-{format}");
+        let refused = send_to(&gateway, format, "key-capped", &model, more.clone()).await;
+        assert_eq!(refused.status, 429, "{more}: {}", refused.text());
+        let message = refused.error(format);
+        assert!(
+            message.contains("refers to input that the gateway cannot count")
+                && message.contains("20000 tokens")
+                && message.contains("max_input_tokens"),
+            "{more}: {message}"
+        );
+        assert!(message.contains("has 10 left"), "{more}: {message}");
+    }
+}
+
+/// An upstream that reads the last of two fields would be billed for a file that the gateway has not seen.
+#[tokio::test]
+async fn a_reference_in_the_second_of_two_fields_is_reserved_too() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let file = r#"[{"type":"file","file":{"file_id":"file-1"}}]"#;
+    let words = r#""mock:usage=36000,0,1,0""#;
+    for body in [
+        format!(r#""messages":[{{"role":"user","content":{words},"content":{file}}}]"#),
+        format!(r#""messages":[{{"role":"user","content":{words},"Content":{file}}}]"#),
+        format!(
+            r#""messages":[{{"role":"user","content":{words}}}],"messages":[{{"role":"user","content":{file}}}]"#
+        ),
+    ] {
+        let body = format!(r#"{{"model":"dear-chat","max_tokens":1,{body}}}"#);
+        let asked = client().post(gateway.url("/v1/chat/completions"));
+        let asked = asked.header("content-type", "application/json");
+        let refused = send(asked.bearer_auth("key-capped").body(body.clone())).await;
+        assert_eq!(refused.status, 429, "{body}: {}", refused.text());
+    }
+}
+
+/// Links to images are bounded: models scale large ones down.
+#[tokio::test]
+async fn a_linked_image_is_reserved_as_a_large_one() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let url = "https://images.example/1";
+    for (format, part) in [
+        (
+            "chat",
+            json!({"type": "image_url", "image_url": {"url": url}}),
+        ),
+        (
+            "responses",
+            json!({"type": "input_image", "image_url": url}),
+        ),
+        (
+            "messages",
+            json!({"type": "image", "source": {"type": "url", "url": url}}),
+        ),
+    ] {
+        let field = if format == "responses" {
+            "input"
+        } else {
+            "messages"
+        };
+        // 5000 tokens for each, of 10000 that there are.
+        for (count, status) in [(1, 200), (2, 429)] {
+            let mut parts = vec![part.clone(); count];
+            let text = match format {
+                "responses" => "input_text",
+                _ => "text",
+            };
+            parts.push(json!({"type": text, "text": "mock:usage=10,0,1,0"}));
+            let more = json!({field: user(parts.into())});
+            let model = format!("dear-{format}");
+            let response = send_to(&gateway, format, "key-capped", &model, more).await;
+            assert_eq!(response.status, status, "{format}: {}", response.text());
+        }
+    }
+}
+
+/// What the gateway expands itself is in the body that is counted, and so is text.
+#[tokio::test]
+async fn input_that_is_sent_is_counted_as_it_is() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, &models()));
+    let words = json!({"input": "mock:usage=1,0,1,0"});
+    let first = send_to(&gateway, "responses", "key-capped", "dear-chat", words).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    let next = json!({"input": "mock:usage=1,0,1,0", "previous_response_id": first.json()["id"]});
+    let second = send_to(&gateway, "responses", "key-capped", "dear-chat", next).await;
+    assert_eq!(second.status, 200, "{}", second.text());
+    // As long as it takes the rest of the cap.
+    let long = json!({"input": "x".repeat(30_000), "previous_response_id": first.json()["id"]});
+    let third = send_to(&gateway, "responses", "key-capped", "dear-chat", long).await;
+    assert_eq!(third.status, 429, "{}", third.text());
+    assert!(!third.error("responses").contains("refers to input"));
+    // A response that its upstream keeps is not seen.
+    let kept = json!({"input": "mock:usage=1,0,1,0"});
+    let kept = send_to(&gateway, "responses", "key-capped", "dear-responses", kept).await;
+    assert_eq!(kept.status, 200, "{}", kept.text());
+    let next = json!({"previous_response_id": kept.json()["id"]});
+    let next = send_to(&gateway, "responses", "key-capped", "dear-responses", next).await;
+    assert_eq!(next.status, 429, "{}", next.text());
+    assert!(next.error("responses").contains("refers to input"));
+}
+
+/// What a request without a limit may cost is reserved, so that no more is asked for, in every format.
+#[tokio::test]
+async fn the_output_that_was_reserved_is_the_limit_that_is_sent() {
+    let mock = Mock::start();
+    let gateway = Gateway::start(&config(mock.address, CAPPED, ""));
+    for (client_format, _) in FORMATS {
+        for (upstream, _) in FORMATS {
+            let model = format!("priced-{upstream}");
+            let sent = async |key: &str, without: Value| {
+                let (path, mut body) = request(client_format, &model, "mock:echo", false);
+                if client_format == "messages" {
+                    body["max_tokens"] = without;
+                } else if client_format == "native" {
+                    body["generationConfig"] = without;
+                }
+                let asked = client().post(gateway.url(&path)).bearer_auth(key);
+                let response = send(asked.json(&body)).await;
+                assert_eq!(response.status, 200, "{}", response.text());
+                let echoed = echoed_request(client_format, &response);
+                let body = echoed["body"].as_str().expect("the body that was sent");
+                let body: Value = serde_json::from_str(body).expect("JSON");
+                let limit = match upstream {
+                    "chat" => &body["max_completion_tokens"],
+                    "messages" => &body["max_tokens"],
+                    "responses" => &body["max_output_tokens"],
+                    _ => &body["generationConfig"]["maxOutputTokens"],
+                };
+                let adjusted = response.header("x-omniglot-adjusted").to_owned();
+                (limit.clone(), adjusted)
+            };
+            let none = match client_format {
+                "native" => vec![Value::Null, json!({}), json!({"maxOutputTokens": null})],
+                _ => vec![Value::Null],
+            };
+            for none in none {
+                let (limit, adjusted) = sent("key-capped", none).await;
+                assert_eq!(limit, 4096, "{client_format} to {upstream}");
+                assert!(
+                    adjusted.to_lowercase().contains("max"),
+                    "{client_format} to {upstream}: {adjusted}"
+                );
+            }
+            if upstream != "messages" {
+                let (limit, _) = sent(KEY, Value::Null).await;
+                assert_eq!(limit, Value::Null, "{client_format} to {upstream}");
+            }
+        }
+    }
+}
+
+/// An upstream that takes no lower limit than 16 is asked for 16, which may cost more than the limit of the client.
+#[tokio::test]
+async fn a_limit_that_is_raised_is_reserved_as_it_is_sent() {
+    let mock = Mock::start();
+    let models = "  - {id: m, pricing: {output: 1000000}, upstreams: [{name: responses}]}\n";
+    let gateway = Gateway::start(&config(mock.address, CAPPED, models));
+    let asked = async |limit: u64| {
+        let more = json!({"max_completion_tokens": limit});
+        send_to(&gateway, "chat", "key-capped", "m", more).await
+    };
+    let refused = asked(9).await;
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert!(refused.error("chat").contains("may cost 16"));
+}
