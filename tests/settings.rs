@@ -37,6 +37,10 @@ fn missing_keys_have_their_defaults() {
     let config = good("server: {}");
     assert_eq!(config.journal.path, Path::new("omniglot-journal"));
     assert_eq!(config.journal.limit, 1 << 30);
+    let tasks = config.images.tasks;
+    assert_eq!((tasks.waiting, tasks.waiting_per_key), (100, 50));
+    let tasks = good("images: {tasks: {waiting: 7}}").images.tasks;
+    assert_eq!((tasks.waiting, tasks.waiting_per_key), (7, 4));
     let server = config.server;
     assert_eq!(server.listen.len(), 1);
     assert_eq!(server.listen[0].addr, address("127.0.0.1:8080"));

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::errors::{RETRY_SOON, retry_after};
 use super::shared_limits::{SharedLimits, SharedPermit};
+use crate::config::Limits;
 use crate::model::{ApiError, ApiErrorKind};
 use crate::runtime::{GlobalPermit, Key, KeyPermit, LimitReached, Runtime, Snapshot};
 
@@ -67,7 +68,72 @@ pub async fn count_request(limits: Option<&SharedLimits>, key: &Key) -> Result<(
     counted.map_err(|reached| limit_error(&reached, key))
 }
 
-/// Admits an image task, which was counted when it was created; only its usage is added.
+/// One of the requests that a key may have at once; it is free again when this is dropped.
+#[derive(Default)]
+pub struct ConcurrencyPermit {
+    _key: Option<KeyPermit>,
+    _shared: Option<SharedPermit>,
+}
+
+/// Takes one of the requests that a key may have at once, and nothing of its other limits.
+pub async fn acquire_slot(
+    limits: Option<&SharedLimits>,
+    key: &Key,
+) -> Result<ConcurrencyPermit, ApiError> {
+    let concurrency = Limits {
+        concurrency: key.limits.concurrency,
+        ..Limits::default()
+    };
+    if concurrency.concurrency.is_none() {
+        return Ok(ConcurrencyPermit::default());
+    }
+    let acquired = match limits {
+        Some(limits) => {
+            let acquired = limits.acquire_slot(key, concurrency).await;
+            acquired.map(|(permit, shared)| (permit, Some(shared)))
+        }
+        None => {
+            let permit = key.limiter.admit(&concurrency, Instant::now());
+            permit.map(|permit| (permit, None))
+        }
+    };
+    let (permit, shared) = acquired.map_err(|reached| limit_error(&reached, key))?;
+    Ok(ConcurrencyPermit {
+        _key: Some(permit),
+        _shared: shared,
+    })
+}
+
+/// Admits an image request, which may be a task: whether it needs one of the requests at once is known only
+/// when its body is read.
+pub async fn admit_image(
+    limits: Option<&SharedLimits>,
+    runtime: &Runtime,
+    snapshot: &Snapshot,
+    key: &Key,
+) -> Result<Admission, ApiError> {
+    let global = admit_globally(runtime, snapshot)?;
+    let rates = Limits {
+        concurrency: None,
+        ..key.limits
+    };
+    let admitted = match limits {
+        Some(limits) => limits.admit_rates(key, rates).await.map(Some),
+        None => {
+            let rated = key.limiter.admit_rates(&rates, Instant::now());
+            rated.map(|()| None)
+        }
+    };
+    let shared = admitted.map_err(|reached| limit_error(&reached, key))?;
+    Ok(Admission {
+        _global: Some(global),
+        _key: None,
+        shared,
+    })
+}
+
+/// Admits the request of an image task, which was counted when it was created and when it started; only its
+/// usage is added.
 pub fn admit_task(limits: &SharedLimits, key: &Key) -> Admission {
     Admission {
         _global: None,

@@ -14,6 +14,9 @@ pub use errors::invalid_key;
 pub use failed_attempts::{FailedAttempts, client_network};
 pub use keyring::Keyring;
 pub use leases::Leases;
-pub use limits::{Admission, admit, admit_shared, admit_task, count_request};
+pub use limits::{
+    Admission, ConcurrencyPermit, acquire_slot, admit, admit_image, admit_shared, admit_task,
+    count_request,
+};
 pub use reserve::{PendingReservation, Reserve, reserve};
 pub use shared_limits::SharedLimits;

@@ -55,6 +55,8 @@ pub struct TasksConfig {
     pub at_once: u64,
     /// Maximum number of queued tasks.
     pub waiting: u64,
+    /// Maximum number of queued tasks of one key.
+    pub waiting_per_key: u64,
     /// Time from the request until the result is deleted.
     pub ttl: Duration,
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::task::{
-    EXPIRED, ImageTask, ImageTaskStatus, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now,
+    EXPIRED, ImageTask, ImageTaskStatus, QueuedTasks, TOMBSTONE_FACTOR, TaskProgress,
+    milliseconds_now,
 };
 use crate::model::{ApiError, ApiErrorKind};
 use crate::store::{self, Store, StoreError, TaskStatus, TaskUpdate};
@@ -76,17 +77,21 @@ pub(super) async fn list(
     Ok(found.into_iter().map(ImageTask::from).collect())
 }
 
-pub(super) async fn queued(store: &Store) -> Result<u64, ApiError> {
-    store.query(store.queued_tasks()).await.map_err(unavailable)
+pub(super) async fn queued(store: &Store, key: &str) -> Result<QueuedTasks, ApiError> {
+    let queued = store.query(store.queued_tasks(key)).await;
+    let (all, of_key) = queued.map_err(unavailable)?;
+    Ok(QueuedTasks { all, of_key })
 }
 
 /// Claims a task; one that has expired meanwhile fails instead.
 pub(super) async fn claim(
     store: &Store,
     no_heartbeat_since: i64,
+    busy: &[String],
 ) -> Result<Option<ImageTask>, ApiError> {
     loop {
-        let claimed = store.query(store.claim_task(no_heartbeat_since)).await;
+        let claiming = store.claim_task(no_heartbeat_since, busy);
+        let claimed = store.query(claiming).await;
         let Some(task) = claimed.map_err(unavailable)?.map(ImageTask::from) else {
             return Ok(None);
         };
@@ -104,6 +109,7 @@ pub(super) async fn update(
 ) -> Result<bool, ApiError> {
     let progress = match progress {
         TaskProgress::Heartbeat => TaskUpdate::Progress(0),
+        TaskProgress::Queued => TaskUpdate::Queued,
         TaskProgress::Succeeded(result) => TaskUpdate::Done(result.into()),
         TaskProgress::Failed(error) => TaskUpdate::Failed(error),
     };

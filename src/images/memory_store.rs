@@ -1,15 +1,17 @@
 //! Image tasks in memory, for gateways without a database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::task::{ImageTask, ImageTaskStatus, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now};
+use super::task::{
+    ImageTask, ImageTaskStatus, QueuedTasks, TOMBSTONE_FACTOR, TaskProgress, milliseconds_now,
+};
 
-/// The limit of all results together in bytes: beyond it the oldest expire early. One alone may
-/// be larger.
+/// The limit of all results together in bytes: beyond it the oldest of the key that holds most expire
+/// early. One alone may be larger.
 const MAX_RESULT_BYTES: usize = 256 << 20;
 
 /// Image tasks in memory, by their ids, which sort by age.
@@ -18,6 +20,8 @@ pub struct MemoryTaskStore(Mutex<BTreeMap<String, TaskEntry>>);
 
 struct TaskEntry {
     task: ImageTask,
+    /// The number of its last claim, from 1 on; later claims have higher ones.
+    claim: u64,
     /// When its worker last sent a heartbeat.
     last_heartbeat: i64,
     /// When the entry is deleted.
@@ -45,6 +49,7 @@ impl MemoryTaskStore {
         };
         let entry = TaskEntry {
             task: task.clone(),
+            claim: 0,
             last_heartbeat: now,
             delete_at: now.saturating_add(ttl.saturating_mul(TOMBSTONE_FACTOR)),
         };
@@ -64,26 +69,43 @@ impl MemoryTaskStore {
         own.take(limit).map(|entry| entry.task.clone()).collect()
     }
 
-    pub(super) fn queued(&self) -> u64 {
+    pub(super) fn queued(&self, key: &str) -> QueuedTasks {
         let tasks = self.tasks();
         let is_queued = |entry: &&TaskEntry| entry.task.status == ImageTaskStatus::Queued;
-        tasks.values().filter(is_queued).count() as u64
+        let queued = tasks.values().filter(is_queued);
+        let of_key = queued.clone().filter(|entry| entry.task.key == key);
+        QueuedTasks {
+            of_key: of_key.count() as u64,
+            all: queued.count() as u64,
+        }
     }
 
-    pub(super) fn claim(&self, no_heartbeat_since: i64) -> Option<ImageTask> {
+    pub(super) fn claim(&self, no_heartbeat_since: i64, busy: &[String]) -> Option<ImageTask> {
         let now = milliseconds_now();
         let mut tasks = self.tasks();
-        let mut claimable = tasks.values_mut().filter(|entry| {
+        // How many tasks of each key run, and when the last one began.
+        let mut begun: HashMap<&str, (usize, u64)> = HashMap::new();
+        for entry in tasks.values().filter(|entry| entry.claim > 0) {
+            let (running, last) = begun.entry(&entry.task.key).or_default();
+            *running += usize::from(entry.task.status == ImageTaskStatus::Running);
+            *last = entry.claim.max(*last);
+        }
+        let claim = begun.values().map(|(_, last)| *last).max();
+        let claimable = tasks.values().filter(|entry| {
             let is_free = match entry.task.status {
                 ImageTaskStatus::Queued => true,
                 ImageTaskStatus::Running => entry.last_heartbeat < no_heartbeat_since,
                 _ => false,
             };
-            is_free && entry.task.expires > now
+            is_free && entry.task.expires > now && !busy.contains(&entry.task.key)
         });
-        let entry = claimable.next()?;
+        // Of several tasks of one key, the first is the oldest.
+        let next = claimable.min_by_key(|entry| begun.get(&*entry.task.key).copied());
+        let id = next?.task.id.clone();
+        let entry = tasks.get_mut(&id)?;
         entry.task.status = ImageTaskStatus::Running;
         entry.last_heartbeat = now;
+        entry.claim = claim.unwrap_or_default() + 1;
         Some(entry.task.clone())
     }
 
@@ -99,6 +121,10 @@ impl MemoryTaskStore {
         entry.last_heartbeat = now;
         match progress {
             TaskProgress::Heartbeat => return true,
+            TaskProgress::Queued => {
+                entry.task.status = ImageTaskStatus::Queued;
+                return true;
+            }
             TaskProgress::Succeeded(result) => {
                 entry.task.status = ImageTaskStatus::Succeeded;
                 entry.task.result = Some(result);
@@ -143,19 +169,27 @@ impl MemoryTaskStore {
     }
 }
 
-/// Expires the oldest results until all of them fit, except for the newest.
+/// Expires the oldest results of the key that holds most until all of them fit, except for the newest.
 fn expire_oldest_results(tasks: &mut BTreeMap<String, TaskEntry>, newest: &str, now: i64) {
     let size = |entry: &TaskEntry| entry.task.result.as_ref().map_or(0, Bytes::len);
     let mut sum: usize = tasks.values().map(size).sum();
-    for entry in tasks.values_mut() {
-        if sum <= MAX_RESULT_BYTES {
+    while sum > MAX_RESULT_BYTES {
+        let mut held: HashMap<&str, usize> = HashMap::new();
+        for entry in tasks.values().filter(|entry| entry.task.id != newest) {
+            *held.entry(&entry.task.key).or_default() += size(entry);
+        }
+        let largest = held.into_iter().max_by_key(|(_, size)| *size);
+        let Some(key) = largest.map(|(key, _)| key.to_owned()) else {
             return;
-        }
-        if entry.task.id != newest && entry.task.result.is_some() {
-            sum -= size(entry);
-            entry.task.result = None;
-            entry.task.expires = now;
-        }
+        };
+        let mut entries = tasks.values_mut();
+        let oldest = entries.find(|entry| {
+            entry.task.key == key && entry.task.id != newest && entry.task.result.is_some()
+        });
+        let Some(oldest) = oldest else { return };
+        sum -= size(oldest);
+        oldest.task.result = None;
+        oldest.task.expires = now;
     }
 }
 
@@ -173,14 +207,15 @@ mod tests {
     fn the_oldest_task_is_claimed_first_and_once() {
         let tasks = MemoryTaskStore::default();
         let (first, second) = (create(&tasks, "a", LONG), create(&tasks, "b", LONG));
-        let claimed = |tasks: &MemoryTaskStore| tasks.claim(0).map(|task| task.id);
-        assert_eq!(tasks.queued(), 2);
+        let claimed = |tasks: &MemoryTaskStore| tasks.claim(0, &[]).map(|task| task.id);
+        let queued = |all, of_key| QueuedTasks { all, of_key };
+        assert_eq!(tasks.queued("a"), queued(2, 1));
         assert_eq!(claimed(&tasks), Some(first.clone()));
         assert_eq!(claimed(&tasks), Some(second.clone()));
-        assert_eq!((claimed(&tasks), tasks.queued()), (None, 0));
+        assert_eq!((claimed(&tasks), tasks.queued("a")), (None, queued(0, 0)));
         // Their workers have sent no heartbeat since.
         assert_eq!(
-            tasks.claim(i64::MAX).map(|task| task.id),
+            tasks.claim(i64::MAX, &[]).map(|task| task.id),
             Some(first.clone())
         );
         assert!(tasks.update(&first, TaskProgress::Succeeded(Bytes::from_static(b"{}"))));
@@ -190,13 +225,54 @@ mod tests {
     }
 
     #[test]
+    fn keys_take_turns_and_a_busy_one_waits() {
+        let tasks = MemoryTaskStore::default();
+        let many: Vec<_> = (0..3).map(|_| create(&tasks, "a", LONG)).collect();
+        let one = create(&tasks, "b", LONG);
+        let claim = |busy: &[String]| tasks.claim(0, busy).map(|task| task.id);
+        assert_eq!(claim(&[]), Some(many[0].clone()));
+        assert_eq!(claim(&["b".to_owned()]), Some(many[1].clone()));
+        assert_eq!(claim(&[]), Some(one.clone()));
+        assert_eq!(claim(&["a".to_owned()]), None);
+        // It waits again.
+        assert!(tasks.update(&many[1], TaskProgress::Queued));
+        assert_eq!(claim(&[]), Some(many[1].clone()));
+        for id in &many[..2] {
+            assert!(tasks.update(id, TaskProgress::Failed(String::new())));
+        }
+        // Nobody's runs, and the other had its turn longer ago.
+        let (id, _) = (create(&tasks, "b", LONG), tasks.cancel("b", &one));
+        assert_eq!(claim(&[]), Some(id));
+        assert_eq!(claim(&[]), Some(many[2].clone()));
+    }
+
+    #[test]
+    fn the_results_of_a_key_do_not_expire_for_those_of_another() {
+        let tasks = MemoryTaskStore::default();
+        let quiet = create(&tasks, "b", LONG);
+        let loud: Vec<_> = (0..6).map(|_| create(&tasks, "a", LONG)).collect();
+        let result = Bytes::from(vec![0; MAX_RESULT_BYTES / 4]);
+        for _ in 0..=loud.len() {
+            let task = tasks.claim(0, &[]).expect("a queued task");
+            assert!(tasks.update(&task.id, TaskProgress::Succeeded(result.clone())));
+        }
+        let has_result = |key: &str, id: &str| {
+            let task = tasks.get(key, id);
+            task.is_some_and(|task| task.result.is_some())
+        };
+        assert!(has_result("b", &quiet));
+        let left: Vec<bool> = loud.iter().map(|id| has_result("a", id)).collect();
+        assert_eq!(left, [false, false, false, true, true, true]);
+    }
+
+    #[test]
     fn the_oldest_results_expire_when_there_are_too_many() {
         let tasks = MemoryTaskStore::default();
         let ids: Vec<_> = (0..3).map(|_| create(&tasks, "a", LONG)).collect();
         // All of them share one buffer.
         let result = Bytes::from(vec![0; MAX_RESULT_BYTES / 2]);
         for _ in &ids {
-            let task = tasks.claim(0).expect("a queued task");
+            let task = tasks.claim(0, &[]).expect("a queued task");
             assert!(tasks.update(&task.id, TaskProgress::Succeeded(result.clone())));
         }
         let now = milliseconds_now();
@@ -223,7 +299,7 @@ mod tests {
         let tasks = MemoryTaskStore::default();
         let (gone, expired) = (create(&tasks, "a", -2), create(&tasks, "a", 0));
         tasks.tasks().get_mut(&expired).expect("it").delete_at = i64::MAX;
-        assert_eq!(tasks.claim(i64::MAX), None);
+        assert_eq!(tasks.claim(i64::MAX, &[]), None);
         tasks.expire();
         assert!(tasks.get("a", &gone).is_none());
         assert_eq!(

@@ -6,6 +6,7 @@ mod job;
 mod memory_store;
 mod queue;
 mod response;
+mod submissions;
 mod task;
 mod task_store;
 

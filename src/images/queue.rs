@@ -12,8 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::job::ImageJob;
-use super::task::{ImageTask, TaskProgress, milliseconds_now};
+use super::submissions::{Submission, Submissions};
+use super::task::{ImageTask, QueuedTasks, TaskProgress, milliseconds_now};
 use super::task_store::TaskStore;
+use crate::access::ConcurrencyPermit;
 use crate::config;
 use crate::metrics::InFlight;
 use crate::model::{ApiError, ApiErrorKind};
@@ -36,6 +38,8 @@ pub struct TaskQueue {
     tasks: TaskStore,
     /// Wakes the worker loop when a task was submitted.
     submitted: Notify,
+    /// The tasks that are being created, by their keys.
+    submissions: Submissions,
     /// The tasks that this process works on, each with the handle that stops it.
     running: Mutex<HashMap<String, Arc<Notify>>>,
 }
@@ -43,6 +47,9 @@ pub struct TaskQueue {
 /// Generates the images of a task.
 #[async_trait]
 pub trait ImageWorker: Send + Sync + 'static {
+    /// Takes one of the requests that the key of the job may have at once. `None`: all of them are taken.
+    async fn start(&self, job: &ImageJob) -> Option<ConcurrencyPermit>;
+
     /// Runs the job. `None`: it was stopped, or another process must run it again.
     async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult>;
 }
@@ -61,6 +68,7 @@ impl TaskQueue {
             runtime,
             tasks,
             submitted: Notify::new(),
+            submissions: Submissions::default(),
             running: Mutex::default(),
         }
     }
@@ -77,12 +85,11 @@ impl TaskQueue {
         job: &ImageJob,
     ) -> Result<ImageTask, ApiError> {
         let settings = self.settings();
-        if self.tasks.queued().await? >= settings.waiting {
-            let message = "the queue of image tasks is full (images.tasks.waiting)";
-            let mut api_error = ApiError::new(ApiErrorKind::Overloaded, message);
-            api_error.retry_after = Some(RETRY_AFTER);
-            return Err(api_error);
-        }
+        // It counts before the store has it: many that come at once are not all within the limit.
+        let _submission = Submission::begin(&self.submissions, key);
+        let mut queued = self.tasks.queued(key).await?;
+        self.submissions.add_to(&mut queued, key);
+        check_queue(queued, settings)?;
         let ttl = i64::try_from(settings.ttl.as_millis()).unwrap_or(i64::MAX);
         let task = self.tasks.create(key, model, job.encode(), ttl).await?;
         self.submitted.notify_one();
@@ -149,40 +156,51 @@ impl TaskQueue {
         while running.join_next().await.is_some() {}
     }
 
-    /// Starts tasks until as many run as may.
+    /// Starts tasks until as many run as may. A task whose key has as many requests at once as it may
+    /// have goes back to the queue.
     async fn start_tasks(
         self: &Arc<TaskQueue>,
         worker: &Arc<dyn ImageWorker>,
         running: &mut JoinSet<()>,
     ) {
         let limit = self.settings().at_once;
+        let mut busy = Vec::new();
         while (running.len() as u64) < limit {
-            match self
-                .tasks
-                .claim(milliseconds_now() - HEARTBEAT_TIMEOUT)
-                .await
-            {
-                Ok(Some(task)) => {
-                    let (queue, worker) = (self.clone(), worker.clone());
-                    running.spawn(async move { queue.run_task(&*worker, task).await });
-                }
+            let no_heartbeat_since = milliseconds_now() - HEARTBEAT_TIMEOUT;
+            let task = match self.tasks.claim(no_heartbeat_since, &busy).await {
+                Ok(Some(task)) => task,
                 Ok(None) => return,
                 Err(api_error) => return log::warn!("image tasks: {}", api_error.message),
-            }
+            };
+            let Some(job) = ImageJob::decode(&task.request) else {
+                continue;
+            };
+            let Some(permit) = worker.start(&job).await else {
+                let queued = self.tasks.update(&task.id, TaskProgress::Queued).await;
+                if let Err(api_error) = queued {
+                    log::warn!("image task {}: {}", task.id, api_error.message);
+                }
+                busy.push(task.key);
+                continue;
+            };
+            let (queue, worker) = (self.clone(), worker.clone());
+            running.spawn(async move { queue.run_task(&*worker, task, job, permit).await });
         }
     }
 
-    async fn run_task(&self, worker: &dyn ImageWorker, task: ImageTask) {
+    async fn run_task(
+        &self,
+        worker: &dyn ImageWorker,
+        task: ImageTask,
+        job: ImageJob,
+        permit: ConcurrencyPermit,
+    ) {
         let stop = Arc::new(Notify::new());
         self.running().insert(task.id.clone(), stop.clone());
-        let result = match ImageJob::decode(&task.request) {
-            Some(job) => {
-                self.supervise(worker.generate(&task.id, job, &stop), &task, &stop)
-                    .await
-            }
-            None => None,
-        };
+        let work = worker.generate(&task.id, job, &stop);
+        let result = self.supervise(work, &task, &stop).await;
         self.running().remove(&task.id);
+        drop(permit);
         let Some(TaskResult {
             status,
             body,
@@ -230,6 +248,25 @@ impl TaskQueue {
             () = heartbeats => None,
         }
     }
+}
+
+/// Refuses one task more than the key may have queued, or all keys together.
+fn check_queue(queued: QueuedTasks, settings: config::TasksConfig) -> Result<(), ApiError> {
+    let (kind, message) = if queued.all > settings.waiting {
+        let message = "the queue of image tasks is full (images.tasks.waiting)";
+        (ApiErrorKind::Overloaded, message.to_owned())
+    } else if queued.of_key > settings.waiting_per_key {
+        let most = settings.waiting_per_key;
+        let message = format!(
+            "this API key has {most} image tasks queued, and may have no more (images.tasks.waiting_per_key)"
+        );
+        (ApiErrorKind::RateLimited, message)
+    } else {
+        return Ok(());
+    };
+    let mut api_error = ApiError::new(kind, message);
+    api_error.retry_after = Some(RETRY_AFTER);
+    Err(api_error)
 }
 
 /// Decodes the `error` object of a response.

@@ -31,11 +31,20 @@ pub struct ImageTask {
     pub expires: i64,
 }
 
+/// How many tasks are queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuedTasks {
+    pub all: u64,
+    pub of_key: u64,
+}
+
 /// A report of the worker of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskProgress {
     /// The work goes on.
     Heartbeat,
+    /// The work did not begin: the task waits again.
+    Queued,
     Succeeded(Bytes),
     Failed(String),
 }

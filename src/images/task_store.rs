@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::database_store;
 use super::memory_store::MemoryTaskStore;
-use super::task::{ImageTask, TaskProgress};
+use super::task::{ImageTask, QueuedTasks, TaskProgress};
 use crate::model::ApiError;
 use crate::store::Store;
 
@@ -55,21 +55,25 @@ impl TaskStore {
     }
 
     /// Counts the queued tasks.
-    pub(super) async fn queued(&self) -> Result<u64, ApiError> {
+    pub(super) async fn queued(&self, key: &str) -> Result<QueuedTasks, ApiError> {
         match self {
-            TaskStore::Memory(tasks) => Ok(tasks.queued()),
-            TaskStore::Database(store) => database_store::queued(store).await,
+            TaskStore::Memory(tasks) => Ok(tasks.queued(key)),
+            TaskStore::Database(store) => database_store::queued(store, key).await,
         }
     }
 
-    /// Claims the oldest task that is queued, or whose worker has sent no heartbeat since then.
+    /// Claims a task that is queued, or whose worker has sent no heartbeat since then: the oldest of
+    /// the key with the fewest running tasks, except for keys that are busy.
     pub(super) async fn claim(
         &self,
         no_heartbeat_since: i64,
+        busy: &[String],
     ) -> Result<Option<ImageTask>, ApiError> {
         match self {
-            TaskStore::Memory(tasks) => Ok(tasks.claim(no_heartbeat_since)),
-            TaskStore::Database(store) => database_store::claim(store, no_heartbeat_since).await,
+            TaskStore::Memory(tasks) => Ok(tasks.claim(no_heartbeat_since, busy)),
+            TaskStore::Database(store) => {
+                database_store::claim(store, no_heartbeat_since, busy).await
+            }
         }
     }
 

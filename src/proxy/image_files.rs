@@ -52,9 +52,16 @@ impl Gateway {
             let fetching = pin!(async { Ok(until(deadline, fetching).await) });
             match unless_gone(session, None, fetching).await? {
                 Ok((mime, bytes)) => {
-                    let id = self.files.insert(owner, mime, bytes, settings.files.ttl);
-                    let with = to_json_string(&format!("{own}/{id}"));
-                    edits.push(Edit { range, with });
+                    let stored = self.files.insert(owner, mime, bytes, settings.files.ttl);
+                    if let Some(id) = stored {
+                        let with = to_json_string(&format!("{own}/{id}"));
+                        edits.push(Edit { range, with });
+                    } else {
+                        let id = ctx.client.request_id();
+                        log::warn!(
+                            "{id}: an image is larger than images.files.size and keeps the upstream's URL"
+                        );
+                    }
                 }
                 Err(reason) => {
                     let id = ctx.client.request_id();

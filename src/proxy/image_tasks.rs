@@ -15,6 +15,7 @@ use super::context::RequestContext;
 use super::endpoint::ImageTaskAction;
 use super::gateway::Gateway;
 use super::{image_files, local};
+use crate::access::{self, ConcurrencyPermit};
 use crate::formats::HeaderFields;
 use crate::images::{self, ImageJob, ImageWorker, TaskResult};
 use crate::model::{ApiError, Format};
@@ -138,6 +139,23 @@ impl Gateway {
 
 #[async_trait]
 impl ImageWorker for Gateway {
+    async fn start(&self, job: &ImageJob) -> Option<ConcurrencyPermit> {
+        let snapshot = self.runtime.snapshot();
+        let caller = access::reauthenticate(&snapshot, self.keyring.as_deref(), job.key);
+        let key = match caller {
+            Ok(caller) => self.look_up(&snapshot, caller).await,
+            Err(api_error) => Err(api_error),
+        };
+        match key {
+            Ok(key) => {
+                let slot = access::acquire_slot(self.shared_limits.as_deref(), &key);
+                slot.await.ok()
+            }
+            // The request of the task is refused with the same error.
+            Err(_) => Some(ConcurrencyPermit::default()),
+        }
+    }
+
     async fn generate(&self, task: &str, job: ImageJob, stop: &Notify) -> Option<TaskResult> {
         let (client, server) = duplex(PIPE);
         let sending = async {

@@ -9,7 +9,7 @@
 //! | hook | called by | what happens | file |
 //! | --- | --- | --- | --- |
 //! | `new_ctx` | pingora | takes the config snapshot and a request id | `context/` |
-//! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs` |
+//! | `request_filter` | pingora | endpoint, key, body, model, reservation; then forwards | `request_filter.rs`, `admission.rs` |
 //! | `upstream_peer` | loop, per attempt | starts the next attempt: its upstream's address | `forward.rs` |
 //! | `upstream_request_filter` | loop | writes the header for the upstream | `upstream_request.rs` |
 //! | `request_body_filter` | loop | translates the request body | `upstream_request.rs` |
@@ -29,6 +29,7 @@
 //! `RUST_LOG=omniglot::hooks=trace` shows the hooks of every request.
 
 mod access_log;
+mod admission;
 mod billing;
 mod connection_limits;
 mod context;

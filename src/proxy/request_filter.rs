@@ -1,13 +1,11 @@
 //! The work of `request_filter`: endpoint, key, body, model and reservation, then the forwarding loop.
 
-use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderMap;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::context::RequestContext;
@@ -15,16 +13,13 @@ use super::conversation;
 use super::endpoint::{self, Endpoint, StoredResponseAction};
 use super::gateway::Gateway;
 use super::request_body::{self, BodyError};
-use super::{billing, cors, image_tasks, large_body, local, request_framing};
-use crate::access::{self, KeyLookup};
-use crate::config::{Balance, Limits};
+use super::{admission, billing, cors, image_tasks, large_body, local, request_framing};
+use crate::access;
+use crate::config::Balance;
 use crate::formats::{HeaderFields, Operation};
 use crate::model::{ApiError, ApiErrorKind, Format};
-use crate::runtime::{Conversations, Key, Model, attempts};
+use crate::runtime::{Conversations, Model, attempts};
 use crate::translate::RequestSummary;
-
-/// More than any client needs; what is longer is an accident or an attack.
-const HEADER_LIMIT: usize = 64 << 10;
 
 impl Gateway {
     /// Answers a request, or fails; when the gateway stops, whatever is under way ends with an error.
@@ -65,8 +60,7 @@ impl Gateway {
         }
         let endpoint = match self.authenticate(session, ctx) {
             Ok((endpoint, caller)) => {
-                let address = session.client_addr().and_then(|address| address.as_inet());
-                let address = address.map(SocketAddr::ip);
+                let address = admission::client_address(session);
                 match self.admit(ctx, &endpoint, caller, address).await {
                     Ok(()) => endpoint,
                     Err(api_error) => return Err(ctx.set_error(api_error)),
@@ -96,99 +90,15 @@ impl Gateway {
             return Box::pin(self.create_image_task(session, ctx)).await;
         }
         let reserved = match routed {
-            Ok(()) => self.reserve(ctx).await,
+            Ok(()) => match self.acquire_slot(ctx).await {
+                Ok(()) => self.reserve(ctx).await,
+                Err(api_error) => Err(api_error),
+            },
             Err(api_error) => Err(api_error),
         };
         match reserved {
             Ok(()) => self.forward(session, ctx).await,
             Err(api_error) => Err(ctx.set_error(api_error)),
-        }
-    }
-
-    /// The endpoint, and the caller where the endpoint needs a key.
-    fn authenticate(
-        &self,
-        session: &Session,
-        ctx: &mut RequestContext,
-    ) -> Result<(Endpoint, Option<KeyLookup>), ApiError> {
-        let header = session.req_header();
-        let (path, query) = (header.uri.path(), header.uri.query());
-        check_header_size(header)?;
-        let endpoint = endpoint::parse(&header.method, path, query, &header.headers)?;
-        if endpoint == Endpoint::Catalog {
-            return match ctx.snapshot.server.public_catalog {
-                true => Ok((endpoint, None)),
-                false => Err(endpoint::unknown_path(path)),
-            };
-        }
-        ctx.client.set_has_format(true);
-        let query = query.filter(|_| endpoint.key_in_query());
-        let keyring = self.keyring.as_deref();
-        let caller = match ctx.client.task_key() {
-            Some(hash) => access::reauthenticate(&ctx.snapshot, keyring, hash)?,
-            None => access::authenticate(&ctx.snapshot, keyring, &header.headers, query)?,
-        };
-        Ok((endpoint, Some(caller)))
-    }
-
-    /// Looks the caller's key up and counts the request against its limits.
-    async fn admit(
-        &self,
-        ctx: &mut RequestContext,
-        endpoint: &Endpoint,
-        caller: Option<KeyLookup>,
-        address: Option<IpAddr>,
-    ) -> Result<(), ApiError> {
-        let key = match caller {
-            None => return Ok(()),
-            Some(KeyLookup::Found(key)) => key,
-            Some(unknown) => {
-                // Keys in memory are found before: they are never refused for the wrong ones of others.
-                self.failed_attempts.check(address)?;
-                match self.look_up(ctx, unknown).await {
-                    Err(api_error) if api_error.kind == ApiErrorKind::Unauthenticated => {
-                        self.failed_attempts.count(address);
-                        return Err(api_error);
-                    }
-                    found => found?,
-                }
-            }
-        };
-        ctx.client.set_key(key.clone());
-        if !matches!(endpoint, Endpoint::Model { .. }) {
-            let shared = self.shared_limits.as_deref();
-            return access::count_request(shared, &key).await;
-        }
-        let snapshot = ctx.snapshot.clone();
-        let shared = self.shared_limits.as_deref();
-        let shared = shared.filter(|_| key.limits != Limits::default());
-        let admission = match (shared, ctx.client.task_key()) {
-            // An image task was counted when it was created.
-            (None, Some(_)) => None,
-            (Some(shared), Some(_)) => Some(access::admit_task(shared, &key)),
-            (None, None) => Some(access::admit(&self.runtime, &snapshot, &key)?),
-            (Some(shared), None) => {
-                let entering = access::admit_shared(shared, &self.runtime, &snapshot, &key);
-                Some(Box::pin(entering).await?)
-            }
-        };
-        ctx.client.set_admission(admission);
-        Ok(())
-    }
-
-    /// Looks a key up that is not known in memory.
-    async fn look_up(
-        &self,
-        ctx: &RequestContext,
-        unknown: KeyLookup,
-    ) -> Result<Arc<Key>, ApiError> {
-        match (unknown, &self.keyring) {
-            (KeyLookup::Unknown(hash), Some(keyring)) => {
-                let snapshot = ctx.snapshot.clone();
-                Box::pin(keyring.look_up(&self.runtime, &snapshot, &hash)).await
-            }
-            (KeyLookup::Found(key), _) => Ok(key),
-            (KeyLookup::Unknown(_) | KeyLookup::Wrong, _) => Err(access::invalid_key()),
         }
     }
 
@@ -383,20 +293,4 @@ fn affinity<'a>(ctx: &'a RequestContext, client: &'a HeaderMap, model: &Model) -
         // Without the header it is still the same caller.
         Balance::Header(name) => client.get(name).map(|value| value.as_bytes()).or_else(key),
     }
-}
-
-fn check_header_size(header: &RequestHeader) -> Result<(), ApiError> {
-    let fields = header.headers.iter();
-    let fields: usize = fields
-        .map(|(name, value)| name.as_str().len() + value.len() + 4)
-        .sum();
-    let target = header.uri.path_and_query();
-    let target = target.map_or(0, |path| path.as_str().len());
-    if fields + target <= HEADER_LIMIT {
-        return Ok(());
-    }
-    let message = format!("the header is longer than {HEADER_LIMIT} bytes");
-    let mut api_error = ApiError::invalid(message);
-    api_error.status = 431;
-    Err(api_error)
 }

@@ -1,5 +1,5 @@
 //! Conversations between their requests: responses to continue from, and signed parts for clients that do
-//! not send them back. In memory, with a size limit and a TTL.
+//! not send them back. In memory, with a size limit that keys share fairly and a TTL.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -86,15 +86,16 @@ impl StoredConversationTurn {
         self.added.len() + self.response.len()
     }
 
-    fn store(&self, cache: &SegmentCache, name: &str) {
+    fn store(&self, cache: &SegmentCache, owner: &str, name: &str) {
         let previous = self.previous.as_deref().unwrap_or_default();
         let lengths = [previous.len(), self.added.len()].map(usize::to_le_bytes);
         let (lengths, previous) = (lengths.as_flattened(), previous.as_bytes());
-        cache.put(name, &[lengths, previous, &self.added, &self.response]);
+        let value = [lengths, previous, &self.added, &self.response];
+        cache.put(owner, name, &value);
     }
 
-    fn load(cache: &SegmentCache, name: &str) -> Option<StoredConversationTurn> {
-        let mut value = cache.get(name)?;
+    fn load(cache: &SegmentCache, owner: &str, name: &str) -> Option<StoredConversationTurn> {
+        let mut value = cache.get(owner, name)?;
         let mut length = || {
             let bytes = value.split_to(size_of::<usize>());
             bytes
@@ -132,29 +133,29 @@ impl Conversations {
 
     pub fn insert(&self, owner: &str, id: &str, turn: &StoredConversationTurn) {
         if let Some(cache) = &self.cache {
-            turn.store(cache, &name(TURN, owner, id));
+            turn.store(cache, owner, &name(TURN, id));
         }
     }
 
     pub fn turn(&self, owner: &str, id: &str) -> Option<StoredConversationTurn> {
-        StoredConversationTurn::load(self.cache.as_ref()?, &name(TURN, owner, id))
+        StoredConversationTurn::load(self.cache.as_ref()?, owner, &name(TURN, id))
     }
 
     pub fn remove(&self, owner: &str, id: &str) -> bool {
         let cache = self.cache.as_ref();
-        cache.is_some_and(|cache| cache.remove(&name(TURN, owner, id)))
+        cache.is_some_and(|cache| cache.remove(owner, &name(TURN, id)))
     }
 
     /// Notes which response an item is of, for items whose id does not tell it.
     pub fn insert_item(&self, owner: &str, item_id: &str, response_id: &str) {
         if let Some(cache) = &self.cache {
-            cache.put(&name(ITEM, owner, item_id), &[response_id.as_bytes()]);
+            cache.put(owner, &name(ITEM, item_id), &[response_id.as_bytes()]);
         }
     }
 
     /// Returns the id of the response that an item is of.
     pub fn response_of_item(&self, owner: &str, item_id: &str) -> Option<String> {
-        let id = self.cache.as_ref()?.get(&name(ITEM, owner, item_id))?;
+        let id = self.cache.as_ref()?.get(owner, &name(ITEM, item_id))?;
         String::from_utf8(id.into()).ok()
     }
 
@@ -189,9 +190,9 @@ impl Conversations {
         };
         let encoded = serde_json::to_vec(signed_parts).expect("strings in lists always serialise");
         let number = self.signed_responses.fetch_add(1, Ordering::Relaxed);
-        cache.put(&name(SIGNED_PARTS, owner, &number.to_string()), &[&encoded]);
+        cache.put(owner, &name(SIGNED_PARTS, &number.to_string()), &[&encoded]);
         for id in signed_parts.call_ids() {
-            cache.put(&name(SIGNED_CALL, owner, id), &[&number.to_le_bytes()]);
+            cache.put(owner, &name(SIGNED_CALL, id), &[&number.to_le_bytes()]);
         }
     }
 
@@ -208,9 +209,9 @@ const ITEM: char = 'i';
 const SIGNED_PARTS: char = 'p';
 const SIGNED_CALL: char = 'c';
 
-/// The name of an entry; names of keys have no control characters.
-fn name(kind: char, owner: &str, id: &str) -> String {
-    format!("{kind}{owner}\n{id}")
+/// The name of an entry among those of its key.
+fn name(kind: char, id: &str) -> String {
+    format!("{kind}{id}")
 }
 
 /// The signed parts of one key.
@@ -223,13 +224,13 @@ pub struct KeySignatures<'a> {
 impl SignatureLookup for KeySignatures<'_> {
     fn response_of_call(&self, call_id: &str) -> Option<u64> {
         let cache = self.conversations.cache.as_ref()?;
-        let number = cache.get(&name(SIGNED_CALL, self.owner, call_id))?;
+        let number = cache.get(self.owner, &name(SIGNED_CALL, call_id))?;
         number.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
     fn signed_parts(&self, response: u64) -> Option<SignedParts> {
         let cache = self.conversations.cache.as_ref()?;
-        let written = cache.get(&name(SIGNED_PARTS, self.owner, &response.to_string()))?;
+        let written = cache.get(self.owner, &name(SIGNED_PARTS, &response.to_string()))?;
         serde_json::from_slice(&written).ok()
     }
 }

@@ -61,16 +61,21 @@ impl KeyLimiter {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, below)
             .map_err(|_| LimitReached::Concurrency)?;
         let permit = KeyPermit(self.clone());
+        self.admit_rates(limits, now)?;
+        Ok(permit)
+    }
+
+    /// Admits one request by the limits per minute alone.
+    pub fn admit_rates(&self, limits: &Limits, now: Instant) -> Result<(), LimitReached> {
         if limits.requests_per_minute.is_none() && limits.tokens_per_minute.is_none() {
-            return Ok(permit);
+            return Ok(());
         }
         let mut buckets = self.buckets();
         if let Some(limit) = limits.tokens_per_minute {
             let wait = buckets.tokens.wait_for(1.0, limit, now);
             wait.map_or(Ok(()), |wait| Err(LimitReached::Tokens(wait)))?;
         }
-        buckets.count_request(limits, now)?;
-        Ok(permit)
+        buckets.count_request(limits, now)
     }
 
     /// Counts one request that is not served by an upstream, or returns that too many came in this minute.

@@ -3,6 +3,7 @@
 mod account;
 mod body_memory;
 mod conversations;
+mod fair_shares;
 mod health;
 mod key;
 mod key_limiter;
@@ -21,6 +22,7 @@ pub use account::{
 };
 pub use body_memory::BodyMemoryShare;
 pub use conversations::{ConversationError, Conversations, KeySignatures, StoredConversationTurn};
+pub use fair_shares::{FairShares, MemoryShare};
 pub use health::Health;
 pub use key::{Key, config_key_id, key_hash};
 pub use key_limiter::{KeyLimiter, KeyPermit, LimitReached};

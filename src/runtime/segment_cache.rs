@@ -1,8 +1,8 @@
-//! A cache of byte values by name, with a memory limit and a TTL; recently used entries stay.
+//! A cache of byte values by key and name, with a memory limit and a TTL; recently used entries stay.
 //!
-//! Entries are appended to segments in the order in which they come. The oldest segment is cleared as a
-//! whole when its memory is needed, so that nothing is allocated or freed for a single entry, and the
-//! limit is what the process really uses.
+//! Entries of a key are appended to segments in the order in which they come. The oldest segment of the
+//! key that holds most is cleared as a whole when its memory is needed, so that nothing is allocated or
+//! freed for a single entry, and the limit is what the process really uses.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,14 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use bytes::Bytes;
 
+use super::fair_shares::{FairShares, MemoryShare};
+
 /// Memory of an entry beside its bytes.
 const OVERHEAD: usize = 96;
-/// The limit is divided into so many segments.
+/// The limit is divided into so many segments, and more where many keys have little.
 const SEGMENT_COUNT: usize = 64;
 const MAX_SEGMENT_SIZE: usize = 1 << 20;
+const FIRST_SEGMENT_SIZE: usize = 16 << 10;
 
 /// A cache with a fixed memory limit.
 #[derive(Debug)]
@@ -24,11 +27,13 @@ pub(super) struct SegmentCache {
     ttl: Duration,
     segment: usize,
     hasher: RandomState,
-    segments: Mutex<CacheSegments>,
+    shares: Mutex<FairShares<CacheSegments>>,
 }
 
-#[derive(Debug, Default)]
+/// The segments of one key.
+#[derive(Debug)]
 struct CacheSegments {
+    ttl: Duration,
     /// Oldest first; the last one is being filled.
     all: VecDeque<CacheSegment>,
     /// The number of the oldest segment.
@@ -36,8 +41,6 @@ struct CacheSegments {
     /// By the hash of the name; of two names with the same hash the later one wins.
     entries: HashMap<u64, EntryLocation, RandomState>,
     allocated: usize,
-    /// The buffer of a cleared segment, for the next one.
-    spare: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -73,6 +76,12 @@ impl CacheSegment {
     }
 }
 
+/// A value, and whether it stands in the older half of its key's segments.
+struct FoundValue {
+    value: Bytes,
+    is_old: bool,
+}
+
 impl SegmentCache {
     pub(super) fn new(size: usize, ttl: Duration) -> SegmentCache {
         SegmentCache {
@@ -80,97 +89,172 @@ impl SegmentCache {
             ttl,
             segment: (size / SEGMENT_COUNT).min(MAX_SEGMENT_SIZE),
             hasher: RandomState::new(),
-            segments: Mutex::default(),
+            shares: Mutex::new(FairShares::new(size)),
         }
     }
 
-    fn segments(&self) -> MutexGuard<'_, CacheSegments> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shares(&self) -> MutexGuard<'_, FairShares<CacheSegments>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a value, given in parts. A value that is larger than the whole cache is not stored.
-    pub(super) fn put(&self, name: &str, value: &[&[u8]]) {
+    /// Inserts a value of a key, given in parts. A value that is larger than the whole cache is not stored.
+    pub(super) fn put(&self, owner: &str, name: &str, value: &[&[u8]]) {
         let length = name.len() + value.iter().map(|part| part.len()).sum::<usize>();
         let needed = length + OVERHEAD;
         if needed > self.size {
             return;
         }
-        let hash = self.hasher.hash_one(name);
         // A value with a segment of its own is copied before the lock is taken.
         let alone = (needed > self.segment).then(|| {
             let mut bytes = Vec::with_capacity(length);
             append(&mut bytes, name, value);
             CacheSegment::new(bytes, needed)
         });
-        let mut segments = self.segments();
-        segments.clear_expired(self.ttl);
+        let mut shares = self.shares();
+        shares.update(owner, CacheSegments::remove_expired);
         match alone {
-            Some(segment) => segments.add(segment, self.size),
-            None => self.append(&mut segments, name, value, needed),
-        }
-        segments.index_last(hash, name.len(), length);
-    }
-
-    fn append(&self, segments: &mut CacheSegments, name: &str, value: &[&[u8]], needed: usize) {
-        if !segments
-            .all
-            .back()
-            .is_some_and(|segment| segment.has_capacity(needed))
-        {
-            let capacity = self.segment.max(needed);
-            let spare = segments
-                .spare
-                .take()
-                .filter(|spare| spare.capacity() == capacity);
-            let bytes = spare.unwrap_or_else(|| Vec::with_capacity(capacity));
-            segments.add(CacheSegment::new(bytes, capacity), self.size);
-        }
-        if let Some(segment) = segments.all.back_mut() {
-            append(&mut segment.bytes, name, value);
+            Some(segment) => {
+                let hash = self.hasher.hash_one(name);
+                let add = |segments: &mut CacheSegments| {
+                    segments.push(segment);
+                    segments.index_last(hash, name.len(), length);
+                };
+                shares.add(owner, needed, || CacheSegments::new(self.ttl), add);
+            }
+            None => self.append(&mut shares, owner, name, value),
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<Bytes> {
+    /// Appends a value to the last segment of its key, or to a new one.
+    fn append(
+        &self,
+        shares: &mut FairShares<CacheSegments>,
+        owner: &str,
+        name: &str,
+        value: &[&[u8]],
+    ) {
+        let length = name.len() + value.iter().map(|part| part.len()).sum::<usize>();
+        let needed = length + OVERHEAD;
+        let share = shares.get(owner);
+        let last = share.and_then(|segments| segments.all.back());
+        if !last.is_some_and(|segment| segment.has_capacity(needed)) {
+            // Doubled with each, so that a key with little holds little.
+            let allocated = share.map_or(0, |segments| segments.allocated);
+            let capacity = allocated.max(FIRST_SEGMENT_SIZE).min(self.segment);
+            let capacity = capacity.max(needed);
+            let segment = CacheSegment::new(Vec::with_capacity(capacity), capacity);
+            let add = |segments: &mut CacheSegments| segments.push(segment);
+            shares.add(owner, capacity, || CacheSegments::new(self.ttl), add);
+        }
         let hash = self.hasher.hash_one(name);
-        let mut segments = self.segments();
-        let entry = segments.find(hash, name)?;
-        if entry.last_used.elapsed() > self.ttl {
-            segments.entries.remove(&hash);
-            return None;
-        }
-        let number = (entry.segment - segments.oldest) as usize;
-        let segment = &mut segments.all[number];
-        segment.last_used = Instant::now();
-        let value = Bytes::copy_from_slice(&segment.bytes[entry.name_end..entry.end]);
-        // An entry in the older half moves to the newest segment, so that it is not cleared soon.
-        if number < segments.all.len() / 2 {
-            let length = name.len() + value.len();
-            self.append(&mut segments, name, &[&value], length + OVERHEAD);
+        shares.update(owner, |segments| {
+            if let Some(segment) = segments.all.back_mut() {
+                append(&mut segment.bytes, name, value);
+            }
             segments.index_last(hash, name.len(), length);
-        } else if let Some(entry) = segments.entries.get_mut(&hash) {
-            entry.last_used = Instant::now();
+        });
+    }
+
+    pub(super) fn get(&self, owner: &str, name: &str) -> Option<Bytes> {
+        let hash = self.hasher.hash_one(name);
+        let mut shares = self.shares();
+        let found = shares.update(owner, |segments| segments.get(hash, name));
+        let FoundValue { value, is_old } = found??;
+        // It moves to the newest segment, so that it is not cleared soon.
+        if is_old {
+            self.append(&mut shares, owner, name, &[&value]);
         }
         Some(value)
     }
 
     /// Removes an entry; returns whether it was there.
-    pub(super) fn remove(&self, name: &str) -> bool {
+    pub(super) fn remove(&self, owner: &str, name: &str) -> bool {
         let hash = self.hasher.hash_one(name);
-        let mut segments = self.segments();
-        let entry = segments.find(hash, name);
-        entry.is_some_and(|entry| {
-            segments.entries.remove(&hash);
-            entry.last_used.elapsed() <= self.ttl
-        })
+        let removed = self.shares().update(owner, |segments| {
+            let entry = segments.find(hash, name);
+            entry.is_some_and(|entry| {
+                segments.entries.remove(&hash);
+                entry.last_used.elapsed() <= segments.ttl
+            })
+        });
+        removed.unwrap_or(false)
     }
 
     #[cfg(test)]
     pub(super) fn allocated(&self) -> usize {
-        self.segments().allocated
+        self.shares().size()
+    }
+}
+
+impl MemoryShare for CacheSegments {
+    fn size(&self) -> usize {
+        self.allocated
+    }
+
+    fn oldest_use(&self) -> Option<Instant> {
+        self.all.front().map(|segment| segment.last_used)
+    }
+
+    fn remove_expired(&mut self) {
+        while self
+            .oldest_use()
+            .is_some_and(|last_used| last_used.elapsed() > self.ttl)
+        {
+            self.evict_oldest();
+        }
+    }
+
+    fn evict_oldest(&mut self) {
+        let Some(segment) = self.all.pop_front() else {
+            return;
+        };
+        for hash in &segment.hashes {
+            if self
+                .entries
+                .get(hash)
+                .is_some_and(|entry| entry.segment == self.oldest)
+            {
+                self.entries.remove(hash);
+            }
+        }
+        self.oldest += 1;
+        self.allocated -= segment.capacity;
     }
 }
 
 impl CacheSegments {
+    fn new(ttl: Duration) -> CacheSegments {
+        CacheSegments {
+            ttl,
+            all: VecDeque::new(),
+            oldest: 0,
+            entries: HashMap::default(),
+            allocated: 0,
+        }
+    }
+
+    fn push(&mut self, segment: CacheSegment) {
+        self.allocated += segment.capacity;
+        self.all.push_back(segment);
+    }
+
+    fn get(&mut self, hash: u64, name: &str) -> Option<FoundValue> {
+        let entry = self.find(hash, name)?;
+        if entry.last_used.elapsed() > self.ttl {
+            self.entries.remove(&hash);
+            return None;
+        }
+        let number = (entry.segment - self.oldest) as usize;
+        let is_old = number < self.all.len() / 2;
+        let segment = &mut self.all[number];
+        segment.last_used = Instant::now();
+        let value = Bytes::copy_from_slice(&segment.bytes[entry.name_end..entry.end]);
+        if let Some(entry) = self.entries.get_mut(&hash) {
+            entry.last_used = Instant::now();
+        }
+        Some(FoundValue { value, is_old })
+    }
+
     fn find(&self, hash: u64, name: &str) -> Option<EntryLocation> {
         let entry = *self.entries.get(&hash)?;
         let segment = &self.all[(entry.segment - self.oldest) as usize];
@@ -195,47 +279,6 @@ impl CacheSegments {
         };
         self.entries.insert(hash, entry);
     }
-
-    /// Adds a segment; the oldest ones are cleared to make room.
-    fn add(&mut self, segment: CacheSegment, size: usize) {
-        while self.allocated + segment.capacity > size && !self.all.is_empty() {
-            self.clear_oldest();
-        }
-        self.allocated += segment.capacity;
-        self.all.push_back(segment);
-    }
-
-    fn clear_expired(&mut self, ttl: Duration) {
-        while self
-            .all
-            .front()
-            .is_some_and(|segment| segment.last_used.elapsed() > ttl)
-        {
-            self.clear_oldest();
-        }
-    }
-
-    fn clear_oldest(&mut self) {
-        let Some(mut segment) = self.all.pop_front() else {
-            return;
-        };
-        for hash in &segment.hashes {
-            if self
-                .entries
-                .get(hash)
-                .is_some_and(|entry| entry.segment == self.oldest)
-            {
-                self.entries.remove(hash);
-            }
-        }
-        self.oldest += 1;
-        self.allocated -= segment.capacity;
-        // Only a buffer of the usual size is reused.
-        if segment.bytes.capacity() == segment.capacity {
-            segment.bytes.clear();
-            self.spare = Some(segment.bytes);
-        }
-    }
 }
 
 fn append(bytes: &mut Vec<u8>, name: &str, value: &[&[u8]]) {
@@ -256,14 +299,14 @@ mod tests {
     #[test]
     fn what_was_put_is_there_under_its_name_until_it_is_removed() {
         let cache = cache(100_000);
-        cache.put("a", &[b"one", b"", b" two"]);
-        cache.put("b", &[]);
-        assert_eq!(cache.get("a").as_deref(), Some(&b"one two"[..]));
-        assert_eq!(cache.get("b").as_deref(), Some(&b""[..]));
-        cache.put("a", &[b"three"]);
-        assert_eq!(cache.get("a").as_deref(), Some(&b"three"[..]));
-        cache.remove("a");
-        assert_eq!((cache.get("a"), cache.get("c")), (None, None));
+        cache.put("key", "a", &[b"one", b"", b" two"]);
+        cache.put("key", "b", &[]);
+        assert_eq!(cache.get("key", "a").as_deref(), Some(&b"one two"[..]));
+        assert_eq!(cache.get("key", "b").as_deref(), Some(&b""[..]));
+        cache.put("key", "a", &[b"three"]);
+        assert_eq!(cache.get("key", "a").as_deref(), Some(&b"three"[..]));
+        cache.remove("key", "a");
+        assert_eq!((cache.get("key", "a"), cache.get("key", "c")), (None, None));
     }
 
     #[test]
@@ -272,40 +315,76 @@ mod tests {
             let cache = cache(100_000);
             let value = vec![b'v'; length];
             for number in 0..3000 {
-                cache.put(&number.to_string(), &[&value]);
+                cache.put("key", &number.to_string(), &[&value]);
                 assert!(cache.allocated() <= 100_000);
             }
             let fitting = 100_000 / (length + 4 + OVERHEAD + 100_000 / SEGMENT_COUNT);
             for number in 3000 - fitting..3000 {
                 assert!(
-                    cache.get(&number.to_string()).is_some(),
+                    cache.get("key", &number.to_string()).is_some(),
                     "{length} {number}"
                 );
             }
-            assert_eq!(cache.get("0"), None);
+            assert_eq!(cache.get("key", "0"), None);
         }
         let cache = cache(1000);
-        cache.put("large", &[&[b'v'; 1000]]);
-        assert_eq!((cache.get("large"), cache.allocated()), (None, 0));
+        cache.put("key", "large", &[&[b'v'; 1000]]);
+        assert_eq!((cache.get("key", "large"), cache.allocated()), (None, 0));
     }
 
     #[test]
     fn what_is_used_stays() {
         let cache = cache(100_000);
-        cache.put("used", &[b"value"]);
+        cache.put("key", "used", &[b"value"]);
         for number in 0..3000 {
-            cache.put(&number.to_string(), &[&[b'v'; 1000]]);
-            assert!(cache.get("used").is_some(), "{number}");
+            cache.put("key", &number.to_string(), &[&[b'v'; 1000]]);
+            assert!(cache.get("key", "used").is_some(), "{number}");
         }
     }
 
     #[test]
     fn what_is_not_used_for_a_while_is_gone() {
         let cache = SegmentCache::new(100_000, Duration::ZERO);
-        cache.put("a", &[b"one"]);
+        cache.put("key", "a", &[b"one"]);
         std::thread::sleep(Duration::from_millis(2));
-        assert_eq!(cache.get("a"), None);
-        cache.put("b", &[b"two"]);
-        assert_eq!(cache.segments().entries.len(), 1);
+        assert_eq!(cache.get("key", "a"), None);
+        cache.put("key", "b", &[b"two"]);
+        let shares = cache.shares();
+        let entries = shares.get("key").map(|segments| segments.entries.len());
+        assert_eq!(entries, Some(1));
+    }
+
+    #[test]
+    fn a_key_evicts_its_own_entries_and_not_those_of_another() {
+        let cache = cache(100_000);
+        let large = vec![b'v'; 20_000];
+        for number in 0..10 {
+            cache.put("quiet", &number.to_string(), &[b"value"]);
+        }
+        cache.put("large", "a", &[&large]);
+        for number in 0..3000 {
+            let length = if number % 2 == 0 { 1000 } else { 20_000 };
+            cache.put("loud", &number.to_string(), &[&large[..length]]);
+            assert!(cache.allocated() <= 100_000);
+        }
+        for number in 0..10 {
+            let name = number.to_string();
+            assert!(cache.get("quiet", &name).is_some(), "{name}");
+        }
+        assert!(cache.get("large", "a").is_some());
+        assert!(cache.get("loud", "2999").is_some());
+        assert_eq!(cache.get("quiet", "2999"), None);
+    }
+
+    #[test]
+    fn a_key_with_little_holds_little() {
+        let cache = cache(64 << 20);
+        for number in 0..1000 {
+            cache.put(&format!("key-{number}"), "name", &[&[b'v'; 1000]]);
+        }
+        assert!(cache.allocated() <= 1000 * FIRST_SEGMENT_SIZE);
+        for number in 0..1000 {
+            assert!(cache.get(&format!("key-{number}"), "name").is_some());
+        }
     }
 }

@@ -10,11 +10,12 @@ use super::database::{DatabaseKind, Store};
 use super::error::StoreError;
 
 /// The migrations; each leads from the version of its index to the next.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
 ];
 
 impl Store {

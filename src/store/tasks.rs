@@ -4,7 +4,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use super::database::{Store, milliseconds_now};
+use super::database::{Store, from_column, milliseconds_now};
 use super::error::StoreError;
 
 const COLUMNS: &str = "id, key_id, model, status, progress, request, result, error, created, started, finished, expires";
@@ -62,6 +62,8 @@ pub struct StoredTask {
 pub enum TaskUpdate {
     /// In percent.
     Progress(u8),
+    /// It did not begin, and waits again.
+    Queued,
     Done(Vec<u8>),
     Failed(String),
 }
@@ -132,43 +134,62 @@ impl Store {
         rows.iter().map(StoredTask::from_row).collect()
     }
 
-    /// The number of queued tasks of all keys.
-    pub async fn queued_tasks(&self) -> Result<u64, StoreError> {
-        let count = "SELECT COUNT(*) FROM tasks WHERE status = 'queued' AND expires > $1";
+    /// The number of queued tasks of all keys, and of one.
+    pub async fn queued_tasks(&self, key: &str) -> Result<(u64, u64), StoreError> {
+        let count = "SELECT COUNT(*), COUNT(CASE WHEN key_id = $2 THEN 1 END) FROM tasks \
+             WHERE status = 'queued' AND expires > $1";
         let row = sqlx::query(count)
             .bind(milliseconds_now())
+            .bind(key.to_owned())
             .fetch_one(&self.pool)
             .await?;
-        let count: i64 = row.try_get(0)?;
-        Ok(u64::try_from(count).unwrap_or_default())
+        Ok((from_column(row.try_get(0)?), from_column(row.try_get(1)?)))
     }
 
-    /// Claims the oldest task that is queued, or that is running but was not touched since `untouched_since`
-    /// because its process is gone. No two processes get the same.
-    pub async fn claim_task(&self, untouched_since: i64) -> Result<Option<StoredTask>, StoreError> {
-        let waits = "(status = 'queued' OR (status = 'running' AND touched < $2)) AND expires > $1";
-        let next = format!("SELECT id FROM tasks WHERE {waits} ORDER BY created, id LIMIT 1");
+    /// Claims a task that is queued, or that is running but was not touched since `untouched_since` because its
+    /// process is gone: the oldest of the key with the fewest running tasks, which had its turn longest ago, but none
+    /// of a key that is busy. No two processes get the same.
+    pub async fn claim_task(
+        &self,
+        untouched_since: i64,
+        busy: &[String],
+    ) -> Result<Option<StoredTask>, StoreError> {
+        let mut waits =
+            "(status = 'queued' OR (status = 'running' AND touched < $2)) AND expires > $1"
+                .to_owned();
+        for number in 0..busy.len() {
+            waits += &format!(" AND key_id <> ${}", number + 3);
+        }
+        let of_key = "FROM tasks AS others WHERE others.key_id = tasks.key_id";
+        let next = format!(
+            "SELECT id FROM tasks WHERE {waits} ORDER BY \
+             (SELECT COUNT(*) {of_key} AND others.status = 'running'), \
+             (SELECT COALESCE(MAX(others.started), 0) {of_key}), created, id LIMIT 1"
+        );
         let claim = format!(
             "UPDATE tasks SET status = 'running', started = $1, touched = $1 \
              WHERE id = ({next}) AND {waits} RETURNING {COLUMNS}"
         );
         loop {
             let now = milliseconds_now();
-            let row = sqlx::query(AssertSqlSafe(claim.clone()))
+            let mut claiming = sqlx::query(AssertSqlSafe(claim.clone()))
                 .bind(now)
-                .bind(untouched_since)
-                .fetch_optional(&self.pool)
-                .await?;
+                .bind(untouched_since);
+            for key in busy {
+                claiming = claiming.bind(key.clone());
+            }
+            let row = claiming.fetch_optional(&self.pool).await?;
             if let Some(row) = row {
                 return StoredTask::from_row(&row).map(Some);
             }
             // In PostgreSQL another process may have claimed it first, and more may be queued.
-            let more = sqlx::query(AssertSqlSafe(next.clone()))
+            let mut more = sqlx::query(AssertSqlSafe(next.clone()))
                 .bind(now)
-                .bind(untouched_since)
-                .fetch_optional(&self.pool)
-                .await?;
-            if more.is_none() {
+                .bind(untouched_since);
+            for key in busy {
+                more = more.bind(key.clone());
+            }
+            if more.fetch_optional(&self.pool).await?.is_none() {
                 return Ok(None);
             }
         }
@@ -179,12 +200,14 @@ impl Store {
         let now = milliseconds_now();
         let (status, progress, result, error) = match update {
             TaskUpdate::Progress(progress) => (TaskStatus::Running, progress.min(100), None, None),
+            TaskUpdate::Queued => (TaskStatus::Queued, 0, None, None),
             TaskUpdate::Done(result) => (TaskStatus::Done, 100, Some(result), None),
             TaskUpdate::Failed(error) => {
                 (TaskStatus::Failed, 100, None, Some(error.replace('\0', "")))
             }
         };
-        let finished = (status != TaskStatus::Running).then_some(now);
+        let is_open = matches!(status, TaskStatus::Running | TaskStatus::Queued);
+        let finished = (!is_open).then_some(now);
         let put = "UPDATE tasks SET status = $2, progress = $3, result = $4, error = $5, touched = $6, finished = $7 \
              WHERE id = $1 AND status = 'running' AND expires > $6";
         let done = sqlx::query(put)

@@ -433,3 +433,23 @@ async fn items_of_a_stored_response_can_be_referred_to_by_their_ids() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_responses_of_a_key_do_not_evict_those_of_another() {
+    let mock = Mock::start();
+    let text = every_format_config(mock.address);
+    let size = "admin: ADMIN, conversations: {size: 1MiB}";
+    let gateway = Gateway::start(&text.replace("admin: ADMIN", size));
+    let body = json!({"model": "same-chat", "input": "My name is Ada."});
+    let kept = reply(&respond(&gateway, &body).await, false);
+    let large = json!({"model": "same-chat", "input": "x".repeat(100_000)}).to_string();
+    for _ in 0..30 {
+        let request = client().post(gateway.url("/v1/responses"));
+        let request = request.header("content-type", "application/json");
+        let response = send(request.bearer_auth("key-of-some").body(large.clone())).await;
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let path = format!("/v1/responses/{}", kept["id"].as_str().expect("an id"));
+    let response = send_request(&gateway, Method::GET, &path, KEY).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+}

@@ -5,6 +5,7 @@ mod files;
 mod inputs;
 mod memory;
 mod restart;
+mod shares;
 mod tasks;
 
 use omniglot_test_support::{Gateway, KEY, Mock, new_client};

@@ -38,14 +38,15 @@ async fn a_task_goes_from_its_request_to_its_result(#[case] database: Database) 
     // Nothing is told of one that nobody works at.
     let early = store.update_task(&id, TaskUpdate::Done(Vec::new())).await;
     assert!(!early.expect("an answer"));
-    assert_eq!(store.queued_tasks().await.expect("a count"), 1);
+    assert_eq!(store.queued_tasks("dev").await.expect("a count"), (1, 1));
+    assert_eq!(store.queued_tasks("ops").await.expect("a count"), (1, 0));
 
-    let claimed = store.claim_task(0).await.expect("an answer");
+    let claimed = store.claim_task(0, &[]).await.expect("an answer");
     let claimed = claimed.expect("the task");
     assert_eq!((&claimed.id, claimed.status), (&id, TaskStatus::Running));
     assert!(claimed.started.is_some());
-    assert_eq!(store.queued_tasks().await.expect("a count"), 0);
-    assert_eq!(store.claim_task(0).await.expect("an answer"), None);
+    assert_eq!(store.queued_tasks("dev").await.expect("a count"), (0, 0));
+    assert_eq!(store.claim_task(0, &[]).await.expect("an answer"), None);
     assert!(
         store
             .update_task(&id, TaskUpdate::Progress(40))
@@ -83,7 +84,7 @@ async fn cancelled_and_failed_tasks_have_ended(#[case] database: Database) {
     let second = create(&store, "dev", now() + HOUR).await;
     assert!(!store.cancel_task("ops", &first).await.expect("an answer"));
     assert!(store.cancel_task("dev", &first).await.expect("an answer"));
-    let claimed = store.claim_task(0).await.expect("an answer");
+    let claimed = store.claim_task(0, &[]).await.expect("an answer");
     assert_eq!(claimed.map(|task| task.id), Some(second.clone()));
     let failed = TaskUpdate::Failed("too \0 odd".to_owned());
     assert!(store.update_task(&second, failed).await.expect("told"));
@@ -99,7 +100,11 @@ async fn cancelled_and_failed_tasks_have_ended(#[case] database: Database) {
     assert_eq!(listed, expected);
     assert_eq!(store.tasks("dev", 1).await.expect("tasks").len(), 1);
     let third = create(&store, "dev", now() + HOUR).await;
-    store.claim_task(0).await.expect("an answer").expect("it");
+    store
+        .claim_task(0, &[])
+        .await
+        .expect("an answer")
+        .expect("it");
     assert!(store.cancel_task("dev", &third).await.expect("an answer"));
     let late = store.update_task(&third, TaskUpdate::Progress(50)).await;
     assert!(!late.expect("an answer"), "the work can stop");
@@ -121,7 +126,7 @@ async fn concurrent_workers_claim_different_tasks(#[case] database: Database) {
             let store = store.clone();
             tokio::spawn(async move {
                 let mut mine = Vec::new();
-                while let Some(task) = store.claim_task(0).await.expect("an answer") {
+                while let Some(task) = store.claim_task(0, &[]).await.expect("an answer") {
                     mine.push(task.id);
                 }
                 mine
@@ -148,10 +153,48 @@ async fn a_task_of_a_dead_worker_is_taken_over_and_an_expired_one_is_not(
     let store = test_store.open().await;
     let id = create(&store, "dev", now() + HOUR).await;
     create(&store, "dev", now() - 1).await;
-    store.claim_task(0).await.expect("an answer").expect("it");
-    let again = store.claim_task(now() + 1000).await.expect("an answer");
+    store
+        .claim_task(0, &[])
+        .await
+        .expect("an answer")
+        .expect("it");
+    let again = store
+        .claim_task(now() + 1000, &[])
+        .await
+        .expect("an answer");
     assert_eq!(again.map(|task| task.id), Some(id));
     assert_eq!(store.tasks("dev", 10).await.expect("tasks").len(), 1);
     assert_eq!(store.delete_expired_tasks().await.expect("done"), 1);
     assert_eq!(store.delete_expired_tasks().await.expect("done"), 0);
+}
+
+#[rstest]
+#[case::sqlite(Database::Sqlite)]
+#[ignore = "needs PostgreSQL"]
+#[case::postgresql(Database::Postgres)]
+#[tokio::test]
+async fn keys_take_turns_and_a_busy_one_waits(#[case] database: Database) {
+    let test_store = TestStore::new(database);
+    let store = test_store.open().await;
+    let mut many = Vec::new();
+    for _ in 0..3 {
+        many.push(create(&store, "dev", now() + HOUR).await);
+    }
+    let one = create(&store, "ops", now() + HOUR).await;
+    let claim = async |busy: &[&str]| {
+        let busy: Vec<String> = busy.iter().map(|key| (*key).to_owned()).collect();
+        let claimed = store.claim_task(0, &busy).await.expect("an answer");
+        claimed.map(|task| task.id)
+    };
+    assert_eq!(claim(&[]).await.as_ref(), Some(&many[0]));
+    assert_eq!(claim(&["ops", "x"]).await.as_ref(), Some(&many[1]));
+    assert_eq!(claim(&[]).await.as_ref(), Some(&one));
+    assert_eq!(claim(&["dev"]).await, None);
+    let waits = store.update_task(&many[1], TaskUpdate::Queued).await;
+    assert!(waits.expect("an answer"));
+    let task = store.task("dev", &many[1]).await.expect("an answer");
+    let task = task.expect("the task");
+    assert_eq!((task.status, task.finished), (TaskStatus::Queued, None));
+    assert_eq!(store.queued_tasks("dev").await.expect("a count"), (2, 2));
+    assert_eq!(claim(&[]).await.as_ref(), Some(&many[1]));
 }

@@ -151,6 +151,54 @@ impl SharedLimits {
         }
     }
 
+    /// Takes one of the requests that a key may have at once.
+    pub(super) async fn acquire_slot(
+        &self,
+        key: &Key,
+        concurrency: Limits,
+    ) -> Result<(KeyPermit, SharedPermit), LimitReached> {
+        let mut permit = self.permit_unchecked(key);
+        permit.limits = concurrency;
+        locked(&self.in_flight).insert(permit.id, key.name.clone());
+        match self.query(&permit).await {
+            None => {
+                self.metrics.record_local_decision();
+                let local = key.limiter.admit(&concurrency, Instant::now())?;
+                Ok((local, permit))
+            }
+            Some((word, ..)) if word == "concurrency" => {
+                permit.is_counted = false;
+                Err(LimitReached::Concurrency)
+            }
+            Some(_) => Ok((key.limiter.admit_unchecked(), permit)),
+        }
+    }
+
+    /// Admits one request of a key by its limits per minute.
+    pub(super) async fn admit_rates(
+        &self,
+        key: &Key,
+        rates: Limits,
+    ) -> Result<SharedPermit, LimitReached> {
+        let mut permit = self.permit_unchecked(key);
+        permit.limits = rates;
+        let Some((word, wait, requests, tokens)) = self.query(&permit).await else {
+            self.metrics.record_local_decision();
+            key.limiter.admit_rates(&rates, Instant::now())?;
+            return Ok(permit);
+        };
+        let (requests, tokens) = (number(&requests), number(&tokens));
+        key.limiter.set_taken(requests, tokens, Instant::now());
+        let wait = Duration::from_millis(wait);
+        let reached = match word.as_str() {
+            "tokens" => LimitReached::Tokens(wait),
+            "requests" => LimitReached::Requests(wait),
+            _ => return Ok(permit),
+        };
+        permit.is_counted = false;
+        Err(reached)
+    }
+
     /// A permit for a request that was counted already; only its usage is reported.
     pub(super) fn permit_unchecked(&self, key: &Key) -> SharedPermit {
         SharedPermit {

@@ -9,6 +9,7 @@ use crate::config::values;
 const DEFAULT_TASKS: TasksConfig = TasksConfig {
     at_once: 4,
     waiting: 100,
+    waiting_per_key: 50,
     ttl: Duration::from_secs(3600),
 };
 
@@ -48,11 +49,14 @@ fn parse_tasks(reader: &mut ConfigReader, field: ConfigField) -> Option<TasksCon
     let mut table = reader.table("tasks", field)?;
     let at_once = reader.optional(&mut table, "at_once", values::count);
     let waiting = reader.optional(&mut table, "waiting", values::count);
+    let waiting = waiting.unwrap_or(DEFAULT_TASKS.waiting);
+    let waiting_per_key = reader.optional(&mut table, "waiting_per_key", values::count);
     let ttl = reader.optional(&mut table, "ttl", values::duration);
     reader.finish(table);
     Some(TasksConfig {
         at_once: at_once.unwrap_or(DEFAULT_TASKS.at_once),
-        waiting: waiting.unwrap_or(DEFAULT_TASKS.waiting),
+        waiting,
+        waiting_per_key: waiting_per_key.unwrap_or(waiting.div_ceil(2)),
         ttl: ttl.unwrap_or(DEFAULT_TASKS.ttl),
     })
 }

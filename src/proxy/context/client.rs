@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::access::Admission;
+use crate::access::{Admission, ConcurrencyPermit};
 use crate::formats::Codec;
 use crate::model::Format;
 use crate::runtime::Key;
@@ -19,6 +19,8 @@ pub(in crate::proxy) struct ClientState {
     key: Option<Arc<Key>>,
     /// What the request holds of its key's limits and the gateway's.
     admission: Option<Admission>,
+    /// What an image request holds of its key's requests at once; others hold it with their admission.
+    slot: Option<ConcurrencyPermit>,
     task: Option<TaskOrigin>,
     received: u64,
     left: bool,
@@ -40,6 +42,7 @@ impl ClientState {
             has_format: false,
             key: None,
             admission: None,
+            slot: None,
             task: None,
             received: 0,
             left: false,
@@ -55,6 +58,11 @@ impl ClientState {
     ) {
         self.request_id = request_id;
         self.task = Some(TaskOrigin { key_hash, base_url });
+    }
+
+    /// Whether this is the request of an image task that runs.
+    pub(in crate::proxy) const fn is_task(&self) -> bool {
+        self.task.is_some()
     }
 
     pub(in crate::proxy) fn task_key(&self) -> Option<[u8; 32]> {
@@ -114,6 +122,10 @@ impl ClientState {
 
     pub(in crate::proxy) fn set_admission(&mut self, admission: Option<Admission>) {
         self.admission = admission;
+    }
+
+    pub(in crate::proxy) fn set_slot(&mut self, slot: ConcurrencyPermit) {
+        self.slot = Some(slot);
     }
 
     pub(in crate::proxy) fn elapsed(&self) -> Duration {
